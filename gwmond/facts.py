@@ -1,0 +1,144 @@
+"""Typed facts: what sources hand to the accounting, after every unit was settled.
+
+Facts are immutable, carry no HTCondor object, and cross a process boundary by pickle, so they are
+named tuples.  Times are seconds since the epoch, memory is MiB, an absent value is ``None`` and
+never zero.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple, TypeAlias
+
+Evidence: TypeAlias = Literal["measured", "estimated"]
+
+
+class EntryKey(NamedTuple):
+    """A site (``GLIDEIN_Site``) and one of its entries (``GLIDEIN_Entry_Name``)."""
+
+    site: str
+    entry: str
+
+
+class Size(NamedTuple):
+    """Cores, memory and GPUs of a slot, a pilot or a job."""
+
+    cores: float
+    memory_mib: float
+    gpus: int = 0
+
+
+class Pilot(NamedTuple):
+    """One running pilot: the slots of one startd taken together.
+
+    ``free`` has one size for each slot that could take another job (a partitionable slot's
+    remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.
+    """
+
+    name: str
+    started: int
+    entry: EntryKey
+    group: str
+    factory: str
+    size: Size
+    free: tuple[Size, ...]
+    jobs: tuple[Size, ...]
+    accepting: bool
+    remaining_s: int | None
+    last_heard: int
+
+
+class DemandGroup(NamedTuple):
+    """Idle jobs of one schedd which matching cannot tell apart.
+
+    ``signature`` identifies all that matching depends on, so that two schedds' alike groups share
+    cached evaluations; ``ad`` is the text of the job ad (new ClassAd syntax) to match with.
+    """
+
+    schedd: str
+    accounting_group: str
+    signature: str
+    ad: str
+    jobs: int
+    size: Size
+    walltime_s: int | None
+
+
+class JobCount(NamedTuple):
+    """Jobs of one schedd by status (``idle``, ``running``, ``held``, ``unmaterialized``, ...)."""
+
+    schedd: str
+    accounting_group: str
+    status: str
+    jobs: int
+
+
+class Limit(NamedTuple):
+    """A limit or curb that the frontend or the factory says it has hit, in its own words."""
+
+    name: str
+    text: str
+
+
+class EntryRequest(NamedTuple):
+    """One glideresource ad: what one frontend group asks of one entry, and what came of it.
+
+    Pilots are counted by the factory (``pending`` is waiting in the site's queue), jobs by the
+    frontend.  ``total_*`` are the entry's own numbers, over all its clients.
+    """
+
+    entry: EntryKey
+    group: str
+    factory: str
+    down: bool
+    pending: int | None
+    running: int | None
+    held: int | None
+    submitted_wait: int | None
+    requested_idle: int | None
+    requested_max: int | None
+    total_pending: int | None
+    total_running: int | None
+    total_held: int | None
+    max_pilots: int | None
+    limits: tuple[Limit, ...]
+    info_age_s: int | None
+    jobs_matching: int | None
+    jobs_proportional: int | None
+    jobs_unique: int | None
+    jobs_effective: int | None
+    slots_idle: int | None
+    pilot_size: Size | None
+    max_walltime_s: int | None
+    last_heard: int
+
+
+class Template(NamedTuple):
+    """An empty pilot of an entry, to match job groups against.
+
+    ``evidence`` is ``measured`` when made from a live healthy slot, ``estimated`` when only the
+    glideresource ad describes it.
+    """
+
+    entry: EntryKey
+    ad: str
+    signature: str
+    size: Size
+    lifetime_s: int | None
+    evidence: Evidence
+
+
+class Verdict(StrEnum):
+    """Whether a job group could run on an empty pilot of an entry."""
+
+    YES = "yes"
+    NO = "no"
+    POSSIBLE = "possible"  # an attribute is undefined: counts as yes, and is estimated
+
+
+class Problem(NamedTuple):
+    """Bad input, as a value that is counted and shown."""
+
+    source: str
+    problem: str
+    detail: str

@@ -1,0 +1,42 @@
+"""Canonical units: the only place where cores, memory and GPUs become units.
+
+A canonical unit of the resource ``cpu`` is one core together with ``q`` MiB of memory (``q`` is
+2000 unless configured); of the resource ``gpu``, one chip.  The definition is that of the
+"Accounting of provisioned resources on OSG pool" report (August 2022), section "Further
+clarification of Pilot overhead and canonical units".
+
+Memory is in MiB everywhere in gwmond, time in seconds, sizes of slots may be fractional.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+Resource: TypeAlias = Literal["cpu", "gpu"]
+RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
+
+DEFAULT_MEMORY_MIB = 2000
+
+
+def canonical(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
+    """Return how many whole canonical units ``cores`` and ``memory_mib`` offer.
+
+    >>> canonical(3, 3000), canonical(3, 1000), canonical(2, 6000)
+    (1, 0, 2)
+    """
+    units = min(Fraction(cores), Fraction(memory_mib) / q)
+    return max(0, math.floor(units))
+
+
+def need(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
+    """Return the canonical units that a job occupies: the larger of its cores and memory / q.
+
+    Rounded up, and at least one: a job that asks for nothing still takes a place.
+
+    >>> need(1, 1000), need(1, 4001), need(8, 16000), need(0, 0)
+    (1, 3, 8, 1)
+    """
+    units = max(Fraction(cores), Fraction(memory_mib) / q)
+    return max(1, math.ceil(units))
