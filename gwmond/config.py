@@ -1,0 +1,346 @@
+"""The configuration: one TOML file, validated whole before anything starts.
+
+Every option is declared once, here, with its default and the sentence that explains it; the
+example file ``etc/gwmond.toml`` is held equal to these models by a test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdwy])")
+
+
+class ConfigError(Exception):
+    """Bad configuration; the message names the file, the key and the remedy."""
+
+
+def parse_duration(text: object) -> float:
+    """Turn ``"60s"``, ``"1h30m"`` or ``"30d"`` into seconds (units as in Prometheus)."""
+    if isinstance(text, str) and _DURATION.fullmatch(text.strip()):
+        return sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text))
+    raise ValueError('write a duration as a string with its unit, such as "60s", "1h30m" or "30d"')
+
+
+_seconds = parse_duration
+Duration = Annotated[PositiveFloat, BeforeValidator(parse_duration)]
+Attribute = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+HostPort = Annotated[str, StringConstraints(pattern=r"^[^\s,]+$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Wms(_Section):
+    """Optional: the factory's side, for what only the factory knows."""
+
+    collectors: tuple[HostPort, ...] = Field((), description="WMS collectors, HOST[:PORT].")
+    factory_schedds: tuple[str, ...] = Field(
+        (), description="Names of the factory's schedds, which hold the pilots as grid jobs."
+    )
+
+
+class Pool(_Section):
+    """Which HTCondor pool is watched."""
+
+    collectors: tuple[HostPort, ...] = Field(
+        (),
+        description="Collectors, HOST[:PORT]. Empty: COLLECTOR_HOST of this host's HTCondor.",
+    )
+    schedds: tuple[str, ...] = Field(
+        (),
+        description="Schedds to ask, by name; * and ? match. Empty: all that the collectors know, "
+        "those that flock here included.",
+    )
+    token_directory: str = Field(
+        "", description="Directory with the IDTOKEN to use. Empty: HTCondor's own search."
+    )
+    wms: Wms = Wms()
+
+
+class Attributes(_Section):
+    """Which ClassAd attributes say what; of a list, the first that is defined counts."""
+
+    site: tuple[Attribute, ...] = Field(("GLIDEIN_Site",), description="Slots: the site.")
+    entry: tuple[Attribute, ...] = Field(
+        ("GLIDEIN_Entry_Name",), description="Slots: the entry. None defined: the site's name."
+    )
+    frontend: tuple[Attribute, ...] = Field(
+        ("GLIDECLIENT_Name",), description="Slots: the frontend a pilot runs for."
+    )
+    group: tuple[Attribute, ...] = Field(
+        ("GLIDECLIENT_Group",), description="Slots: the frontend's group."
+    )
+    factory: tuple[Attribute, ...] = Field(
+        ("GLIDEIN_Factory",), description="Slots: the factory. Its presence marks a pilot."
+    )
+    retire: tuple[Attribute, ...] = Field(
+        ("GLIDEIN_ToRetire", "GLIDEIN_ToDie"),
+        description="Slots: the epoch from which a pilot takes no new job.",
+    )
+    die: tuple[Attribute, ...] = Field(
+        ("GLIDEIN_ToDie",), description="Slots: the epoch at which a pilot ends."
+    )
+    accounting_group: Attribute = Field("AcctGroup", description="Jobs: the accounting group.")
+    walltime_minutes: tuple[Attribute, ...] = Field(
+        ("MaxWallTimeMins",), description="Jobs: requested wall time in minutes."
+    )
+    walltime_seconds: tuple[Attribute, ...] = Field(
+        ("JOB_EXPECTED_MAX_LIFETIME",), description="Jobs: requested wall time in seconds."
+    )
+
+
+class Poll(_Section):
+    """How often is asked, and how long is waited."""
+
+    interval: Duration = Field(_seconds("60s"), description="Time between the starts of two polls.")
+    deadline: Duration = Field(
+        _seconds("45s"), description="A query that takes longer is killed. Less than the interval."
+    )
+    parallel: PositiveInt = Field(8, description="Queries under way at once.")
+    memory_limit_mib: PositiveInt = Field(
+        8192, description="A query whose process grows beyond this (MiB of address space) fails."
+    )
+    busy_duty_cycle: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.95, description="A schedd whose RecentDaemonCoreDutyCycle is above is asked less often."
+    )
+    busy_factor: PositiveInt = Field(5, description="Then, only every so many polls.")
+
+
+class Canonical(_Section):
+    """The canonical unit: 1 core and this much memory."""
+
+    memory_mib: PositiveInt = Field(2000, description="Memory of a canonical unit in MiB.")
+
+
+class Pledge(_Section):
+    """What a site or an entry has promised; it is the capacity then."""
+
+    site: str = ""
+    entry: str = ""
+    cores: Annotated[float, Field(ge=0)]
+    memory_mib: Annotated[float, Field(ge=0)] | None = None
+    gpus: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if bool(self.site) == bool(self.entry):
+            raise ValueError("give either site or entry")
+        return self
+
+
+class Site(_Section):
+    """Rules that turn what is seen at a site into its state."""
+
+    pending_grace: Duration = Field(
+        _seconds("30m"),
+        description="A pilot that waits longer in the site's queue means the site is saturated.",
+    )
+    peak_window: Duration = Field(
+        _seconds("30d"), description="Capacity is the most that ran at once within this window."
+    )
+    peak_after: Duration = Field(
+        _seconds("1d"),
+        description="An entry watched for less than this has no peak yet: its limit counts.",
+    )
+    collector_distrust: Duration = Field(
+        _seconds("1h"), description="A collector younger than this may not know all pilots yet."
+    )
+    factory_info_max_age: Duration = Field(
+        _seconds("30m"), description="Older information of the factory's is named as a reason."
+    )
+    pledge: tuple[Pledge, ...] = ()
+
+
+class Demand(_Section):
+    """Which idle jobs count, and what tells them apart."""
+
+    constraint: str = Field("", description="ClassAd expression that jobs must satisfy besides.")
+    attributes: tuple[Attribute, ...] = Field(
+        ("x509UserProxyVOName",),
+        description="Job attributes to group by besides those of Requirements and requests.",
+    )
+    max_groups: PositiveInt = Field(
+        20000, description="A schedd with more groups is counted, but not matched beyond these."
+    )
+
+
+class Http(_Section):
+    """Where metrics and pages are served."""
+
+    listen: str = Field("127.0.0.1:9818", description="ADDRESS:PORT, [ADDRESS]:PORT for IPv6.")
+    tls_cert: str = Field("", description="Certificate chain (PEM).")
+    tls_key: str = Field("", description="Its private key (PEM).")
+    auth_token_file: str = Field(
+        "", description="File with the bearer token which clients must send (all but /-/healthy)."
+    )
+    allow_insecure: bool = Field(
+        False, description="Listen beyond loopback without TLS or token (behind a proxy)."
+    )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        host, _, port = self.listen.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            raise ValueError('listen: write ADDRESS:PORT, such as "127.0.0.1:9818"')
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("tls_cert and tls_key go together")
+        for key in ("tls_cert", "tls_key", "auth_token_file"):
+            if (path := getattr(self, key)) and not os.access(path, os.R_OK):
+                raise ValueError(f"{key}: cannot read {path}")
+        secured = self.tls_cert and self.auth_token_file
+        if not (_loopback(host.strip("[]")) or secured or self.allow_insecure):
+            raise ValueError(
+                f"listen: {self.listen} is not loopback: set tls_cert, tls_key and "
+                "auth_token_file, or allow_insecure = true where a proxy protects it"
+            )
+        return self
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _default_ledger() -> str:
+    directory = os.environ.get("STATE_DIRECTORY", "/var/lib/gwmond").partition(":")[0]
+    return f"sqlite:///{directory}/ledger.sqlite"
+
+
+class Ledger(_Section):
+    """The durable memory: totals, peaks, and the time up to which was accounted."""
+
+    url: str = Field(
+        default_factory=_default_ledger,
+        description="sqlite:////absolute/path or postgresql://user@host/database.",
+    )
+    hours_retention: Duration = Field(
+        _seconds("5y"), description="How long hourly totals are kept; totals stay for ever."
+    )
+    problems_retention: Duration = Field(
+        _seconds("90d"), description="How long recorded problems are kept."
+    )
+
+
+class Metrics(_Section):
+    """What /metrics shows."""
+
+    series_budget: PositiveInt = Field(
+        10000,
+        description='Series per family. Beyond it the smallest are summed as "other".',
+    )
+
+
+class Log(_Section):
+    """The log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "console", "json"] = Field(
+        "auto", description="auto: console on a terminal, else json."
+    )
+
+
+class Replay(_Section):
+    """Instead of a live pool: a recording made by ``gwmond record``."""
+
+    file: str = Field("", description="The recording. Empty: the live pool.")
+    speed: PositiveFloat = Field(60.0, description="Recorded seconds per real second.")
+
+
+class Config(_Section):
+    """The whole configuration file."""
+
+    pool: Pool = Pool()
+    attributes: Attributes = Attributes()
+    poll: Poll = Poll()
+    canonical: Canonical = Canonical()
+    site: Site = Site()
+    demand: Demand = Demand()
+    http: Http = Http()
+    ledger: Ledger = Ledger()
+    metrics: Metrics = Metrics()
+    log: Log = Log()
+    replay: Replay = Replay()
+
+    @model_validator(mode="after")
+    def _deadline(self) -> Self:
+        if self.poll.deadline >= self.poll.interval:
+            raise ValueError("poll.deadline must be shorter than poll.interval")
+        return self
+
+
+def load(path: Path) -> Config:
+    """Read and validate ``path``; raise ConfigError with every problem found."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read it: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return parse(data, str(path))
+
+
+def parse(data: dict[str, Any], origin: str) -> Config:
+    """Validate a table; ``origin`` names it in errors."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        lines = [_explain(dict(item), origin) for item in error.errors()]
+        raise ConfigError("\n".join(lines)) from None
+
+
+def _explain(item: dict[str, Any], origin: str) -> str:
+    loc = tuple(item["loc"])
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        known = _known_keys(loc[:-1])
+        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
+        hint = f"did you mean '{near[0]}'?" if near else "known are: " + ", ".join(sorted(known))
+        message = f"unknown key; {hint}"
+    elif item["type"] == "missing":
+        message = "is required"
+    elif not item["type"].startswith("value_error"):
+        message = f"{message} (found {item['input']!r})"
+    return f"{origin}: {path or 'configuration'}: {message}"
+
+
+def _known_keys(loc: tuple[str | int, ...]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        model = Pledge if part == "pledge" else annotation  # type: ignore[assignment]
+    return list(model.model_fields)
