@@ -1,0 +1,123 @@
+"""How ads are had: from live daemons, or from a recording that takes their place.
+
+Everything here runs in a child process (:mod:`gwmond.sources.child`).  A query names what it wants
+with a :class:`Query`; live or recorded, the same ads go through the same decoding.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import classad2
+import htcondor2
+
+from gwmond.sources.child import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CONNECT_TIMEOUT_S = 5
+_GROUP_BY = htcondor2.QueryOpts.GroupBy
+_DENIED = ("DENIED", "AUTHENTICATE", "SECMAN", "not authorized", "Not authorized")
+
+
+class Query(NamedTuple):
+    """One question to one daemon: which ads (``ad_type`` is a collector's), and what of them."""
+
+    kind: str
+    ad_type: str
+    constraint: str
+    projection: tuple[str, ...]
+
+
+class Daemon(NamedTuple):
+    """A daemon to ask; ``name`` is what people call it, ``address`` its sinful string."""
+
+    name: str
+    address: str
+    version: str = ""
+
+
+class Access(Protocol):
+    """What both a live pool and a recording offer; picklable."""
+
+    def collector_ads(self, host: str, query: Query) -> Sequence[classad2.ClassAd]:
+        """Return the ads that a collector holds."""
+
+    def job_ads(self, schedd: Daemon, query: Query) -> Sequence[classad2.ClassAd]:
+        """Return a schedd's jobs, grouped by the projection (rows carry JobCount)."""
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> Sequence[classad2.ClassAd]:
+        """Return a schedd's cluster ads that satisfy the constraint."""
+
+
+class LiveAccess(NamedTuple):
+    """Real daemons, asked through HTCondor's bindings, read only."""
+
+    token_directory: str = ""
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        """Ask a collector; an empty host is the one of this machine's configuration."""
+        self._configure()
+        try:
+            collector = htcondor2.Collector(host or None)
+            ad_type = getattr(htcondor2.AdType, query.ad_type)
+            ads = collector.query(ad_type, query.constraint or None, list(query.projection) or None)
+        except htcondor2.HTCondorException as error:
+            raise _explain(error, host or htcondor2.param.get("COLLECTOR_HOST", "")) from None
+        return list(ads)
+
+    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Ask a schedd for groups of jobs, with a count each; no job is fetched."""
+        return self._jobs(schedd, query, _GROUP_BY)
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Ask a schedd for cluster ads; the constraint must exclude those of single jobs."""
+        return self._jobs(schedd, query, htcondor2.QueryOpts.IncludeClusterAd)
+
+    def _jobs(
+        self, schedd: Daemon, query: Query, options: htcondor2.QueryOpts
+    ) -> list[classad2.ClassAd]:
+        self._configure()
+        location = classad2.ClassAd()
+        location["Name"], location["MyAddress"] = schedd.name, schedd.address
+        location["CondorVersion"] = schedd.version or htcondor2.version()
+        try:
+            found = htcondor2.Schedd(location).query(
+                query.constraint, list(query.projection), opts=options
+            )
+        except htcondor2.HTCondorException as error:
+            raise _explain(error, schedd.address) from None
+        return list(found)
+
+    def _configure(self) -> None:
+        htcondor2.param["QUERY_TIMEOUT"] = str(20)
+        if self.token_directory:
+            htcondor2.param["SEC_TOKEN_DIRECTORY"] = self.token_directory
+
+
+def _explain(error: Exception, address: str) -> QueryError:
+    """Say what stopped a query; the bindings' text is the same for most causes, so try a socket."""
+    text = " ".join(str(error).split())
+    if any(word in text for word in _DENIED):
+        return QueryError("denied", text)
+    host, port = host_and_port(address)
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
+    except socket.gaierror:
+        return QueryError("unknown_host", f"{host}: no such host")
+    except ConnectionRefusedError:
+        return QueryError("refused", f"{host}:{port} refused the connection")
+    except OSError as cause:
+        return QueryError("unreachable", f"{host}:{port}: {cause}")
+    return QueryError("denied", f"{text} ({host}:{port} accepts connections: not authorized?)")
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Take ``HOST``, ``HOST:PORT`` or a sinful string apart; 9618 is HTCondor's port."""
+    plain = address.strip("<>").partition("?")[0]
+    host, colon, port = plain.rpartition(":")
+    if not colon or not port.isdigit():
+        host, port = plain, "9618"
+    return host.strip("[]"), int(port)

@@ -1,0 +1,113 @@
+"""Safe access to ClassAds: whatever an ad holds, a plain Python value or ``None`` comes out.
+
+The traps are those of the bindings: an undefined attribute is an IntEnum that equals 2, strings
+that are not UTF-8 raise UnicodeDecodeError from ``get`` and ``[]``, expressions come unevaluated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import classad2
+
+# Attributes that are never fetched where a projection can say so, and never stored or logged.
+SECRET = frozenset(
+    name.lower()
+    for name in (
+        *("Environment", "Env", "Arguments", "Args", "ClaimId", "ClaimIds", "ChildClaimIds"),
+        *("Capability", "PairedClaimId", "TransferKey", "TransferSocket", "SessionInfo"),
+        *("GLIDEIN_Token", "GlideinSecurityCredentialToken", "AuthTokenSubject", "AuthTokenId"),
+    )
+)
+
+
+def number(ad: classad2.ClassAd, name: str) -> float | None:
+    """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
+    value = evaluate(ad, name)
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def integer(ad: classad2.ClassAd, name: str) -> int | None:
+    """Return a number cut to an integer, or ``None``."""
+    value = number(ad, name)
+    return None if value is None else int(value)
+
+
+def count(ad: classad2.ClassAd, name: str) -> int | None:
+    """Return a number that counts something; a negative one is no count."""
+    value = integer(ad, name)
+    return None if value is None or value < 0 else value
+
+
+def text(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return a non-empty string, or ``None``."""
+    value = evaluate(ad, name)
+    return value if isinstance(value, str) and value else None
+
+
+def truth(ad: classad2.ClassAd, name: str) -> bool | None:
+    """Return a truth value; GlideinWMS writes ``True``, ``"True"`` and ``1`` alike."""
+    value = evaluate(ad, name)
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    if isinstance(value, bool) or (isinstance(value, (int, float)) and not _is_enum(value)):
+        return bool(value)
+    return None
+
+
+def first_text(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
+    """Return the first of ``names`` that is a non-empty string."""
+    return next((value for name in names if (value := text(ad, name)) is not None), None)
+
+
+def first_number(ad: classad2.ClassAd, names: Sequence[str]) -> float | None:
+    """Return the first of ``names`` that is a number."""
+    return next((value for name in names if (value := number(ad, name)) is not None), None)
+
+
+def numbers(ad: classad2.ClassAd, name: str) -> list[float] | None:
+    """Return a list of numbers, or ``None`` when any element is not one."""
+    value = evaluate(ad, name)
+    if not isinstance(value, list):
+        return None
+    plain = [float(v) for v in value if isinstance(v, (int, float)) and not _is_enum(v)]
+    return plain if len(plain) == len(value) else None
+
+
+def evaluate(ad: classad2.ClassAd, name: str) -> object:
+    """Evaluate one attribute; ``None`` for absent, undefined, error and undecodable."""
+    try:
+        value = ad.eval(name)
+    except (KeyError, UnicodeDecodeError, ValueError, TypeError, RuntimeError):
+        return None
+    except Exception:  # ClassAdException is no subclass of the above in every version
+        return None
+    return None if _is_enum(value) else value
+
+
+def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
+    """Return the ad's text with only ``names``, sorted; what cannot be written is left out."""
+    parts = []
+    for name in sorted(set(names), key=str.lower):
+        try:
+            parts.append(f"{name} = {ad.lookup(name)}")
+        except (KeyError, UnicodeDecodeError, ValueError):
+            continue
+    return "[" + "; ".join(parts) + "]"
+
+
+def signature(ad_text: str) -> str:
+    """Return a short name for all that ``ad_text`` says."""
+    return hashlib.sha256(ad_text.encode()).hexdigest()[:24]
+
+
+def _is_enum(value: object) -> bool:
+    return type(value).__name__ == "Value"

@@ -1,0 +1,125 @@
+"""One child process a query, with a hard deadline.
+
+The bindings hold the global interpreter lock while they wait for the network, some of their calls
+never return, and each leaks a little.  So no query runs in the daemon: a fork server that has the
+bindings loaded forks a child for each (about 5 ms), the child sends back plain facts and ends, and
+one that is late is killed.  Nothing of HTCondor is ever called in the parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import resource
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_PRELOAD = ["gwmond.sources.tasks"]
+
+
+class QueryError(Exception):
+    """A query failed; ``problem`` is a short fixed word that metrics can carry."""
+
+    def __init__(self, problem: str, detail: str) -> None:
+        super().__init__(problem, detail)
+        self.problem = problem
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.detail}" if self.detail else self.problem
+
+
+class Usage(NamedTuple):
+    """What a child cost: CPU seconds and its largest resident size in MiB."""
+
+    cpu_s: float
+    peak_mib: float
+
+
+def start() -> None:
+    """Start the fork server; call it once, before threads exist.
+
+    Without any HTCondor configuration on this host, the bindings are told so, else they warn.
+    """
+    if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
+        os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
+    _CONTEXT.set_forkserver_preload(_PRELOAD)
+
+
+def run(
+    task: Callable[..., T], *args: Any, deadline_s: float, memory_mib: int = 8192
+) -> tuple[T, Usage]:
+    """Run ``task(*args)`` in a child and return its result and what it cost.
+
+    Raises QueryError: ``timeout`` when the deadline passes (the child is killed), ``crashed`` when
+    it dies, else the word that the task's own QueryError carries.
+    """
+    receiver, sender = _CONTEXT.Pipe(duplex=False)
+    process = _CONTEXT.Process(
+        target=_child, args=(sender, deadline_s, memory_mib, task, args), daemon=True
+    )
+    late = threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    process.start()
+    sender.close()
+    timer = threading.Timer(deadline_s, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        payload = receiver.recv_bytes()  # ends with EOFError when the child dies or is killed
+    except (EOFError, OSError):
+        process.join(1)
+        if late.is_set():
+            raise QueryError("timeout", f"no answer within {deadline_s:g} s") from None
+        raise QueryError("crashed", f"exit code {process.exitcode}") from None
+    finally:
+        timer.cancel()
+        receiver.close()
+        process.kill()
+        process.join()
+        process.close()
+    result: T | QueryError
+    result, usage = pickle.loads(payload)
+    if isinstance(result, QueryError):
+        raise result
+    return result, usage
+
+
+def _child(
+    sender: Connection,
+    deadline_s: float,
+    memory_mib: int,
+    task: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(int(deadline_s) + 5)  # should the parent die first
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
+    result: Any
+    try:
+        result = task(*args)
+    except QueryError as error:
+        result = error
+    except MemoryError:
+        result = QueryError("too_large", f"answer needs more than {memory_mib} MiB")
+    except Exception as error:  # whatever it is, the parent is told
+        result = QueryError("failed", f"{type(error).__name__}: {error}")
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    usage = Usage(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    sender.send_bytes(pickle.dumps((result, usage), protocol=5))
+    sender.close()

@@ -1,0 +1,144 @@
+"""Source (optional): the factory's side of GlideinWMS.
+
+glidefactoryclient ads of a WMS collector say what each client (frontend and group) asked of each
+entry, how old that wish is, and which factory limits are hit; glidefactory ads an entry's limits.
+The factory's schedd holds the pilots as grid jobs: grouped there by entry, client and status, with
+those that wait longer than the grace counted apart, it is the one measured source of waiting times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.facts import Limit, Problem
+from gwmond.sources import ads, slots
+from gwmond.sources.access import Query
+from gwmond.sources.glideresource import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.sources.access import Access, Daemon
+
+STATUS = {1: "pending", 2: "running", 5: "held"}  # JobStatus of a grid job
+_GRID = "JobUniverse == 9 && GlideinEntryName isnt undefined"
+_KEYS = ("JobStatus", "JobUniverse", "GlideinFactory", "GlideinName", "GlideinEntryName")
+_MONITOR = "GlideinMonitor"
+
+
+class FactoryClient(NamedTuple):
+    """What the factory knows of one client at one entry; counts are pilots."""
+
+    entry: str
+    factory: str
+    client: str
+    pending: int | None
+    running: int | None
+    held: int | None
+    requested_idle: int | None
+    requested_max: int | None
+    info_age_s: int | None
+    limits: tuple[Limit, ...]
+
+
+class FactoryEntry(NamedTuple):
+    """An entry's own limit."""
+
+    entry: str
+    factory: str
+    max_pilots: int | None
+
+
+class QueueCount(NamedTuple):
+    """Pilots in a factory schedd's queue; ``waiting_long`` of them are pending past the grace."""
+
+    entry: str
+    factory: str
+    client: str
+    status: str
+    pilots: int
+    waiting_long: int
+
+
+class Queue(NamedTuple):
+    """What one factory schedd's queue said."""
+
+    counts: tuple[QueueCount, ...]
+    problems: tuple[Problem, ...]
+
+
+def clients_query() -> Query:
+    """Return the query for glidefactoryclient ads."""
+    return Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', ())
+
+
+def entries_query() -> Query:
+    """Return the query for glidefactory ads."""
+    names = ("Name", "EntryName", "GlideinConfigPerEntryMaxGlideins")
+    names += ("GlideinName", "FactoryName", "LastHeardFrom", "ClassAdLifetime")
+    return Query("factory", "Any", 'MyType == "glidefactory"', names)
+
+
+def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
+    """Turn glidefactoryclient ads into facts."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        name = ads.text(ad, "ReqGlidein") or ads.text(ad, "Name") or ""
+        entry, _, factory = name.partition("@")
+        idle = ads.count(ad, _MONITOR + "StatusIdle")
+        decoded.append(
+            FactoryClient(
+                entry=entry,
+                factory=factory,
+                client=ads.text(ad, "ReqClientName") or ads.text(ad, "ClientName") or "",
+                pending=ads.count(ad, _MONITOR + "StatusPending") if idle is None else idle,
+                running=ads.count(ad, _MONITOR + "StatusRunning"),
+                held=ads.count(ad, _MONITOR + "StatusHeld"),
+                requested_idle=ads.count(ad, _MONITOR + "RequestedIdle"),
+                requested_max=ads.count(ad, _MONITOR + "RequestedMaxGlideins"),
+                info_age_s=ads.count(ad, _MONITOR + "ClientMonitorInfoAge"),
+                limits=limits(ad),
+            )
+        )
+    return tuple(decoded)
+
+
+def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryEntry, ...]:
+    """Turn glidefactory ads into facts."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        entry, _, factory = (ads.text(ad, "Name") or "").partition("@")
+        maximum = ads.count(ad, "GlideinConfigPerEntryMaxGlideins")
+        decoded.append(FactoryEntry(ads.text(ad, "EntryName") or entry, factory, maximum))
+    return tuple(decoded)
+
+
+def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
+    """Ask one factory schedd twice: all pilots, and those pending for longer than the grace."""
+    old = f"{_GRID} && JobStatus == 1 && QDate < {int(now - grace_s)}"
+    projection = (*_KEYS, "GlideinClient")
+    every = access.job_ads(schedd, Query("queue", "", _GRID, projection))
+    waiting = access.job_ads(schedd, Query("queue_waiting", "", old, projection))
+    return decode_queue(every, waiting)
+
+
+def decode_queue(every: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]) -> Queue:
+    """Add up rows of pilots by entry, factory, client and status."""
+    sums: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for index, rows in enumerate((every, waiting)):
+        for ad in rows:
+            status = STATUS.get(ads.integer(ad, "JobStatus") or 0, "other")
+            glidein = ads.text(ad, "GlideinName") or ""
+            factory = ads.text(ad, "GlideinFactory") or ""
+            key = (
+                ads.text(ad, "GlideinEntryName") or "",
+                "@".join(part for part in (glidein, factory) if part),
+                ads.text(ad, "GlideinClient") or "",
+                status,
+            )
+            sums[key][index] += ads.count(ad, "JobCount") or 0
+    counts = [QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items())]
+    return Queue(tuple(counts), ())

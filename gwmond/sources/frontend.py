@@ -1,0 +1,46 @@
+"""Source: glidefrontendmonitor ads: how many idle jobs each frontend counts in all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.sources import ads, slots
+from gwmond.sources.access import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+
+class FrontendJobs(NamedTuple):
+    """One frontend's count of idle jobs, and of those idle for 10 minutes and an hour."""
+
+    frontend: str
+    idle: int | None
+    idle_600s: int | None
+    idle_3600s: int | None
+
+
+def query() -> Query:
+    """Return the query for frontends' own monitoring ads."""
+    return Query(
+        "frontendmonitor",
+        "Generic",
+        'MyType == "glidefrontendmonitor"',
+        (
+            *("Name", "GlideFrontendName", "LastHeardFrom", "ClassAdLifetime"),
+            *(f"GlideFrontend_IdleJobs_{age}" for age in ("Total", "600", "3600")),
+        ),
+    )
+
+
+def decode(found: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs, ...]:
+    """Turn the ads into counts."""
+    return tuple(
+        FrontendJobs(
+            ads.text(ad, "GlideFrontendName") or ads.text(ad, "Name") or "",
+            *(ads.count(ad, f"GlideFrontend_IdleJobs_{age}") for age in ("Total", "600", "3600")),
+        )
+        for ad in slots.fresh(found, now)
+    )

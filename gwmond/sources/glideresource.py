@@ -1,0 +1,148 @@
+"""Source: glideresource ads, one for each entry and frontend group, in the user collector.
+
+Attribute names as GlideWMS's frontend writes them (glideinFrontendInterface.py, ResourceClassad):
+GlideClientMonitor* are the frontend's counts of jobs and *slots*; GlideFactoryMonitorStatus* the
+factory's counts of this client's pilots; GlideFactoryMonitorTotal* the same over all clients;
+GlideClientLimit<X>, GlideClientCurbCurb<X> and GlideFactoryMonitorStatus_GlideFactoryLimit<X> say
+that a limit is hit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
+from gwmond.sources import ads, slots
+from gwmond.sources.access import Query
+from gwmond.sources.matching import template_from_glideresource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.config import Attributes
+
+_STATUS = "GlideFactoryMonitorStatus"
+_TOTAL = "GlideFactoryMonitorTotalStatus"
+_CLIENT = "GlideClientMonitor"
+_LIMITS = (
+    ("GlideinMonitorStatus_GlideFactoryLimit", "factory_limit"),
+    ("GlideClientLimit", "limit"),
+    ("GlideClientCurbCurb", "curb"),
+    (_STATUS + "_GlideFactoryLimit", "factory_limit"),
+)
+
+
+def query() -> Query:
+    """Return the query: whole ads, for they hold the entry's attributes that jobs may ask for."""
+    return Query("glideresource", "Generic", 'MyType == "glideresource"', ())
+
+
+class Requests(NamedTuple):
+    """What the ads said, and an estimated template for each entry that they describe."""
+
+    requests: tuple[EntryRequest, ...]
+    templates: tuple[Template, ...]
+    problems: tuple[Problem, ...]
+
+
+def decode(
+    found: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
+) -> Requests:
+    """Turn glideresource ads into requests; those older than their lifetime are dropped."""
+    requests: list[EntryRequest] = []
+    templates: dict[EntryKey, Template] = {}
+    problems: list[Problem] = []
+    for ad in slots.fresh(found, now):
+        request = _request(ad, attributes)
+        if request is None:
+            problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
+            continue
+        requests.append(request)
+        if request.entry not in templates and request.pilot_size is not None:
+            templates[request.entry] = template_from_glideresource(
+                ad, request.entry, request.pilot_size, request.max_walltime_s, now
+            )
+    return Requests(tuple(requests), tuple(templates.values()), tuple(problems))
+
+
+def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | None:
+    name = ads.text(ad, "GlideFactoryName") or ads.text(ad, "Name") or ""
+    entry_name, _, factory = name.partition("@")
+    site = ads.first_text(ad, attributes.site)
+    if not entry_name:
+        return None
+    entry = EntryKey(site or entry_name, ads.first_text(ad, attributes.entry) or entry_name)
+    idle, pending = ads.count(ad, _STATUS + "Idle"), ads.count(ad, _STATUS + "Pending")
+    waiting = pending if idle is None else idle
+    total_idle = ads.count(ad, _TOTAL + "Idle")
+    return EntryRequest(
+        entry=entry,
+        group=ads.text(ad, "GlideClientName") or _client(ad),
+        factory=factory.removesuffix("@" + _client(ad)),
+        down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
+        pending=waiting,
+        running=ads.count(ad, _STATUS + "Running"),
+        held=ads.count(ad, _STATUS + "Held"),
+        submitted_wait=ads.count(ad, _STATUS + "Wait"),
+        requested_idle=ads.count(ad, _CLIENT + "GlideinsRequestIdle"),
+        requested_max=ads.count(ad, _CLIENT + "GlideinsRequestMaxRun"),
+        total_pending=ads.count(ad, _TOTAL + "Pending") if total_idle is None else total_idle,
+        total_running=ads.count(ad, _TOTAL + "Running"),
+        total_held=ads.count(ad, _TOTAL + "Held"),
+        max_pilots=ads.count(ad, "GlideFactoryConfigPerEntryMaxGlideins"),
+        limits=limits(ad),
+        info_age_s=ads.count(ad, "GlideFactoryMonitorClientMonitorInfoAge"),
+        jobs_matching=ads.count(ad, _CLIENT + "JobsIdleMatching"),
+        jobs_proportional=ads.count(ad, _CLIENT + "JobsIdle"),
+        jobs_unique=ads.count(ad, _CLIENT + "JobsIdleUnique"),
+        jobs_effective=ads.count(ad, _CLIENT + "JobsIdleEffective"),
+        slots_idle=ads.count(ad, _CLIENT + "GlideinsIdle"),
+        pilot_size=_pilot_size(ad),
+        max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
+        last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+    )
+
+
+def _client(ad: classad2.ClassAd) -> str:
+    frontend = ads.text(ad, "GlideFrontendName") or ""
+    group = ads.text(ad, "GlideGroupName") or ""
+    return ".".join(part for part in (frontend, group) if part)
+
+
+def _pilot_size(ad: classad2.ClassAd) -> Size | None:
+    """Return what a pilot of the entry is expected to be; GLIDEIN_CPUS may say "auto"."""
+    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"))
+    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"))
+    gpus = _positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs")) or 0
+    if memory is None:
+        per_core = _positive(ad, ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu"))
+        memory = None if per_core is None or cores is None else per_core * cores
+    if cores is None or memory is None:
+        return None
+    return Size(cores, memory, int(gpus))
+
+
+def _positive(ad: classad2.ClassAd, names: tuple[str, ...]) -> float | None:
+    """Return the first positive number; GlideinWMS writes some numbers as strings."""
+    for name in names:
+        value = ads.number(ad, name)
+        if value is None and (said := ads.text(ad, name)) is not None:
+            try:
+                value = float(said)
+            except ValueError:
+                continue
+        if value is not None and 0 < value <= slots.MAX_MEMORY_MIB:
+            return value
+    return None
+
+
+def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
+    """Return every limit or curb that the ad says is hit, named kind_what."""
+    found = []
+    for name in sorted(ad.keys(), key=str.lower):
+        for prefix, kind in _LIMITS:
+            if name.startswith(prefix) and (said := ads.evaluate(ad, name)) not in (None, 0, ""):
+                found.append(Limit(f"{kind}_{name.removeprefix(prefix)}", str(said)[:200]))
+    return tuple(found)

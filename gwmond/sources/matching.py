@@ -1,0 +1,155 @@
+"""Matching: could a job group run on an empty pilot of an entry?
+
+A template is an empty pilot: a live healthy slot's whole ad with its size put back to what it was
+when the pilot began and its times moved to now, or, where no pilot runs, the glideresource ad.
+Evaluation is HTCondor's own (classad2), both ways: the job's Requirements against the pilot, and
+the pilot's (its START expression) against the job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import classad2
+
+from gwmond.facts import EntryKey, Evidence, Size, Template, Verdict
+from gwmond.sources import ads
+from gwmond.sources.access import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gwmond.config import Attributes
+    from gwmond.sources.slots import Sample
+
+MAX_PAIRS_A_CHILD = 200_000
+
+# What an empty pilot does not have: who uses it now, and what changes by the minute.
+_NOT_OF_THE_PILOT = tuple(
+    prefix.lower()
+    for prefix in (
+        *("Remote", "Client", "Job", "Global", "Child", "Accounting", "Recent", "TotalTime"),
+        *("TotalJob", "Num", "Public", "Update", "LastHeard", "LastUpdate", "MyCurrentTime"),
+        *("CondorLoad", "TotalLoad", "TotalCondorLoad", "LoadAvg", "MonitorSelf", "Clock"),
+        *("DaemonLast", "DaemonStart", "DaemonCore", "EnteredCurrent", "LastBench", "LastFetch"),
+        *("LastDrain", "Address", "MyAddress", "Starter", "Activation", "ExpectedMachine"),
+        *("TimeToLive", "AssignedGPUs", "AvailableGPUs", "TotalSlots", "CpuBusy", "CPUsUsage"),
+        *("ConsoleIdle", "KeyboardIdle", "VirtualMemory", "StashCp", "Health", "Utsname"),
+        *("GlideClientMonitor", "GlideFactoryMonitor", "GlideClientMatching", "GlideClientConstr"),
+    )
+)
+_EPOCHS = ("GLIDEIN_ToRetire", "GLIDEIN_ToDie")
+
+
+def samples_query(names: Iterable[str]) -> Query:
+    """Return the query for the whole ads of some slots."""
+    listed = ",".join(name.replace('"', "").replace("\\", "") for name in names)
+    return Query("templates", "Startd", f'stringListIMember(Name, "{listed}", ",")', ())
+
+
+def templates_from_slots(
+    found: Sequence[classad2.ClassAd], samples: Sequence[Sample], attributes: Attributes, now: float
+) -> tuple[Template, ...]:
+    """Make a measured template of each sampled slot that was found."""
+    by_name = {sample.slot: sample for sample in samples}
+    made = []
+    for ad in found:
+        sample = by_name.get(ads.text(ad, "Name") or "")
+        if sample is None:
+            continue
+        started = ads.number(ad, "DaemonStartTime")
+        die = ads.first_number(ad, attributes.die)
+        lifetime = None if started is None or die is None else max(0, int(die - started))
+        made.append(_template(ad, sample.entry, sample.size, lifetime, now, "measured"))
+    return tuple(made)
+
+
+def template_from_glideresource(
+    ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None, now: float
+) -> Template:
+    """Make an estimated template of what the factory says of an entry."""
+    return _template(ad, entry, size, lifetime_s, now, "estimated")
+
+
+def _template(
+    ad: classad2.ClassAd,
+    entry: EntryKey,
+    size: Size,
+    lifetime_s: int | None,
+    now: float,
+    evidence: Evidence,
+) -> Template:
+    started = ads.number(ad, "DaemonStartTime")
+    epochs = {name: ads.number(ad, name) for name in _EPOCHS}
+    names = [
+        name
+        for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
+        if name.lower() not in ads.SECRET and not name.lower().startswith(_NOT_OF_THE_PILOT)
+    ]
+    empty = classad2.ClassAd(ads.source_text(ad, names))
+    cores, memory, gpus = size
+    for name, value in (("Cpus", cores), ("Memory", memory), ("GPUs", gpus)):
+        number = int(value) if value == int(value) else value
+        empty[name] = empty[f"TotalSlot{name}"] = number
+    empty["State"], empty["Activity"], empty["PartitionableSlot"] = "Unclaimed", "Idle", True
+    if (disk := ads.number(ad, "TotalSlotDisk")) is not None:
+        empty["Disk"] = int(disk)
+    text = ads.source_text(empty, [n for n in empty.keys() if n not in _EPOCHS])  # noqa: SIM118
+    identity = ads.signature(text)
+    for name, epoch in epochs.items():
+        if epoch is not None and started is not None:
+            empty[name] = int(now + epoch - started)
+    return Template(entry, str(empty), identity, size, lifetime_s, evidence)
+
+
+def evaluate(
+    groups: Sequence[tuple[str, str]],
+    templates: Sequence[Template],
+    known: frozenset[tuple[str, str]],
+) -> dict[tuple[str, str], Verdict]:
+    """Evaluate every pair of a group (signature, ad) and a template that is not ``known``.
+
+    At most MAX_PAIRS_A_CHILD pairs are done, so that a deadline is kept; the caller asks again.
+    """
+    verdicts: dict[tuple[str, str], Verdict] = {}
+    slots = [(t.signature, classad2.ClassAd(t.ad), t.evidence == "estimated") for t in templates]
+    for signature, text in groups:
+        missing = [s for s in slots if (signature, s[0]) not in known]
+        if not missing:
+            continue
+        job = classad2.ClassAd(text)
+        for slot_signature, slot, estimated in missing:
+            verdicts[signature, slot_signature] = match(job, slot, estimated=estimated)
+        if len(verdicts) >= MAX_PAIRS_A_CHILD:
+            break
+    return verdicts
+
+
+def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> Verdict:
+    """Match one job with one empty pilot.
+
+    A job's Requirements that a live slot leaves undefined are not met, as in HTCondor.  What is
+    undefined against a glideresource ad, and a START expression that asks for a job attribute
+    which the group does not carry, is possible.
+    """
+    wanted = _holds(job, slot)
+    offered = _holds(slot, job)
+    if wanted is False or offered is False or (wanted is None and not estimated):
+        return Verdict.NO
+    return Verdict.YES if wanted and offered else Verdict.POSSIBLE
+
+
+def _holds(mine: classad2.ClassAd, target: classad2.ClassAd) -> bool | None:
+    try:
+        expression = mine.lookup("Requirements")
+    except KeyError:
+        return True
+    if isinstance(expression, bool):
+        return expression
+    try:
+        value = expression.eval(mine, target)
+    except Exception:
+        return None
+    if type(value).__name__ == "Value" or not isinstance(value, (bool, int, float)):
+        return None
+    return bool(value)

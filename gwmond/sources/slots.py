@@ -1,0 +1,228 @@
+"""Source: slot ads of a collector, taken together to pilots.
+
+Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A partitionable slot's Cpus,
+Memory and GPUs are what remains; TotalSlotCpus and so on its size.  The pilot's own attributes
+(GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.facts import EntryKey, Pilot, Problem, Size
+from gwmond.sources import ads
+from gwmond.sources.access import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import classad2
+
+    from gwmond.config import Attributes
+
+UNKNOWN_SITE = "unknown"
+DEFAULT_LIFETIME_S = 900  # CLASSAD_LIFETIME
+MAX_CORES = 1e5
+MAX_MEMORY_MIB = 1e9
+_NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
+_PLAUSIBLE_SKEW_S = 600
+_REMAINING_STEP_S = 600
+
+_BASE = (
+    *("Name", "Machine", "MyAddress", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
+    *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
+    *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
+    *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
+    "GLIDEIN_Failed",
+)
+
+
+def query(attributes: Attributes) -> Query:
+    """Return the query for all slots, with only the attributes that are used."""
+    names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
+    names += [*attributes.factory, *attributes.retire, *attributes.die]
+    return Query("slots", "Startd", "", (*_BASE, *_NO_RESOURCE, *dict.fromkeys(names)))
+
+
+class Slots(NamedTuple):
+    """Pilots, which slot of each entry can stand for an empty pilot, and what was wrong."""
+
+    pilots: tuple[Pilot, ...]
+    samples: tuple[Sample, ...]
+    problems: tuple[Problem, ...]
+
+
+class Sample(NamedTuple):
+    """A healthy slot whose full ad can serve as the entry's template, with its size."""
+
+    entry: EntryKey
+    slot: str
+    size: Size
+
+
+class _Slot(NamedTuple):
+    name: str
+    type: str
+    state: str
+    size: Size
+    free: Size
+    children: tuple[Size, ...]
+    ad: classad2.ClassAd
+
+
+def decode(
+    found: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
+) -> Slots:
+    """Turn slot ads into pilots.
+
+    Dropped: data slots, monitor slots, ads older than their lifetime (against the newest ad, so
+    that a clock that is off does no harm), and, counted as problems, ads that make no sense.
+    """
+    problems: list[Problem] = []
+    startds: dict[str, list[_Slot]] = defaultdict(list)
+    for ad in fresh(found, now):
+        if any(
+            ads.truth(ad, name) for name in ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
+        ):
+            continue
+        slot = _slot(ad)
+        if isinstance(slot, str):
+            problems.append(Problem(source, slot, ads.text(ad, "Name") or "ad without a name"))
+            continue
+        startds[slot.name.partition("@")[2] or slot.name].append(slot)
+    pilots = []
+    samples: dict[EntryKey, dict[Size, str]] = defaultdict(dict)
+    tally: dict[tuple[EntryKey, Size], int] = defaultdict(int)
+    for name, slots in startds.items():
+        pilot = _pilot(name, slots, attributes, now)
+        if pilot.entry.site == UNKNOWN_SITE:
+            problems.append(Problem(source, "no_site", name))
+        pilots.append(pilot)
+        tally[pilot.entry, pilot.size] += 1
+        sample = next((s for s in slots if s.type != "Dynamic"), None)
+        if pilot.accepting and sample is not None:
+            samples[pilot.entry].setdefault(pilot.size, sample.name)
+    chosen = []
+    for entry, sizes in samples.items():
+        size = max(sizes, key=lambda s: (tally[entry, s], s))
+        chosen.append(Sample(entry, sizes[size], size))
+    return Slots(tuple(pilots), tuple(chosen), tuple(problems))
+
+
+def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassAd]:
+    """Drop ads that are older than their lifetime, by the collector's own clock.
+
+    That clock is the newest LastHeardFrom; ours is used when the two plausibly agree.
+    """
+    aged = [(ads.number(ad, "LastHeardFrom"), ad) for ad in found]
+    newest = max((heard for heard, _ in aged if heard is not None), default=now)
+    reference = now if 0 <= now - newest < _PLAUSIBLE_SKEW_S else newest
+    return [
+        ad
+        for heard, ad in aged
+        if heard is None
+        or heard + (ads.number(ad, "ClassAdLifetime") or DEFAULT_LIFETIME_S) >= reference
+    ]
+
+
+def _slot(ad: classad2.ClassAd) -> _Slot | str:
+    """Decode one slot, or say which problem it has."""
+    name = ads.text(ad, "Name")
+    if name is None:
+        return "no_name"
+    kind = ads.text(ad, "SlotType") or "Static"
+    free = _size(ad, ("Cpus", "Memory", "GPUs"))
+    if free is None:
+        return "bad_size"
+    size = _size(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
+    if kind != "Partitionable" or size is None:
+        size = free
+    cores, memory = ads.numbers(ad, "ChildCpus"), ads.numbers(ad, "ChildMemory")
+    gpus = ads.numbers(ad, "ChildGPUs") or []
+    children: tuple[Size, ...] = ()
+    if cores and memory and len(cores) == len(memory):
+        padded = itertools.chain(gpus, itertools.repeat(0.0))
+        children = tuple(Size(c, m, int(g)) for c, m, g in zip(cores, memory, padded, strict=False))
+    return _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
+
+
+def _size(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
+    cores, memory = ads.number(ad, names[0]), ads.number(ad, names[1])
+    gpus = ads.count(ad, names[2]) or 0
+    if cores is None or memory is None:
+        return None
+    if not (0 <= cores <= MAX_CORES and 0 <= memory <= MAX_MEMORY_MIB and gpus <= MAX_CORES):
+        return None
+    return Size(cores, memory, gpus)
+
+
+def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) -> Pilot:
+    dynamic = [s for s in slots if s.type == "Dynamic"]
+    whole = [s for s in slots if s.type != "Dynamic"] or dynamic
+    parents = {_parent(s.name) for s in dynamic}
+    free: list[Size] = []
+    jobs = [s.size for s in dynamic if s.state in ("Claimed", "Preempting")]
+    for slot in whole:
+        if slot.type == "Partitionable":
+            free.append(slot.free)
+            if slot.name.partition("@")[0] not in parents:
+                jobs += slot.children
+        elif slot.type == "Dynamic":
+            pass  # its partitionable slot is not known: only what is claimed is certain
+        elif slot.state in ("Claimed", "Preempting"):
+            jobs.append(slot.size)
+        else:
+            free.append(slot.size)
+    ad = whole[0].ad
+    retire = ads.first_number(ad, attributes.retire)
+    die = ads.first_number(ad, attributes.die)
+    remaining = None if die is None else max(0, int(die - now) // _REMAINING_STEP_S)
+    refusing = (
+        any(s.state in ("Drained", "Owner", "Delete", "Shutdown") for s in whole)
+        or any(ads.truth(s.ad, "Draining") or ads.truth(s.ad, "GLIDEIN_Failed") for s in whole)
+        or (retire is not None and retire <= now)
+    )
+    return Pilot(
+        name=name,
+        started=ads.integer(ad, "DaemonStartTime") or 0,
+        entry=entry_of(ad, attributes),
+        group=group_of(ad, attributes),
+        factory=ads.first_text(ad, attributes.factory) or "",
+        size=_sum([s.size for s in whole]),
+        free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
+        jobs=tuple(jobs),
+        accepting=not refusing,
+        remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
+        last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
+    )
+
+
+def _parent(dynamic: str) -> str:
+    return dynamic.partition("@")[0].rpartition("_")[0]
+
+
+def _sum(sizes: Sequence[Size]) -> Size:
+    return Size(
+        sum(s.cores for s in sizes), sum(s.memory_mib for s in sizes), sum(s.gpus for s in sizes)
+    )
+
+
+def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
+    """Return site and entry of an ad, by the configured attributes."""
+    site = ads.first_text(ad, attributes.site)
+    entry = ads.first_text(ad, attributes.entry)
+    return EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
+
+
+def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
+    """Return ``frontend.group``, as the glideresource ads name a client; empty when neither.
+
+    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
+    """
+    frontend = ads.first_text(ad, attributes.frontend) or ""
+    group = ads.first_text(ad, attributes.group) or ""
+    if frontend.endswith(f".{group}"):
+        return frontend
+    return ".".join(part for part in (frontend, group) if part)
