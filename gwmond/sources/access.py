@@ -1,24 +1,25 @@
 """How ads are had: from live daemons, or from a recording that takes their place.
 
-Everything here runs in a child process (:mod:`gwmond.sources.child`).  A query names what it wants
-with a :class:`Query`; live or recorded, the same ads go through the same decoding.
+A query names what it wants with a :class:`Query`; live or recorded, the same ads go through the
+same decoding.  Methods run in a child process (:mod:`gwmond.sources.child`) and import the
+bindings there; the parent only makes and sends these objects.
 """
 
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import classad2
-import htcondor2
-
+from gwmond.sources.ads import parse
 from gwmond.sources.child import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import classad2
+
 CONNECT_TIMEOUT_S = 5
-_GROUP_BY = htcondor2.QueryOpts.GroupBy
+QUERY_TIMEOUT_S = 20
 _DENIED = ("DENIED", "AUTHENTICATE", "SECMAN", "not authorized", "Not authorized")
 
 
@@ -59,7 +60,7 @@ class LiveAccess(NamedTuple):
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         """Ask a collector; an empty host is the one of this machine's configuration."""
-        self._configure()
+        htcondor2 = self._bindings()
         try:
             collector = htcondor2.Collector(host or None)
             ad_type = getattr(htcondor2.AdType, query.ad_type)
@@ -70,31 +71,35 @@ class LiveAccess(NamedTuple):
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for groups of jobs, with a count each; no job is fetched."""
-        return self._jobs(schedd, query, _GROUP_BY)
+        return self._jobs(schedd, query, "GroupBy")
 
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for cluster ads; the constraint must exclude those of single jobs."""
-        return self._jobs(schedd, query, htcondor2.QueryOpts.IncludeClusterAd)
+        return self._jobs(schedd, query, "IncludeClusterAd")
 
-    def _jobs(
-        self, schedd: Daemon, query: Query, options: htcondor2.QueryOpts
-    ) -> list[classad2.ClassAd]:
-        self._configure()
-        location = classad2.ClassAd()
+    def _jobs(self, schedd: Daemon, query: Query, option: str) -> list[classad2.ClassAd]:
+        htcondor2 = self._bindings()
+        location = parse("[]")
         location["Name"], location["MyAddress"] = schedd.name, schedd.address
         location["CondorVersion"] = schedd.version or htcondor2.version()
         try:
             found = htcondor2.Schedd(location).query(
-                query.constraint, list(query.projection), opts=options
+                query.constraint,
+                list(query.projection),
+                opts=getattr(htcondor2.QueryOpts, option),
             )
         except htcondor2.HTCondorException as error:
             raise _explain(error, schedd.address) from None
         return list(found)
 
-    def _configure(self) -> None:
-        htcondor2.param["QUERY_TIMEOUT"] = str(20)
+    def _bindings(self) -> Any:
+        import htcondor2  # noqa: PLC0415 (only ever in a child)
+
+        htcondor2.reload_config()  # tokens and certificates may have been renewed
+        htcondor2.param["QUERY_TIMEOUT"] = str(QUERY_TIMEOUT_S)
         if self.token_directory:
             htcondor2.param["SEC_TOKEN_DIRECTORY"] = self.token_directory
+        return htcondor2
 
 
 def _explain(error: Exception, address: str) -> QueryError:

@@ -25,6 +25,13 @@ SECRET = frozenset(
 )
 
 
+def parse(text: str) -> classad2.ClassAd:
+    """Return the ClassAd that a text in new syntax says; raises ClassAdException."""
+    import classad2  # noqa: PLC0415 (only ever in a child; facts' modules load without it)
+
+    return classad2.ClassAd(text)
+
+
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
     value = evaluate(ad, name)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_PRELOAD = ["gwmond.sources.tasks"]
+_PRELOAD = ["htcondor2", "classad2", "gwmond.sources.tasks"]
 
 
 class QueryError(Exception):

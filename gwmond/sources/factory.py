@@ -77,8 +77,10 @@ def clients_query() -> Query:
 
 def entries_query() -> Query:
     """Return the query for glidefactory ads."""
-    names = ("Name", "EntryName", "GlideinConfigPerEntryMaxGlideins")
-    names += ("GlideinName", "FactoryName", "LastHeardFrom", "ClassAdLifetime")
+    names = (
+        *("Name", "EntryName", "GlideinName", "FactoryName"),
+        *("GlideinConfigPerEntryMaxGlideins", "LastHeardFrom", "ClassAdLifetime"),
+    )
     return Query("factory", "Any", 'MyType == "glidefactory"', names)
 
 

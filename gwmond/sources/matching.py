@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import classad2
-
 from gwmond.facts import EntryKey, Evidence, Size, Template, Verdict
 from gwmond.sources import ads
 from gwmond.sources.access import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    import classad2
 
     from gwmond.config import Attributes
     from gwmond.sources.slots import Sample
@@ -86,7 +86,7 @@ def _template(
         for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
         if name.lower() not in ads.SECRET and not name.lower().startswith(_NOT_OF_THE_PILOT)
     ]
-    empty = classad2.ClassAd(ads.source_text(ad, names))
+    empty = ads.parse(ads.source_text(ad, names))
     cores, memory, gpus = size
     for name, value in (("Cpus", cores), ("Memory", memory), ("GPUs", gpus)):
         number = int(value) if value == int(value) else value
@@ -112,12 +112,12 @@ def evaluate(
     At most MAX_PAIRS_A_CHILD pairs are done, so that a deadline is kept; the caller asks again.
     """
     verdicts: dict[tuple[str, str], Verdict] = {}
-    slots = [(t.signature, classad2.ClassAd(t.ad), t.evidence == "estimated") for t in templates]
+    slots = [(t.signature, ads.parse(t.ad), t.evidence == "estimated") for t in templates]
     for signature, text in groups:
         missing = [s for s in slots if (signature, s[0]) not in known]
         if not missing:
             continue
-        job = classad2.ClassAd(text)
+        job = ads.parse(text)
         for slot_signature, slot, estimated in missing:
             verdicts[signature, slot_signature] = match(job, slot, estimated=estimated)
         if len(verdicts) >= MAX_PAIRS_A_CHILD:

@@ -1,0 +1,279 @@
+"""Recordings of a pool: what ``gwmond record`` writes and the replay reads.
+
+A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
+daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
+of frames, a JSON list of the whole answer first and then only what changed.  Attributes are kept as
+ClassAd text.  Secrets are left out, user names replaced by pseudonyms; times of hearing are not
+kept, because a replayed ad is always heard now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import zipfile
+from bisect import bisect_right
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gwmond.sources import ads
+from gwmond.sources.child import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import classad2
+
+    from gwmond.sources.access import Daemon, Query
+
+Ad = dict[str, str]
+Answer = dict[str, Ad]
+Delta = dict[str, "dict[str, str | None] | None"]
+
+VERSION = 1
+FRAMES_A_BLOCK = 12
+
+_HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
+_VOLATILE = re.compile(
+    r"^(LastHeardFrom|MyCurrentTime|ServerTime|JobIds|Update.*|Recent(?!DaemonCoreDutyCycle).*"
+    r"|MonitorSelf.*|.*LoadAvg|TotalTime.*|DaemonCore.*|DC.*|Last.*|.*Idle(Time)?Sec.*)$",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(
+    r"token|claim|secret|passw|credential|environment|^env$|arguments|^args$|capability"
+    r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|sessioninfo",
+    re.IGNORECASE,
+)
+_USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
+_EPOCH = re.compile(
+    r"^(DaemonStartTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate|EnteredCurrent\w+"
+    r"|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate|EpochWriteDate)$"
+)
+
+
+def dump(found: Sequence[classad2.ClassAd]) -> list[Ad]:
+    """Turn ads into attribute texts, without secrets and without what changes at every update."""
+    return [
+        {
+            name: written
+            for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+            if not _SECRET.search(name)
+            and not _VOLATILE.match(name)
+            and (written := _text(ad, name)) is not None
+        }
+        for ad in found
+    ]
+
+
+def _text(ad: classad2.ClassAd, name: str) -> str | None:
+    try:
+        return str(ad.lookup(name))
+    except (KeyError, UnicodeDecodeError, ValueError):
+        return None
+
+
+class Pseudonyms:
+    """Replaces user names, the same name always by the same pseudonym within one recording."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(16)
+        self._known: dict[str, str] = {}
+
+    def learn(self, found: Iterable[Ad], kind: str) -> None:
+        """Take note of every user name in some ads."""
+        for ad in found:
+            for name in _USERS:
+                self._add(ad.get(name, "").strip('"').partition("@")[0])
+            if kind == "submitters":
+                self._add(ad.get("Name", "").strip('"').partition("@")[0].rpartition(".")[2])
+
+    def _add(self, user: str) -> None:
+        if len(user) > 1 and re.fullmatch(r"[\w.+-]+", user) and user not in self._known:
+            digest = hashlib.blake2b(user.encode(), key=self._key, digest_size=4).hexdigest()
+            self._known[user] = f"user-{digest}"
+
+    def clean(self, ad: Ad) -> Ad:
+        """Return the ad with every known user name replaced, in all of its texts."""
+        if not self._known:
+            return ad
+        names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
+        pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
+        return {
+            name: pattern.sub(lambda m: self._known[m[1]], text) if '"' in text else text
+            for name, text in ad.items()
+        }
+
+
+class Writer:
+    """Writes frames as they come; close it, also after an interruption, to have a whole file."""
+
+    def __init__(self, path: Path, daemons: Mapping[str, Sequence[str]]) -> None:
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        self._daemons = {kind: list(names) for kind, names in daemons.items()}
+        self._times: list[float] = []
+        self._last: dict[str, Answer] = {}
+        self._block: dict[str, list[Delta | Answer | None]] = {}
+        self._streams: list[str] = []
+        self._pseudonyms = Pseudonyms()
+
+    def add(self, time: float, answers: Mapping[str, Sequence[Ad]]) -> None:
+        """Add one frame: what each stream answered at ``time``; a stream may be missing."""
+        for stream, found in answers.items():
+            self._pseudonyms.learn(found, stream.rpartition("/")[2])
+            if stream not in self._streams:
+                self._streams.append(stream)
+        position = len(self._times) % FRAMES_A_BLOCK
+        for stream in self._streams:
+            frames = self._block.setdefault(stream, [None] * position)
+            if stream not in answers:
+                frames.append(None)
+                continue
+            answer = {_key(ad): self._pseudonyms.clean(ad) for ad in answers[stream]}
+            whole = all(frame is None for frame in frames)
+            frames.append(answer if whole else difference(self._last[stream], answer))
+            self._last[stream] = answer
+        self._times.append(time)
+        if len(self._times) % FRAMES_A_BLOCK == 0:
+            self._flush()
+
+    def _flush(self) -> None:
+        number = (len(self._times) - 1) // FRAMES_A_BLOCK
+        for stream, frames in self._block.items():
+            body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
+            self._zip.writestr(f"{number:05d}/{stream}.json", body)
+        self._block.clear()
+
+    def close(self) -> None:
+        """Write what is pending, and the list of frames."""
+        if self._block:
+            self._flush()
+        meta = {
+            "version": VERSION,
+            "frames_a_block": FRAMES_A_BLOCK,
+            "times": self._times,
+            "streams": self._streams,
+            **self._daemons,
+        }
+        self._zip.writestr("meta.json", json.dumps(meta))
+        self._zip.close()
+
+
+def _key(ad: Ad) -> str:
+    """Return what makes an ad the same one in the next frame."""
+    if "JobCount" in ad:
+        rest = sorted((name, text) for name, text in ad.items() if name != "JobCount")
+        return ads.signature(json.dumps(rest))
+    return "/".join(ad.get(name, "").strip('"') for name in ("Name", "ScheddName", "ClusterId"))
+
+
+def difference(before: Answer, after: Answer) -> Delta:
+    """Return what makes ``after`` of ``before``; ``None`` removes an ad or an attribute."""
+    delta: Delta = {key: None for key in before if key not in after}
+    for key, ad in after.items():
+        old = before.get(key, {})
+        changed: dict[str, str | None] = {n: t for n, t in ad.items() if old.get(n) != t}
+        changed |= {name: None for name in old if name not in ad}
+        if changed or key not in before:
+            delta[key] = changed
+    return delta
+
+
+def apply(answer: Answer, delta: Delta) -> Answer:
+    """Return the answer after a change."""
+    result = {key: ad for key, ad in answer.items() if delta.get(key, ad) is not None}
+    for key, changed in delta.items():
+        if changed is not None:
+            merged = {**result.get(key, {}), **changed}
+            result[key] = {name: text for name, text in merged.items() if text is not None}
+    return result
+
+
+class Recording:
+    """A recording, opened for reading.  Raises ValueError when it is none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                self.meta: dict[str, Any] = json.loads(archive.read("meta.json"))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path}: not a recording made by gwmond record: {error}") from None
+        if self.meta.get("version") != VERSION or not self.meta.get("times"):
+            raise ValueError(f"{path}: a recording without frames, or of another version")
+
+    @cached_property
+    def times(self) -> list[float]:
+        """Times of the frames, ascending, epoch seconds."""
+        return [float(time) for time in self.meta["times"]]
+
+    @property
+    def duration_s(self) -> float:
+        """Length of one pass: to the last frame and the usual step beyond."""
+        steps = len(self.times) - 1
+        span = self.times[-1] - self.times[0]
+        return span + (span / steps if steps else 60.0)
+
+    def names(self, kind: str) -> list[str]:
+        """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
+        return list(self.meta.get(kind, []))
+
+    def frame(self, stream: str, time: float) -> Answer | None:
+        """Return what a stream answered last at or before ``time``; ``None``: it did not."""
+        index = max(0, bisect_right(self.times, time) - 1)
+        size = int(self.meta["frames_a_block"])
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                frames = json.loads(archive.read(f"{index // size:05d}/{stream}.json"))
+        except KeyError:
+            return None
+        wanted = frames[: index % size + 1]
+        if len(wanted) <= index % size or wanted[-1] is None:
+            return None
+        answer: Answer = {}
+        for frame in wanted:
+            if frame is not None:
+                answer = apply(answer, frame)
+        return answer
+
+
+class ReplayAccess(NamedTuple):
+    """A recording in the place of live daemons, at one instant of its repetition.
+
+    ``time`` is the recorded time, ``shift`` the seconds to add to every epoch in an ad.
+    """
+
+    path: str
+    time: float
+    shift: float
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        """Return the ads that the collector held then."""
+        return self._ads(f"collector/{host}/{query.kind}")
+
+    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Return the rows that the schedd returned then."""
+        return self._ads(f"schedd/{schedd.name}/{query.kind}")
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Return the cluster ads that the schedd returned then."""
+        return self._ads(f"schedd/{schedd.name}/{query.kind}")
+
+    def _ads(self, stream: str) -> list[classad2.ClassAd]:
+        answer = Recording(self.path).frame(stream, self.time)
+        if answer is None:
+            raise QueryError("unreachable", f"{stream}: did not answer when recorded")
+        heard = int(self.time + self.shift)
+        found = []
+        for ad in answer.values():
+            parts = [f"{name} = {self._moved(name, text)}" for name, text in ad.items()]
+            parts += [f"{name} = {heard}" for name in _HEARD]
+            found.append(ads.parse("[" + "; ".join(parts) + "]"))
+        return found
+
+    def _moved(self, name: str, text: str) -> str:
+        if _EPOCH.match(name) and text.isdigit() and int(text) > 0:
+            return str(int(int(text) + self.shift))
+        return text

@@ -1,0 +1,147 @@
+"""What a child process does: one query and its decoding.  The fork server has this module loaded.
+
+Each function returns plain facts and the number of ads that were read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from gwmond.sources import (
+    ads,
+    demand,
+    factory,
+    frontend,
+    glideresource,
+    matching,
+    recording,
+    schedds,
+    slots,
+)
+from gwmond.sources.access import Access, Daemon, Query
+from gwmond.sources.child import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gwmond.config import Attributes, Demand
+    from gwmond.facts import Template
+
+T = TypeVar("T")
+Counted = tuple[T, int]
+
+
+class CollectorInfo(NamedTuple):
+    """A collector's own ad: since when it runs (epoch), and its version."""
+
+    started: int | None
+    version: str
+
+
+def collector_slots(
+    access: Access, host: str, attributes: Attributes, now: float
+) -> Counted[slots.Slots]:
+    """Ask a collector for its slots."""
+    found = access.collector_ads(host, slots.query(attributes))
+    return slots.decode(found, attributes, host, now), len(found)
+
+
+def collector_requests(
+    access: Access, host: str, attributes: Attributes, now: float
+) -> Counted[glideresource.Requests]:
+    """Ask a collector for its glideresource ads."""
+    found = access.collector_ads(host, glideresource.query())
+    return glideresource.decode(found, attributes, host, now), len(found)
+
+
+def collector_frontends(
+    access: Access, host: str, now: float
+) -> Counted[tuple[frontend.FrontendJobs, ...]]:
+    """Ask a collector for its glidefrontendmonitor ads."""
+    found = access.collector_ads(host, frontend.query())
+    return frontend.decode(found, now), len(found)
+
+
+def collector_schedds(access: Access, host: str, now: float) -> Counted[schedds.Schedds]:
+    """Ask a collector for its schedds."""
+    found = access.collector_ads(host, schedds.query())
+    return schedds.decode(found, now), len(found)
+
+
+def collector_submitters(access: Access, host: str, now: float) -> Counted[schedds.Schedds]:
+    """Ask a collector for its submitters."""
+    found = access.collector_ads(host, schedds.submitters_query())
+    return schedds.decode_submitters(found, now), len(found)
+
+
+def collector_info(access: Access, host: str) -> Counted[CollectorInfo]:
+    """Ask a collector about itself."""
+    found = access.collector_ads(host, collector_query())
+    if not found:
+        raise QueryError("no_ad", "the collector does not know itself")
+    started = [value for ad in found if (value := ads.integer(ad, "DaemonStartTime"))]
+    version = ads.text(found[0], "CondorVersion") or ""
+    return CollectorInfo(max(started, default=None), version), len(found)
+
+
+def collector_query() -> Query:
+    """Return the query for a collector's own ad."""
+    return Query("collector", "Collector", "", ("Name", "DaemonStartTime", "CondorVersion"))
+
+
+def slot_templates(
+    access: Access, host: str, samples: Sequence[slots.Sample], attributes: Attributes, now: float
+) -> Counted[tuple[Template, ...]]:
+    """Ask a collector for the whole ads of sample slots."""
+    found = access.collector_ads(host, matching.samples_query(s.slot for s in samples))
+    return matching.templates_from_slots(found, samples, attributes, now), len(found)
+
+
+def schedd_demand(
+    access: Access, schedd: Daemon, attributes: Attributes, options: Demand
+) -> Counted[demand.ScheddDemand]:
+    """Ask a schedd for its idle jobs, grouped."""
+    result = demand.fetch(access, schedd, attributes, options)
+    return result, result.rows
+
+
+def factory_clients(
+    access: Access, host: str, now: float
+) -> Counted[tuple[factory.FactoryClient, ...]]:
+    """Ask a WMS collector for glidefactoryclient ads."""
+    found = access.collector_ads(host, factory.clients_query())
+    return factory.decode_clients(found, now), len(found)
+
+
+def factory_entries(
+    access: Access, host: str, now: float
+) -> Counted[tuple[factory.FactoryEntry, ...]]:
+    """Ask a WMS collector for glidefactory ads."""
+    found = access.collector_ads(host, factory.entries_query())
+    return factory.decode_entries(found, now), len(found)
+
+
+def factory_queue(
+    access: Access, schedd: Daemon, grace_s: float, now: float
+) -> Counted[factory.Queue]:
+    """Ask a factory's schedd for its pilots, grouped."""
+    result = factory.fetch_queue(access, schedd, grace_s, now)
+    return result, len(result.counts)
+
+
+def record_collector(access: Access, host: str, query: Query) -> Counted[list[recording.Ad]]:
+    """Ask a collector, for a recording."""
+    found = access.collector_ads(host, query)
+    return recording.dump(found), len(found)
+
+
+def record_jobs(access: Access, schedd: Daemon, query: Query) -> Counted[list[recording.Ad]]:
+    """Ask a schedd for groups of jobs, for a recording."""
+    found = access.job_ads(schedd, query)
+    return recording.dump(found), len(found)
+
+
+def record_clusters(access: Access, schedd: Daemon, query: Query) -> Counted[list[recording.Ad]]:
+    """Ask a schedd for cluster ads, for a recording."""
+    found = access.cluster_ads(schedd, query)
+    return recording.dump(found), len(found)
