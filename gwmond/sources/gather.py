@@ -1,0 +1,283 @@
+"""One round of all queries, in parallel child processes, within one deadline.
+
+A source that fails leaves its last answer, marked with its age; what is too old counts as unknown
+where it is used.  Schedds are asked at once at the addresses known from the round before, and
+once more when discovery finds them new or moved; a busy one only every so many rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import structlog
+
+from gwmond.config import Config
+from gwmond.facts import EntryKey, Pilot, Problem, Size, Template
+from gwmond.sources import child, schedds, tasks
+from gwmond.sources.access import Access, Daemon
+from gwmond.sources.slots import Sample
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+SLOTS, REQUESTS, DEMAND = "slots", "glideresource", "demand"
+COLLECTOR_KINDS = (SLOTS, REQUESTS, "frontendmonitor", "schedds", "submitters", "collector")
+TEMPLATE_TTL_S = 1800.0
+_LEAST_S = 1.0
+
+
+class Answer(NamedTuple):
+    """The last good answer of a source to one kind of query; ``at_s`` by the monotonic clock."""
+
+    value: Any
+    at_s: float
+
+
+class Status(NamedTuple):
+    """How one kind of query to one source went last."""
+
+    source: str
+    kind: str
+    up: bool
+    duration_s: float
+    cpu_s: float
+    last_success: float | None
+    records: int
+    skipped: int
+    error: str
+
+
+class Targets(NamedTuple):
+    """Who is asked: names for people, as in the configuration."""
+
+    collectors: tuple[str, ...]
+    wms_collectors: tuple[str, ...]
+    factory_schedds: tuple[str, ...]
+
+
+class Round(NamedTuple):
+    """What is known after one round."""
+
+    answers: dict[tuple[str, str], Answer]
+    statuses: tuple[Status, ...]
+    problems: tuple[Problem, ...]
+    templates: dict[EntryKey, Template]
+    chosen: tuple[schedds.ScheddSeen, ...]
+
+
+class Gatherer:
+    """Runs rounds and remembers the last answers between them; use it from one thread."""
+
+    def __init__(self, config: Config, targets: Targets) -> None:
+        self._config = config
+        self._targets = targets
+        self._answers: dict[tuple[str, str], Answer] = {}
+        self._statuses: dict[tuple[str, str], Status] = {}
+        self._templates: dict[EntryKey, tuple[Template, float]] = {}
+        self._seen: dict[str, schedds.ScheddSeen] = {}
+        self._rounds = 0
+        self._until = 0.0
+        self._problems: list[Problem] = []
+
+    def round(self, access: Access, now: float) -> Round:
+        """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
+        self._until = time.monotonic() + self._config.poll.deadline
+        self._problems = []
+        parallel = self._config.poll.parallel
+        with (
+            ThreadPoolExecutor(parallel, "collector") as first,
+            ThreadPoolExecutor(parallel, "schedd") as second,
+        ):
+            discovery, slots = self._ask_collectors(first, access, now)
+            asked = self._ask_schedds(second, access, self._seen.values(), {})
+            for future in discovery:
+                future.result()
+            self._discover()
+            moved = [s for s in self._seen.values() if asked.get(s.daemon.name) != s.daemon.address]
+            self._ask_schedds(second, access, moved)
+            queues = self._ask_factory_schedds(second, access, now)
+            for future in slots:
+                future.result()
+            self._ask_templates(access, now)
+            for future in queues:
+                future.result()
+        self._rounds += 1
+        self._forget()
+        return Round(
+            answers=dict(self._answers),
+            statuses=tuple(self._statuses[key] for key in sorted(self._statuses)),
+            problems=tuple(self._problems),
+            templates={entry: template for entry, (template, _) in self._templates.items()},
+            chosen=tuple(self._seen[name] for name in sorted(self._seen)),
+        )
+
+    def run(
+        self, source: str, kind: str, task: Callable[..., tuple[T, int]], *args: Any
+    ) -> T | None:
+        """Run one task in a child within what is left of the deadline, and note how it went."""
+        started, key = time.monotonic(), (source, kind)
+        before = self._statuses.get(key)
+        success = before.last_success if before else None
+        left = max(_LEAST_S, self._until - started)
+        limit = self._config.poll.memory_limit_mib
+        try:
+            (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
+        except child.QueryError as error:
+            took = time.monotonic() - started
+            self._statuses[key] = Status(source, kind, False, took, 0, success, 0, 0, str(error))
+            self._problems.append(Problem(source, error.problem, f"{kind}: {error.detail}"))
+            if before is None or before.up:
+                log.warning("source down", source=source, kind=kind, error=str(error))
+            return None
+        took = time.monotonic() - started
+        self._statuses[key] = Status(
+            source, kind, True, took, usage.cpu_s, time.time(), records, 0, ""
+        )
+        if before is not None and not before.up:
+            log.info("source up again", source=source, kind=kind)
+        self._answers[key] = Answer(value, time.monotonic())
+        self._problems.extend(getattr(value, "problems", ()))
+        return value
+
+    def _ask_collectors(
+        self, pool: ThreadPoolExecutor, access: Access, now: float
+    ) -> tuple[list[Future[Any]], list[Future[Any]]]:
+        attributes = self._config.attributes
+        discovery: list[Future[Any]] = []
+        others: list[Future[Any]] = []
+        for host in self._targets.collectors:
+            plan: tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...] = (
+                ("schedds", tasks.collector_schedds, (now,)),
+                ("submitters", tasks.collector_submitters, (now,)),
+                (SLOTS, tasks.collector_slots, (attributes, now)),
+                (REQUESTS, tasks.collector_requests, (attributes, now)),
+                ("frontendmonitor", tasks.collector_frontends, (now,)),
+                ("collector", tasks.collector_info, ()),
+            )
+            for kind, task, rest in plan:
+                future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
+                (discovery if kind in ("schedds", "submitters") else others).append(future)
+        for host in self._targets.wms_collectors:
+            for kind, factory_task in (
+                ("factoryclient", tasks.factory_clients),
+                ("factory", tasks.factory_entries),
+                ("schedds", tasks.collector_schedds),
+            ):
+                future = pool.submit(self.run, f"wms:{host}", kind, factory_task, access, host, now)
+                (discovery if kind == "schedds" else others).append(future)
+        return discovery, others
+
+    def _ask_schedds(
+        self,
+        pool: ThreadPoolExecutor,
+        access: Access,
+        wanted: Iterable[schedds.ScheddSeen],
+        before: dict[Daemon, Future[Any] | None],
+    ) -> dict[Daemon, Future[Any] | None]:
+        """Ask schedds, each after what was asked of it ``before`` (at another address)."""
+        poll = self._config.poll
+        asked: dict[Daemon, Future[Any] | None] = {}
+        for schedd in list(wanted):
+            name = schedd.daemon.name
+            busy = schedd.duty_cycle is not None and schedd.duty_cycle > poll.busy_duty_cycle
+            status = self._statuses.get((name, DEMAND))
+            if busy and status is not None and status.skipped + 1 < poll.busy_factor:
+                if status.skipped == 0:
+                    log.info("schedd is busy, asked less often", source=name)
+                self._statuses[name, DEMAND] = status._replace(skipped=status.skipped + 1)
+                asked[schedd.daemon] = None
+                continue
+            earlier = next((f for d, f in before.items() if d.name == name and f), None)
+            asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd.daemon, earlier)
+        return asked
+
+    def _ask_schedd(self, access: Access, schedd: Daemon, earlier: Future[Any] | None) -> None:
+        if earlier is not None:
+            earlier.result()
+        config = self._config
+        arguments = access, schedd, config.attributes, config.demand
+        self.run(schedd.name, DEMAND, tasks.schedd_demand, *arguments)
+
+    def _discover(self) -> None:
+        seen: list[schedds.ScheddSeen] = []
+        for host in self._targets.collectors:
+            for kind in ("schedds", "submitters"):
+                if answer := self._answers.get((host or "local", kind)):
+                    seen += answer.value.schedds
+        self._seen = {s.daemon.name: s for s in schedds.choose(seen, self._config.pool.schedds)}
+
+    def _ask_factory_schedds(
+        self, pool: ThreadPoolExecutor, access: Access, now: float
+    ) -> list[Future[Any]]:
+        known: dict[str, Daemon] = {}
+        for host in self._targets.wms_collectors:
+            if answer := self._answers.get((f"wms:{host}", "schedds")):
+                known |= {s.daemon.name: s.daemon for s in answer.value.schedds}
+        futures = []
+        for name in self._targets.factory_schedds:
+            if name not in known:
+                self._problems.append(
+                    Problem(name, "unknown_schedd", "no WMS collector knows this factory schedd")
+                )
+                continue
+            grace = self._config.site.pending_grace
+            futures.append(
+                pool.submit(
+                    self.run, name, "queue", tasks.factory_queue, access, known[name], grace, now
+                )
+            )
+        return futures
+
+    def _ask_templates(self, access: Access, now: float) -> None:
+        """Fetch whole ads of sample slots of entries that are new, changed or not renewed lately."""
+        moment = time.monotonic()
+        wanted: dict[str, list[Sample]] = {}
+        samples: dict[EntryKey, Size] = {}
+        for host in self._targets.collectors:
+            answer = self._answers.get((host or "local", SLOTS))
+            for sample in answer.value.samples if answer else ():
+                if sample.entry in samples:
+                    continue
+                samples[sample.entry] = sample.size
+                known = self._templates.get(sample.entry)
+                if (
+                    known is None
+                    or known[0].size != sample.size
+                    or known[0].evidence != "measured"
+                    or moment - known[1] > TEMPLATE_TTL_S
+                ):
+                    wanted.setdefault(host, []).append(sample)
+        for host, missing in wanted.items():
+            source = host or "local"
+            made = self.run(
+                *(source, "templates", tasks.slot_templates, access),
+                *(host, missing, self._config.attributes, now),
+            )
+            for template in made or ():
+                self._templates[template.entry] = template, moment
+        for host in self._targets.collectors:
+            if answer := self._answers.get((host or "local", REQUESTS)):
+                for template in answer.value.templates:
+                    if template.entry not in samples:
+                        self._templates[template.entry] = template, moment
+
+    def _forget(self) -> None:
+        """Drop what belongs to schedds that are gone, so that memory does not grow."""
+        for name, kind in [key for key in self._statuses if key[1] == DEMAND]:
+            if name not in self._seen:
+                self._statuses.pop((name, kind), None)
+                self._answers.pop((name, kind), None)
+
+
+def merge_pilots(answers: Iterable[tuple[Pilot, ...]]) -> tuple[Pilot, ...]:
+    """Take pilots from several collectors together: each once, as heard of last."""
+    merged: dict[tuple[str, int], Pilot] = {}
+    for pilots in answers:
+        for pilot in pilots:
+            key = pilot.name, pilot.started
+            if key not in merged or merged[key].last_heard < pilot.last_heard:
+                merged[key] = pilot
+    return tuple(merged[key] for key in sorted(merged))
