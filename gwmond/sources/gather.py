@@ -96,8 +96,8 @@ class Gatherer:
             for future in discovery:
                 future.result()
             self._discover()
-            moved = [s for s in self._seen.values() if asked.get(s.daemon.name) != s.daemon.address]
-            self._ask_schedds(second, access, moved)
+            fresh = [s for s in self._seen.values() if s.daemon not in asked]
+            self._ask_schedds(second, access, fresh, asked)
             queues = self._ask_factory_schedds(second, access, now)
             for future in slots:
                 future.result()
@@ -232,7 +232,7 @@ class Gatherer:
         return futures
 
     def _ask_templates(self, access: Access, now: float) -> None:
-        """Fetch whole ads of sample slots of entries that are new, changed or not renewed lately."""
+        """Fetch whole ads of sample slots where they are new, changed, or old."""
         moment = time.monotonic()
         wanted: dict[str, list[Sample]] = {}
         samples: dict[EntryKey, Size] = {}
