@@ -11,7 +11,6 @@ Memory is in MiB everywhere in gwmond, time in seconds, sizes of slots may be fr
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 Resource: TypeAlias = Literal["cpu", "gpu"]
@@ -26,8 +25,7 @@ def canonical(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> i
     >>> canonical(3, 3000), canonical(3, 1000), canonical(2, 6000)
     (1, 0, 2)
     """
-    units = min(Fraction(cores), Fraction(memory_mib) / q)
-    return max(0, math.floor(units))
+    return max(0, min(math.floor(cores), math.floor(memory_mib // q)))
 
 
 def need(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
@@ -38,5 +36,4 @@ def need(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
     >>> need(1, 1000), need(1, 4001), need(8, 16000), need(0, 0)
     (1, 3, 8, 1)
     """
-    units = max(Fraction(cores), Fraction(memory_mib) / q)
-    return max(1, math.ceil(units))
+    return max(1, math.ceil(cores), -math.floor(-memory_mib // q))

@@ -1,0 +1,76 @@
+"""The durable memory of gwmond: totals for ever, history by the hour, and where to go on.
+
+    ledger = Ledger.open("/var/lib/gwmond/ledger.sqlite")
+    state = ledger.load()
+    ledger.commit(Batch(before=state.tick, tick=now, increments=...))
+
+Everything that fails is a ``LedgerError`` with a remedy.  A report opens a ``LedgerReader``.
+"""
+
+from gwmond.accounting.elapsed import Tick
+from gwmond.ledger.errors import (
+    LedgerClosed,
+    LedgerConflict,
+    LedgerCorrupt,
+    LedgerError,
+    LedgerFailed,
+    LedgerForeign,
+    LedgerFull,
+    LedgerLocation,
+    LedgerLocked,
+    LedgerMoved,
+    LedgerReadOnly,
+    LedgerRefused,
+    LedgerTooNew,
+    LedgerTooOld,
+    LedgerUnreachable,
+)
+from gwmond.ledger.model import (
+    Batch,
+    Difference,
+    EntryState,
+    HourTotal,
+    Increment,
+    LedgerState,
+    Peak,
+    Pruned,
+    Residual,
+    SiteKey,
+    TimedProblem,
+    Total,
+)
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+
+__all__ = [
+    "Batch",
+    "Difference",
+    "EntryState",
+    "HourTotal",
+    "Increment",
+    "Ledger",
+    "LedgerClosed",
+    "LedgerConflict",
+    "LedgerCorrupt",
+    "LedgerError",
+    "LedgerFailed",
+    "LedgerForeign",
+    "LedgerFull",
+    "LedgerLocation",
+    "LedgerLocked",
+    "LedgerMoved",
+    "LedgerReadOnly",
+    "LedgerReader",
+    "LedgerRefused",
+    "LedgerState",
+    "LedgerTooNew",
+    "LedgerTooOld",
+    "LedgerUnreachable",
+    "Peak",
+    "Pruned",
+    "Residual",
+    "SiteKey",
+    "Tick",
+    "TimedProblem",
+    "Total",
+]

@@ -76,11 +76,19 @@ def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
 def fetch(access: Access, schedd: Daemon, attributes: Attributes, demand: Demand) -> ScheddDemand:
     """Ask one schedd, and decode what it says."""
     rows = access.job_ads(schedd, query(attributes, demand))
-    clusters = access.cluster_ads(schedd, factories_query(attributes, demand))
-    if clusters:
-        refs = sorted({ref for ad in clusters for ref in _references(ad)})
-        clusters = access.cluster_ads(schedd, factories_query(attributes, demand, refs))
+    clusters = fetch_clusters(access, schedd, attributes, demand)
     return decode(rows, clusters, schedd.name, attributes, demand)
+
+
+def fetch_clusters(
+    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand
+) -> Sequence[classad2.ClassAd]:
+    """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
+    clusters = access.cluster_ads(schedd, factories_query(attributes, demand))
+    if not clusters:
+        return clusters
+    refs = sorted({ref for ad in clusters for ref in _references(ad)})
+    return access.cluster_ads(schedd, factories_query(attributes, demand, refs))
 
 
 def decode(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.facts import Limit, Problem
 from gwmond.sources import ads, slots
 from gwmond.sources.access import Query
-from gwmond.sources.glideresource import limits
+from gwmond.sources.glideresource import limits, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,13 +90,12 @@ def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
     for ad in slots.fresh(found, now):
         name = ads.text(ad, "ReqGlidein") or ads.text(ad, "Name") or ""
         entry, _, factory = name.partition("@")
-        idle = ads.count(ad, _MONITOR + "StatusIdle")
         decoded.append(
             FactoryClient(
                 entry=entry,
                 factory=factory,
                 client=ads.text(ad, "ReqClientName") or ads.text(ad, "ClientName") or "",
-                pending=ads.count(ad, _MONITOR + "StatusPending") if idle is None else idle,
+                pending=waiting(ad, _MONITOR + "Status"),
                 running=ads.count(ad, _MONITOR + "StatusRunning"),
                 held=ads.count(ad, _MONITOR + "StatusHeld"),
                 requested_idle=ads.count(ad, _MONITOR + "RequestedIdle"),
@@ -118,12 +117,16 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
     return tuple(decoded)
 
 
-def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
-    """Ask one factory schedd twice: all pilots, and those pending for longer than the grace."""
+def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
+    """Return the queries for all pilots, and for those pending for longer than the grace."""
     old = f"{_GRID} && JobStatus == 1 && QDate < {int(now - grace_s)}"
     projection = (*_KEYS, "GlideinClient")
-    every = access.job_ads(schedd, Query("queue", "", _GRID, projection))
-    waiting = access.job_ads(schedd, Query("queue_waiting", "", old, projection))
+    return Query("queue", "", _GRID, projection), Query("queue_waiting", "", old, projection)
+
+
+def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
+    """Ask one factory schedd for its pilots, grouped."""
+    every, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
     return decode_queue(every, waiting)
 
 

@@ -47,7 +47,8 @@ class Status(NamedTuple):
     last_success: float | None
     records: int
     skipped: int
-    error: str
+    problem: str
+    detail: str
 
 
 class Targets(NamedTuple):
@@ -127,14 +128,16 @@ class Gatherer:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
             took = time.monotonic() - started
-            self._statuses[key] = Status(source, kind, False, took, 0, success, 0, 0, str(error))
+            self._statuses[key] = Status(
+                *(source, kind, False, took, 0, success, 0, 0, error.problem, error.detail)
+            )
             self._problems.append(Problem(source, error.problem, f"{kind}: {error.detail}"))
             if before is None or before.up:
                 log.warning("source down", source=source, kind=kind, error=str(error))
             return None
         took = time.monotonic() - started
         self._statuses[key] = Status(
-            source, kind, True, took, usage.cpu_s, time.time(), records, 0, ""
+            source, kind, True, took, usage.cpu_s, time.time(), records, 0, "", ""
         )
         if before is not None and not before.up:
             log.info("source up again", source=source, kind=kind)

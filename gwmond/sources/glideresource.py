@@ -27,10 +27,10 @@ _STATUS = "GlideFactoryMonitorStatus"
 _TOTAL = "GlideFactoryMonitorTotalStatus"
 _CLIENT = "GlideClientMonitor"
 _LIMITS = (
-    ("GlideinMonitorStatus_GlideFactoryLimit", "factory_limit"),
-    ("GlideClientLimit", "limit"),
-    ("GlideClientCurbCurb", "curb"),
-    (_STATUS + "_GlideFactoryLimit", "factory_limit"),
+    "GlideClientLimit",
+    "GlideClientCurbCurb",
+    "GlideinMonitorStatus_GlideFactoryLimit",
+    _STATUS + "_GlideFactoryLimit",
 )
 
 
@@ -74,21 +74,18 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
     if not entry_name:
         return None
     entry = EntryKey(site or entry_name, ads.first_text(ad, attributes.entry) or entry_name)
-    idle, pending = ads.count(ad, _STATUS + "Idle"), ads.count(ad, _STATUS + "Pending")
-    waiting = pending if idle is None else idle
-    total_idle = ads.count(ad, _TOTAL + "Idle")
     return EntryRequest(
         entry=entry,
         group=ads.text(ad, "GlideClientName") or _client(ad),
         factory=factory.removesuffix("@" + _client(ad)),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
-        pending=waiting,
+        pending=waiting(ad, _STATUS),
         running=ads.count(ad, _STATUS + "Running"),
         held=ads.count(ad, _STATUS + "Held"),
         submitted_wait=ads.count(ad, _STATUS + "Wait"),
         requested_idle=ads.count(ad, _CLIENT + "GlideinsRequestIdle"),
         requested_max=ads.count(ad, _CLIENT + "GlideinsRequestMaxRun"),
-        total_pending=ads.count(ad, _TOTAL + "Pending") if total_idle is None else total_idle,
+        total_pending=waiting(ad, _TOTAL),
         total_running=ads.count(ad, _TOTAL + "Running"),
         total_held=ads.count(ad, _TOTAL + "Held"),
         max_pilots=ads.count(ad, "GlideFactoryConfigPerEntryMaxGlideins"),
@@ -103,6 +100,18 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
         max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
     )
+
+
+def waiting(ad: classad2.ClassAd, prefix: str) -> int | None:
+    """Return the pilots in the site's queue: idle ones which the site has acknowledged.
+
+    StatusIdle is the sum of Wait (no GridJobStatus yet), Pending, StageIn and IdleOther.
+    """
+    idle, wait = ads.count(ad, prefix + "Idle"), ads.count(ad, prefix + "Wait")
+    if idle is not None and wait is not None:
+        return max(0, idle - wait)
+    pending = ads.count(ad, prefix + "Pending")
+    return idle if pending is None else pending
 
 
 def _client(ad: classad2.ClassAd) -> str:
@@ -139,10 +148,9 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...]) -> float | None:
 
 
 def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
-    """Return every limit or curb that the ad says is hit, named kind_what."""
-    found = []
-    for name in sorted(ad.keys(), key=str.lower):
-        for prefix, kind in _LIMITS:
-            if name.startswith(prefix) and (said := ads.evaluate(ad, name)) not in (None, 0, ""):
-                found.append(Limit(f"{kind}_{name.removeprefix(prefix)}", str(said)[:200]))
-    return tuple(found)
+    """Return every limit or curb that the ad says is hit, by the attribute that says so."""
+    return tuple(
+        Limit(name, str(said)[:200])
+        for name in sorted(ad.keys(), key=str.lower)
+        if name.startswith(_LIMITS) and (said := ads.evaluate(ad, name)) not in (None, 0, "")
+    )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gwmond.config import Attributes
     from gwmond.sources.slots import Sample
 
-MAX_PAIRS_A_CHILD = 200_000
+PAIRS_A_CHILD = 100_000
 
 # What an empty pilot does not have: who uses it now, and what changes by the minute.
 _NOT_OF_THE_PILOT = tuple(
@@ -103,26 +103,13 @@ def _template(
 
 
 def evaluate(
-    groups: Sequence[tuple[str, str]],
-    templates: Sequence[Template],
-    known: frozenset[tuple[str, str]],
-) -> dict[tuple[str, str], Verdict]:
-    """Evaluate every pair of a group (signature, ad) and a template that is not ``known``.
-
-    At most MAX_PAIRS_A_CHILD pairs are done, so that a deadline is kept; the caller asks again.
-    """
-    verdicts: dict[tuple[str, str], Verdict] = {}
-    slots = [(t.signature, ads.parse(t.ad), t.evidence == "estimated") for t in templates]
-    for signature, text in groups:
-        missing = [s for s in slots if (signature, s[0]) not in known]
-        if not missing:
-            continue
-        job = ads.parse(text)
-        for slot_signature, slot, estimated in missing:
-            verdicts[signature, slot_signature] = match(job, slot, estimated=estimated)
-        if len(verdicts) >= MAX_PAIRS_A_CHILD:
-            break
-    return verdicts
+    groups: Sequence[str], templates: Sequence[Template], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[Verdict], int]:
+    """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``."""
+    jobs = [ads.parse(text) for text in groups]
+    slots = [(ads.parse(t.ad), t.evidence == "estimated") for t in templates]
+    verdicts = [match(jobs[i], slots[j][0], estimated=slots[j][1]) for i, j in pairs]
+    return verdicts, len(pairs)
 
 
 def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> Verdict:

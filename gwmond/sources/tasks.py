@@ -129,6 +129,15 @@ def factory_queue(
     return result, len(result.counts)
 
 
+def record_slots(
+    access: Access, host: str, attributes: Attributes, now: float
+) -> Counted[tuple[list[recording.Ad], tuple[slots.Sample, ...]]]:
+    """Ask a collector for its slots, for a recording; also which can stand for their entries."""
+    found = access.collector_ads(host, slots.query(attributes))
+    samples = slots.decode(found, attributes, host, now).samples
+    return (recording.dump(found), samples), len(found)
+
+
 def record_collector(access: Access, host: str, query: Query) -> Counted[list[recording.Ad]]:
     """Ask a collector, for a recording."""
     found = access.collector_ads(host, query)
@@ -141,7 +150,9 @@ def record_jobs(access: Access, schedd: Daemon, query: Query) -> Counted[list[re
     return recording.dump(found), len(found)
 
 
-def record_clusters(access: Access, schedd: Daemon, query: Query) -> Counted[list[recording.Ad]]:
-    """Ask a schedd for cluster ads, for a recording."""
-    found = access.cluster_ads(schedd, query)
+def record_clusters(
+    access: Access, schedd: Daemon, attributes: Attributes, options: Demand
+) -> Counted[list[recording.Ad]]:
+    """Ask a schedd for clusters with jobs to materialize, for a recording."""
+    found = demand.fetch_clusters(access, schedd, attributes, options)
     return recording.dump(found), len(found)

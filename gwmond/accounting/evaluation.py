@@ -1,0 +1,143 @@
+"""What an evaluation of site time says: types, their invariants, and summaries of states.
+
+Units: capacity, use and spare are whole canonical units; parts and flows are in 1/``SCALE`` unit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from fractions import Fraction
+from typing import NamedTuple
+
+from gwmond.accounting.capacity import Capacity
+from gwmond.accounting.demand import JobCounts
+from gwmond.accounting.flow import SCALE
+from gwmond.facts import EntryKey, Evidence
+from gwmond.units import Resource
+
+
+class State(StrEnum):
+    """What the spare time of an entry is put down to; in the order of ``overall``."""
+
+    PROVISIONING_BOTTLENECK = "provisioning_bottleneck"
+    FILLING = "filling"
+    SATURATED = "saturated"
+    UNKNOWN = "unknown"
+    INSUFFICIENT_DEMAND = "insufficient_demand"
+    FULL = "full"
+    DOWN = "down"
+
+
+class Part(NamedTuple):
+    """Spare capacity that is put down to one state, in 1/SCALE unit; ``reason`` may be empty."""
+
+    state: State
+    reason: str
+    amount: int
+
+
+class EntryTime(NamedTuple):
+    """The state of one entry and resource.
+
+    ``in_use`` is None where the running pilots are not known; ``spare`` is then the capacity.
+    ``evidence`` says whether state and parts rest on an estimate; the capacity carries its own.
+    """
+
+    entry: EntryKey
+    resource: Resource
+    state: State
+    reason: str
+    capacity: Capacity
+    in_use: int | None
+    spare: int
+    parts: tuple[Part, ...]
+    evidence: Evidence
+
+
+class DemandTotals(NamedTuple):
+    """What became of the idle demand of one schedd, in 1/SCALE unit.
+
+    Invariant: ``idle == absorbed + assigned + unmatched``.  Where the running pilots are not known
+    only ``idle`` is, and the others are None.
+    """
+
+    idle: int
+    absorbed: int | None
+    assigned: int | None
+    unmatched: int | None
+
+
+class EntryJobs(NamedTuple):
+    """Our counts of idle jobs, and by how much they exceed the frontend's.
+
+    An excess is None where the frontend told no number, or where not all schedds answered us.
+    ``assigned`` is None where the running pilots are not known.
+    """
+
+    ours: JobCounts
+    assigned: Fraction | None
+    matching_excess: int | None
+    proportional_excess: int | None
+    unique_excess: int | None
+
+
+class Evaluation(NamedTuple):
+    """The state of all entries at one moment."""
+
+    rows: Mapping[tuple[EntryKey, Resource], EntryTime]
+    demand: Mapping[tuple[str, Resource], DemandTotals]
+    jobs: Mapping[EntryKey, EntryJobs]
+
+
+def overall(states: Iterable[State]) -> State:
+    """Return the one state of an entry (from its resources) or a site (from its entries).
+
+    What is proven and can be acted on goes first: a bottleneck anywhere, then waiting pilots
+    (``filling``, ``saturated``).  ``insufficient_demand`` and ``full`` are only said when nothing
+    is unknown, and ``down`` only when all is down.  Nothing at all is ``unknown``.
+    """
+    found = set(states)
+    return next((state for state in State if state in found), State.UNKNOWN)
+
+
+def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
+    """Return the overall state of each entry.
+
+    A resource of which the entry has nothing says nothing, unless it is the only one.
+    """
+    rows: defaultdict[EntryKey, list[EntryTime]] = defaultdict(list)
+    for (key, _), row in evaluation.rows.items():
+        rows[key].append(row)
+    return {
+        key: overall(row.state for row in found if row.capacity.units > 0 or len(found) == 1)
+        for key, found in rows.items()
+    }
+
+
+def site_states(evaluation: Evaluation) -> dict[str, State]:
+    """Return the overall state of each site, from those of its entries."""
+    states: defaultdict[str, list[State]] = defaultdict(list)
+    for key, state in entry_states(evaluation).items():
+        states[key.site].append(state)
+    return {site: overall(found) for site, found in states.items()}
+
+
+def residual(evaluation: Evaluation) -> int:
+    """Return how far the evaluation is from its invariants, in 1/SCALE unit; 0 always.
+
+    The parts of each row sum to its spare and are positive; in use and spare sum to the capacity,
+    less only if the entry is saturated; the demand's totals sum up.
+    """
+    wrong = 0
+    for row in evaluation.rows.values():
+        wrong += abs(row.spare * SCALE - sum(part.amount for part in row.parts))
+        wrong += sum(max(1 - part.amount, 0) for part in row.parts)
+        idle = row.capacity.units - (row.in_use or 0) - row.spare
+        wrong += (max(-idle, 0) if row.state is State.SATURATED else abs(idle)) * SCALE
+    for of in evaluation.demand.values():
+        if of.absorbed is not None and of.assigned is not None and of.unmatched is not None:
+            wrong += abs(of.idle - of.absorbed - of.assigned - of.unmatched)
+            wrong += max(-of.unmatched, 0)
+    return wrong

@@ -1,0 +1,121 @@
+"""The command line: which commands there are, and the options that all of them take."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gwmond import __version__
+from gwmond.config import Config, ConfigError, load
+
+EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
+
+COMMANDS = {
+    "run": "run the daemon: poll, account, serve metrics",
+    "once": "poll every source once and print the metrics",
+    "check": "check configuration, authorization and reachability",
+    "sites": "show the sites now: state, reason, units, pilots, demand",
+    "record": "record a pool to a file that demo and tests can replay",
+    "demo": "run the daemon on a recorded pool, at accelerated speed",
+}
+
+_EPILOG = """\
+examples:
+  gwmond demo                                try it, without any HTCondor
+  gwmond check --collector cm.example.org    can this host see that pool?
+  gwmond sites --collector cm.example.org    which sites starve, which have nothing to do
+  gwmond run --config /etc/gwmond/gwmond.toml
+
+Without --config and --collector, this host's own HTCondor configuration says which pool.
+exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3 some sources are down.
+"""
+
+
+class Command(Protocol):
+    """What a module in gwmond.commands offers."""
+
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own options."""
+
+    def execute(self, config: Config, arguments: argparse.Namespace) -> int:
+        """Run the command and return its exit code."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser(
+        "gwmond",
+        description="Accounts the time of GlideinWMS pilots, and tells why a site is idle: too "
+        "few\npilots although jobs wait, or no job that could run there.",
+        epilog=_EPILOG,
+        formatter_class=formatter,
+    )
+    top.add_argument("--version", action="version", version=f"gwmond {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = _module(name)
+        sub = commands.add_parser(
+            name,
+            help=summary,
+            description=(sys.modules[command.__name__].__doc__ or summary),  # type: ignore[attr-defined]
+            formatter_class=formatter,
+        )
+        sub.add_argument(
+            "--config",
+            type=Path,
+            metavar="FILE",
+            help="configuration file (TOML; every option is explained in etc/gwmond.toml)",
+        )
+        sub.add_argument(
+            "--collector",
+            action="append",
+            metavar="HOST[:PORT]",
+            help="watch the pool of this collector; may be given several times, and overrides "
+            "[pool] collectors",
+        )
+        sub.add_argument(
+            "--log-level",
+            choices=("debug", "info", "warning", "error"),
+            help="overrides [log] level",
+        )
+        command.options(sub)
+    return top
+
+
+def configuration(arguments: argparse.Namespace) -> Config:
+    """Return the configuration that the common options ask for; raises ConfigError."""
+    config = load(arguments.config) if arguments.config else Config()
+    if arguments.collector:
+        pool = config.pool.model_copy(update={"collectors": tuple(arguments.collector)})
+        replay = config.replay.model_copy(update={"file": ""})
+        config = config.model_copy(update={"pool": pool, "replay": replay})
+    if arguments.log_level:
+        log = config.log.model_copy(update={"level": arguments.log_level})
+        config = config.model_copy(update={"log": log})
+    return config
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        return _module(arguments.command).execute(configuration(arguments), arguments)
+    except ConfigError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _module(name: str) -> Command:
+    module: Command = importlib.import_module(f"gwmond.commands.{name}")
+    return module

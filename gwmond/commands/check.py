@@ -1,0 +1,108 @@
+"""Check the configuration, then ask every daemon once and say what came of it.
+
+Each line has a daemon, a kind of query, a verdict, and where it failed, what to do about it.
+Nothing is written: neither to HTCondor nor to the ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from gwmond import cli, log
+from gwmond.config import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.pool import Pool
+from gwmond.sources.gather import Status
+from gwmond.web.server import PortError, bind
+
+REMEDIES = {
+    "refused": "Is the daemon running? Is the port right (HTCondor's is 9618)?",
+    "unknown_host": "Check the name in [pool] collectors, and this host's DNS.",
+    "unreachable": "Check the network and the firewalls between here and there.",
+    "timeout": "It accepts connections and stays silent, or is overloaded: see its log, or give "
+    "[poll] deadline more time.",
+    "denied": "Give this host READ: on the central manager, condor_token_create -identity "
+    "gwmond@POOL -authz READ, and put the token in [pool] token_directory.",
+    "crashed": "A query's process died: see the log; more than [poll] memory_limit_mib?",
+    "too_large": "Raise [poll] memory_limit_mib.",
+    "no_ad": "It is no collector, or has just started.",
+}
+_ELSE = "See the message, and the daemon's own log."
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond check``."""
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Ask everybody once; 0 when all answered, 3 when some did not."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    pool = Pool.open(config)
+    tick = pool.clock.tick()
+    found = pool.gatherer.round(pool.access(tick), tick.wall)
+    statuses = [*found.statuses, *_local(config)]
+    if not any(status.kind == "demand" for status in statuses):
+        statuses.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
+    if arguments.format == "json":
+        rows = [
+            {
+                "source": s.source,
+                "kind": s.kind,
+                "ok": s.up,
+                "seconds": round(s.duration_s, 3),
+                "records": s.records if s.up else None,
+                "problem": s.problem,
+                "detail": s.detail,
+                "remedy": _remedy(s),
+            }
+            for s in statuses
+        ]
+        json.dump(rows, sys.stdout, indent=2)
+        print()
+    else:
+        _table(statuses)
+    return cli.EXIT_OK if all(s.up for s in statuses) else cli.EXIT_SOURCES_DOWN
+
+
+def _local(config: Config) -> list[Status]:
+    """Check what is ours: the ledger can be read, the address can be listened on."""
+    results = []
+    try:
+        LedgerReader.open(config.ledger.url).close()
+        results.append(_success("ledger", "open"))
+    except LedgerError as error:
+        results.append(_failure("ledger", "open", "ledger", str(error)))
+    try:
+        bind(config.http).close()
+        results.append(_success("http", "listen"))
+    except PortError as error:
+        results.append(_failure("http", "listen", "port", str(error)))
+    return results
+
+
+def _success(source: str, kind: str) -> Status:
+    return Status(source, kind, True, 0, 0, None, 0, 0, "", "")
+
+
+def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
+    return Status(source, kind, False, 0, 0, None, 0, 0, problem, detail)
+
+
+def _remedy(status: Status) -> str:
+    return "" if status.up else REMEDIES.get(status.problem, _ELSE)
+
+
+def _table(statuses: list[Status]) -> None:
+    table = Table("source", "query", "verdict", "ads", "seconds", "what to do", box=None)
+    for s in statuses:
+        verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]: {s.detail}"
+        records = str(s.records) if s.up else ""
+        table.add_row(s.source, s.kind, verdict, records, f"{s.duration_s:.2f}", _remedy(s))
+    Console().print(table)

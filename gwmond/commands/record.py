@@ -1,0 +1,74 @@
+"""Record a pool to a file that ``gwmond demo`` and tests can replay.
+
+Every source is asked once a frame, as the daemon asks it. Environment, arguments, claim ids,
+tokens and proxies are left out; user names are replaced by pseudonyms. Interrupt it at any time:
+what was recorded until then is a whole recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from rich.progress import Progress
+
+from gwmond import cli, log
+from gwmond.config import Config, ConfigError, parse_duration
+from gwmond.pool import Pool
+from gwmond.sources.recorder import Recorder
+from gwmond.sources.recording import Writer
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond record``."""
+    parser.add_argument("output", type=Path, metavar="FILE", help="the recording to write (.zip)")
+    parser.add_argument(
+        "--frames", type=int, default=1, metavar="N", help="how many frames (default: 1)"
+    )
+    parser.add_argument(
+        "--every",
+        default="60s",
+        metavar="DURATION",
+        help="time between two frames, such as 60s or 5m (default: 60s)",
+    )
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Record; 0 when every source answered in every frame, 3 when some did not."""
+    log.configure(config.log)
+    try:
+        every = parse_duration(arguments.every)
+    except ValueError as error:
+        raise ConfigError(f"--every: {error}") from None
+    if config.replay.file:
+        raise ConfigError("replay.file: a recording cannot be recorded: take it out, or copy it")
+    pool = Pool.open(config)
+    recorder = Recorder(config, pool.targets)
+    path: Path = arguments.output
+    try:
+        writer = Writer(path, recorder.daemons())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot write it: {error.strerror}") from None
+    with Progress(transient=True) as progress:
+        bar = progress.add_task("recording", total=arguments.frames)
+        try:
+            for number in range(arguments.frames):
+                until = time.monotonic() + every
+                tick = pool.clock.tick()
+                writer.add(tick.wall, recorder.frame(pool.access(tick), tick.wall))
+                progress.advance(bar)
+                if number + 1 < arguments.frames:
+                    time.sleep(max(0.0, until - time.monotonic()))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            writer.close()
+    print(
+        f"{path}: {path.stat().st_size / 1024:.0f} KiB, {recorder.frames} frames, "
+        f"{recorder.records} ads"
+    )
+    for source, text in sorted(recorder.errors.items()):
+        print(f"gwmond: {source}: {text}", file=sys.stderr)
+    return cli.EXIT_SOURCES_DOWN if recorder.errors else cli.EXIT_OK

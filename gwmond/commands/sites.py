@@ -1,0 +1,92 @@
+"""Show the sites now: state, reason, canonical units, pilots, demand.
+
+A provisioning bottleneck is spare capacity for which jobs wait that could run there; insufficient
+demand is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB, or 1 GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from gwmond import cli, log
+from gwmond.config import Config
+from gwmond.poller import poll_once
+from gwmond.tables import Row, as_json, entry_rows, site_rows
+
+_COLOURS = {
+    "provisioning_bottleneck": "red",
+    "insufficient_demand": "cyan",
+    "filling": "yellow",
+    "saturated": "green",
+    "full": "green",
+    "down": "magenta",
+    "unknown": "bright_black",
+}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond sites``."""
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    parser.add_argument("--entries", action="store_true", help="a line for each entry")
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Poll and show; 0, or 3 when some source is down."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    snapshot = poll_once(config)
+    rows = entry_rows(snapshot) if arguments.entries else site_rows(snapshot)
+    if arguments.format == "json":
+        json.dump(as_json(snapshot, rows), sys.stdout, indent=2)
+        print()
+    elif arguments.format == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(Row._fields)
+        writer.writerows(rows)
+    else:
+        _show(rows, entries=arguments.entries)
+    down = [s for s in snapshot.sources if not s.up]
+    for status in down:
+        print(
+            f"gwmond: {status.source} {status.kind}: {status.problem}: {status.detail}",
+            file=sys.stderr,
+        )
+    return cli.EXIT_SOURCES_DOWN if down else cli.EXIT_OK
+
+
+def _show(rows: list[Row], *, entries: bool) -> None:
+    table = Table(box=None, header_style="bold")
+    for name in ("site", *(("entry",) if entries else ()), "resource", "state", "reason"):
+        table.add_column(name, no_wrap=name == "site")
+    for name in ("capacity", "in use", "bottleneck", "insufficient", "other"):
+        table.add_column(name, justify="right")
+    for name in ("pilots", "pending", "held", "asked", "matching jobs"):
+        table.add_column(name, justify="right")
+    for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry)):
+        table.add_row(
+            row.site,
+            *((row.entry,) if entries else ()),
+            row.resource,
+            f"[{_COLOURS[row.state]}]{row.state}[/]",
+            row.reason,
+            f"{row.capacity_units}",
+            _cell(row.in_use_units),
+            f"{row.provisioning_bottleneck_units:.0f}",
+            f"{row.insufficient_demand_units:.0f}",
+            f"{row.other_units:.0f}",
+            _cell(row.registered_pilots),
+            _cell(row.pending_pilots),
+            _cell(row.held_pilots),
+            _cell(row.requested_pilots),
+            f"{row.matching_idle_jobs}",
+        )
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _cell(value: int | None) -> str:
+    return "?" if value is None else str(value)

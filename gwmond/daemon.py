@@ -1,0 +1,165 @@
+"""The daemon: polls on a schedule in one thread, serves in another, and obeys signals."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import FrameType
+
+import structlog
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from gwmond import __version__
+from gwmond.config import Config, ConfigError
+from gwmond.keeper import Keeper
+from gwmond.metrics import catalog
+from gwmond.metrics.render import Exposition, render
+from gwmond.picture import EMPTY, Memory
+from gwmond.poller import Poller
+from gwmond.pool import Pool
+from gwmond.sdnotify import Notifier
+from gwmond.snapshot import Snapshot
+from gwmond.tables import entry_state_counts
+from gwmond.web.app import create
+from gwmond.web.server import Server, bind
+
+log = structlog.get_logger()
+_EMPTY = Exposition(b"", b"# EOF\n")
+_STUCK_POLLS = 5
+_WAKE_S = 1.0
+
+
+class Daemon:
+    """Everything that runs under ``gwmond run``; ``reload`` reads the configuration anew."""
+
+    def __init__(self, config: Config, reload: Callable[[], Config]) -> None:
+        self._config = config
+        self._reload = reload
+        self._notifier = Notifier()
+        self._listener = bind(config.http)
+        self._pool = Pool.open(config)
+        self._keeper = Keeper(config.ledger)
+        self._poller = Poller(config, self._pool, self._keeper)
+        self._next: Config | None = None
+        self._stop = threading.Event()
+        self._hup = threading.Event()
+        self._poll_began: float | None = None
+        self.snapshot: Snapshot | None = None
+        self.exposition = _EMPTY
+
+    def ready(self) -> str:
+        """Return why the daemon has nothing to show yet; empty when it has."""
+        return "" if self.snapshot is not None else "the first poll is under way"
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        config = self._config
+        server = Server(create(self, config.http.auth_token_file), self._listener, config.http)
+        server.start()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._signalled)
+        scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(1)}, timezone="UTC"
+        )
+        scheduler.add_job(
+            self._tick,
+            "interval",
+            seconds=config.poll.interval,
+            id="poll",
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+            next_run_time=datetime.now(UTC),
+        )
+        scheduler.start()
+        self._notifier.ready()
+        self._notifier.status(f"serving {server.url}; the first poll is under way")
+        log.info("started", version=__version__, url=server.url)
+        try:
+            self._wait(scheduler)
+        finally:
+            self._notifier.stopping()
+            scheduler.shutdown(wait=False)
+            server.stop()
+            self._keeper.close()
+            log.info("stopped")
+
+    def _wait(self, scheduler: BackgroundScheduler) -> None:
+        """Feed the watchdog and reload when asked, until told to stop."""
+        every = self._notifier.watchdog_interval_s
+        fed = 0.0
+        while not self._stop.wait(min(_WAKE_S, (every or _WAKE_S) / 2)):
+            if self._hup.is_set():
+                self._hup.clear()
+                self._read_again(scheduler)
+            now = time.monotonic()
+            if every is not None and now - fed >= every / 2 and not self._stuck(now):
+                self._notifier.watchdog()
+                fed = now
+
+    def _stuck(self, now: float) -> bool:
+        """Return whether a poll has been under way for far longer than its deadline."""
+        began = self._poll_began
+        return began is not None and now - began > _STUCK_POLLS * self._config.poll.interval
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        (self._hup if number == signal.SIGHUP else self._stop).set()
+
+    def _read_again(self, scheduler: BackgroundScheduler) -> None:
+        self._notifier.reloading()
+        try:
+            config = self._reload()
+        except ConfigError as error:
+            log.error("configuration not reloaded, the old one stays", error=str(error))
+            self._poller.failed("bad_configuration")
+        else:
+            if config.http != self._config.http:
+                log.warning("a change of [http] needs a restart")
+            self._next = config
+            scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
+            scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
+            log.info("configuration reloaded")
+        self._notifier.ready()
+
+    def _tick(self) -> None:
+        """Poll once; whatever happens is logged, and the next poll comes."""
+        self._poll_began = time.monotonic()
+        try:
+            if self._next is not None:
+                self._adopt(self._next)
+                self._next = None
+            snapshot = self._poller.poll()
+            exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
+            self.snapshot, self.exposition = snapshot, exposition
+            self._notifier.status(_status(snapshot))
+        except Exception:
+            log.exception("poll failed")
+            self._poller.failed("poll_failed")
+        finally:
+            self._poll_began = None
+
+    def _adopt(self, config: Config) -> None:
+        """Go on under a new configuration, with what is remembered."""
+        if config.ledger != self._config.ledger:
+            self._keeper.close()
+            self._keeper = Keeper(config.ledger)
+        memory: Memory = self._poller.memory if config.ledger == self._config.ledger else EMPTY
+        pool = Pool(config)
+        if config.replay == self._config.replay:
+            pool.clock = self._pool.clock
+        self._pool = pool
+        self._poller = self._poller.successor(config, pool, self._keeper, memory)
+        self._config = config
+
+
+def _status(snapshot: Snapshot) -> str:
+    states = ", ".join(
+        f"{n} {state.replace('_', ' ')}" for state, n in entry_state_counts(snapshot).items() if n
+    )
+    down = sorted({s.source for s in snapshot.sources if not s.up})
+    ledger = "" if snapshot.ledger.up else "; ledger not written"
+    return f"entries: {states or 'none'}{'; down: ' + ', '.join(down) if down else ''}{ledger}"

@@ -1,0 +1,66 @@
+"""Where a ledger is: a path or a URL, understood once, and shown without its password."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from gwmond.ledger.errors import LedgerLocation
+
+_FORMS = (
+    "Give a path like /var/lib/gwmond/ledger.sqlite, sqlite:////var/lib/gwmond/ledger.sqlite, "
+    "or postgresql://user@host/database"
+)
+
+
+class SqliteFile(NamedTuple):
+    """A ledger in an SQLite file; ``path`` is absolute and may be a symbolic link."""
+
+    path: Path
+
+    @property
+    def shown(self) -> str:
+        return str(self.path)
+
+
+class PostgresDatabase(NamedTuple):
+    """A ledger in the current schema of a PostgreSQL database."""
+
+    url: URL
+
+    @property
+    def shown(self) -> str:
+        # Options of the query may hold a password as well.
+        return self.url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+
+
+Location: TypeAlias = SqliteFile | PostgresDatabase
+
+
+def parse(text: str) -> Location:
+    """Return the location that a configured URL or path names, or raise ``LedgerLocation``.
+
+    A plain path needs a slash, so that a connection string or a mistyped URL is not taken for a
+    file name in whatever directory the daemon was started in.
+    """
+    if "://" not in text:
+        if "/" not in text or "\0" in text or text.endswith("/"):
+            raise LedgerLocation("?", "neither a path with a slash nor a URL", _FORMS + ".")
+        return SqliteFile(Path(text).absolute())
+    scheme = re.sub(r"[^\w+]", "?", text.partition("://")[0])
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):  # its text may quote the password
+        raise LedgerLocation(f"{scheme}://...", "cannot read this URL", _FORMS + ".") from None
+    if scheme == "sqlite":
+        if url.host or url.query or url.database in {None, "", ":memory:"}:
+            what = "an SQLite ledger is a file on this host, without options"
+            raise LedgerLocation(f"{scheme}://...", what, _FORMS + ".")
+        return SqliteFile(Path(str(url.database)).absolute())
+    if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
+        return PostgresDatabase(url.set(drivername="postgresql+psycopg"))
+    raise LedgerLocation(f"{scheme}://...", f"no ledger can be kept in {scheme}", _FORMS + ".")

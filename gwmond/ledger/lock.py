@@ -1,0 +1,76 @@
+"""One writer per SQLite ledger: a lock on ``<file>.lock`` which the kernel releases on any death.
+
+A ``flock`` belongs to the open file, and a child made by ``fork`` shares it: a child that hangs in
+a query would keep the lock of a killed daemon.  So every forked child closes its copy at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from gwmond.ledger.errors import LedgerLocked
+
+LOCK_MODE = 0o640
+
+
+class FileLock:
+    """An exclusive lock, held from construction until ``release``.
+
+    Raises ``LedgerLocked`` naming the holder, or ``OSError`` when the file cannot be made.
+    The file stays behind: to delete it would let two processes lock two files of one name.
+    """
+
+    def __init__(self, path: Path, where: str) -> None:
+        self._path = path
+        while True:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, LOCK_MODE)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(self._fd, 200, 0).decode(errors="replace").strip()
+                os.close(self._fd)
+                raise LedgerLocked(
+                    where,
+                    f"in use by another gwmond ({holder or 'pid not known yet'})",
+                    f"Stop that process, or give this one its own ledger; {path} names the holder.",
+                ) from None
+            except OSError:
+                os.close(self._fd)
+                raise
+            if self.held():
+                break
+            os.close(self._fd)  # someone removed the file between open and lock
+        _held.add(self)
+        with suppress(OSError):  # a full disk: the lock holds, only its message is missing
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+
+    def held(self) -> bool:
+        """Return whether the locked file is still the one at its path."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Give the lock up; harmless when repeated."""
+        _held.discard(self)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+_held: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

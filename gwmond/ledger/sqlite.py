@@ -1,0 +1,259 @@
+"""A ledger in an SQLite file, on a local disk (WAL needs shared memory: not NFS).
+
+* ``journal_mode=WAL``: readers never wait for the writer, and a commit is one append.
+* ``synchronous=FULL``: each commit is on the disk when it returns.  With NORMAL a power cut takes
+  the last commits back; Prometheus has scraped them, would see a counter go down, take that for a
+  restart and count everything twice.
+* ``busy_timeout``: a ``sqlite3`` shell with an open transaction delays us, and does not fail us.
+* ``foreign_keys``: SQLite checks none unless told.
+
+A new ledger is made as ``<file>.new``, without a log, and renamed when complete.  So an empty
+ledger file is never a new one but a lost one, and is not quietly started again from zero.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from gwmond.ledger import migrate, wal
+from gwmond.ledger.classify import KEEP, translate
+from gwmond.ledger.errors import LedgerCorrupt, LedgerLocation, LedgerMoved
+from gwmond.ledger.lock import FileLock
+
+FILE_MODE = 0o640
+BUSY_S = 5.0
+QUICK_CHECK_S = 10.0
+
+# Files that this process has open.  To close any descriptor of <file>-shm drops all locks that
+# SQLite holds on it (POSIX), so the log is not inspected while a reader here is open.
+_open: Counter[tuple[int, int]] = Counter()
+
+
+def _connect(path: Path, mode: str, begin: str, journal: str = "wal") -> Connection:
+    """Connect with the PRAGMAs above; every transaction starts with ``begin``."""
+
+    def connect() -> sqlite3.Connection:
+        uri = f"file:{quote(str(path))}?mode={mode}"
+        # Any thread, one at a time: the Ledger has a lock.  Transactions are begun by us, because
+        # the module would begin one late, at the first write, and commit before some statements.
+        db = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            if mode != "ro":
+                found = db.execute(f"PRAGMA journal_mode={journal}").fetchone()
+                if found != (journal,):
+                    raise sqlite3.OperationalError("this file system cannot hold a WAL database")
+            db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA foreign_keys=ON")
+            db.execute("PRAGMA journal_size_limit=16777216")
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def _(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine.connect()
+
+
+def _log_size(path: Path) -> int:
+    """Return the size of the write-ahead log, 0 where there is none."""
+    try:
+        return _beside(path, "-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def quick_check(connection: Connection, path: Path, seconds: float = QUICK_CHECK_S) -> bool:
+    """Raise ``LedgerCorrupt`` when a page is damaged; ``False`` if time ran out before the end."""
+    where = str(path)
+    db = connection.connection.dbapi_connection
+    assert isinstance(db, sqlite3.Connection)
+    page = db.execute("PRAGMA page_size").fetchone()[0]
+    size = path.stat().st_size
+    if size % page and not _log_size(path):  # (with a log it may be a copy cut short by a crash)
+        raise LedgerCorrupt(where, f"its {size} bytes are not whole pages of {page}", KEEP)
+    timer = threading.Timer(seconds, db.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
+    except sqlite3.OperationalError as exc:
+        if exc.sqlite_errorname == "SQLITE_INTERRUPT":
+            return False
+        raise
+    finally:
+        timer.cancel()
+    if found != ["ok"]:
+        raise LedgerCorrupt(where, " ".join("; ".join(found).split()), KEEP)
+    return True
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _create(path: Path) -> None:
+    """Make an empty ledger at ``path``, whole or not at all."""
+    if _log_size(path):
+        what = f"the file is gone but its log {path}-wal is here, with the last transactions"
+        raise LedgerCorrupt(str(path), what, "Put the file back, or move the log away as well.")
+    new = _beside(path, ".new")
+    for suffix in ("", "-wal", "-shm", "-journal"):  # our own, of an attempt that was killed
+        _beside(new, suffix).unlink(missing_ok=True)
+    try:
+        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        os.fchmod(fd, FILE_MODE)
+        os.close(fd)
+        connection = _connect(new, "rw", "BEGIN IMMEDIATE", journal="delete")
+        try:
+            migrate.ensure(connection, str(path))
+        finally:
+            connection.close()
+        new.rename(path)
+    except BaseException:
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                _beside(new, suffix).unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+class SqliteBackend:
+    """An open file; made by ``open_writer`` or ``open_reader``."""
+
+    def __init__(self, path: Path, connection: Connection, lock: FileLock | None) -> None:
+        self.where = str(path)
+        self.path = path
+        self.connection = connection
+        self._lock = lock
+        self._identity, self._sizes = self._now()
+        _open[self._identity] += 1
+        self._closed = False
+
+    def _now(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return what identifies the file, and the sizes of the file and its log."""
+        file = self.path.stat()
+        return (file.st_dev, file.st_ino), (file.st_size, _log_size(self.path))
+
+    def verify(self) -> None:
+        """Raise when the files were moved, replaced or cut: SQLite would work on in its cache.
+
+        Only its writer ever makes them shorter (somebody's VACUUM does too, and then opening the
+        ledger again is all that is needed).
+        """
+        try:
+            identity, sizes = self._now()
+        except FileNotFoundError:
+            raise LedgerMoved(self.where, "the open file is not there any more", _MOVED) from None
+        if identity != self._identity:
+            raise LedgerMoved(self.where, "another file was put in its place", _MOVED)
+        if self._lock is None:
+            return
+        if not self._lock.held():
+            raise LedgerMoved(self.where, "its lock file was removed", _MOVED)
+        if any(now < before for now, before in zip(sizes, self._sizes, strict=True)):
+            what = f"the file or its log was cut from {self._sizes} to {sizes} bytes while open"
+            raise LedgerCorrupt(self.where, what, KEEP)
+
+    def note(self) -> None:
+        with suppress(OSError):  # the batch is stored; what is wrong now, the next verify tells
+            self._sizes = self._now()[1]
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(SQLAlchemyError, sqlite3.Error, OSError):
+            self.connection.close()
+        _open[self._identity] -= 1
+        if self._lock is not None:
+            self._lock.release()
+
+
+_SALVAGE = (
+    "Nothing was moved or deleted. Stop gwmond and copy the file and its -wal and -shm aside. Then "
+    "restore a backup, or go on from the last sound transaction: "
+    "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'"
+)
+_MOVED = "Stop gwmond before the file is moved or restored; open the ledger again to go on."
+
+
+def open_writer(path: Path) -> SqliteBackend:
+    """Lock, create or prove sound, migrate and open the ledger at ``path``."""
+    shown = str(path)
+    lock: FileLock | None = None
+    connection: Connection | None = None
+    try:
+        path = path.resolve()  # one lock whatever link leads here
+        if not path.parent.is_dir():
+            what = f"the directory {path.parent} does not exist"
+            remedy = f"Create it: install -d -m 0750 -o USER_OF_GWMOND {path.parent}"
+            raise LedgerLocation(shown, what, remedy)
+        if path.is_dir():
+            raise LedgerLocation(shown, "is a directory", "Name a file in a directory.")
+        lock = FileLock(_beside(path, ".lock"), shown)
+        if not path.exists():
+            _create(path)
+        stat = path.stat()
+        if not stat.st_size:
+            what = "the file is empty, and gwmond never leaves a ledger empty"
+            raise LedgerCorrupt(shown, what, "Restore a backup, or remove it to start from zero.")
+        loss = None if _open[stat.st_dev, stat.st_ino] else wal.lost(path)
+        if loss:
+            raise LedgerCorrupt(shown, loss, _SALVAGE)
+        # Read-only first: to close a connection that may write would copy the log into the file.
+        connection = _connect(path, "ro", "BEGIN")
+        quick_check(connection, path)
+        connection.close()
+        connection = _connect(path, "rw", "BEGIN IMMEDIATE")
+        migrate.ensure(connection, shown)
+        return SqliteBackend(path, connection, lock)
+    except BaseException as exc:
+        if connection is not None:
+            connection.close()
+        if lock is not None:
+            lock.release()
+        if isinstance(exc, Exception):
+            raise translate(exc, shown, path) from exc
+        raise
+
+
+def open_reader(path: Path) -> SqliteBackend:
+    """Open the ledger at ``path`` to read beside its writer."""
+    shown = str(path)
+    connection: Connection | None = None
+    try:
+        path = path.resolve()
+        if not path.exists():
+            raise LedgerLocation(shown, "does not exist", "Start the daemon once: it creates it.")
+        connection = _connect(path, "ro", "BEGIN")
+        with connection.begin():
+            migrate.check_known(connection, shown, upgradable=False)
+        return SqliteBackend(path, connection, None)
+    except BaseException as exc:
+        if connection is not None:
+            connection.close()
+        if isinstance(exc, Exception):
+            raise translate(exc, shown, path) from exc
+        raise

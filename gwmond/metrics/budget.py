@@ -1,0 +1,41 @@
+"""Keeps a family within its budget of series: the smallest are summed under ``other``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from gwmond.metrics.family import Sample
+
+OTHER = "other"
+# These say what a number is; summing over them would mix unlike things.
+KEPT_LABELS = frozenset(
+    {"resource", "state", "kind", "use", "status", "category", "outcome", "evidence", "measure"}
+)
+
+
+def within(
+    samples: Sequence[Sample], labels: Sequence[str], budget: int
+) -> tuple[list[Sample], int]:
+    """Return at most about ``budget`` samples and how many were folded into ``other``.
+
+    Those with the largest values stay; of the rest, every label but KEPT_LABELS becomes
+    ``other`` and values add up, so that sums over a family stay what they are.
+    """
+    if len(samples) <= budget:
+        return list(samples), 0
+    ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
+    folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
+    for sample in ranked[budget:]:
+        key = tuple(
+            value if name in KEPT_LABELS else OTHER
+            for name, value in zip(labels, sample.labels, strict=True)
+        )
+        folded[key].append(sample)
+    kept = {sample.labels: sample for sample in ranked[:budget]}
+    for key, group in folded.items():
+        if key in kept:
+            group.append(kept[key])
+        created = [s.created for s in group if s.created is not None]
+        kept[key] = Sample(key, sum(s.value for s in group), min(created, default=None))
+    return list(kept.values()), len(samples) - budget

@@ -1,0 +1,35 @@
+"""All families, and the page that lists them: ``python -m gwmond.metrics.catalog``."""
+
+from __future__ import annotations
+
+from gwmond.metrics import demand, pilots, sites, sources
+from gwmond.metrics.family import Family
+from gwmond.metrics.render import FOLDED
+
+TOPICS: dict[str, tuple[Family, ...]] = {
+    "Sites": sites.FAMILIES,
+    "Demand": demand.FAMILIES,
+    "Pilots": pilots.FAMILIES,
+    "gwmond itself": (*sources.FAMILIES, FOLDED),
+}
+FAMILIES = tuple(family for topic in TOPICS.values() for family in topic if family is not FOLDED)
+
+
+def page() -> str:
+    """Return the list of metrics in Markdown."""
+    lines = [
+        "# Metrics",
+        "",
+        "Made from the code by `python -m gwmond.metrics.catalog`. Values come from a timed poll;",
+        "a fact that is missing has no sample, not a zero.",
+    ]
+    for topic, families in TOPICS.items():
+        lines += ["", f"## {topic}", "", "| name | type | labels | meaning |", "|---|---|---|---|"]
+        for family in families:
+            labels = ", ".join(f"`{label}`" for label in family.labels)
+            lines.append(f"| `{family.name}` | {family.kind} | {labels} | {family.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

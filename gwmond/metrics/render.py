@@ -1,0 +1,95 @@
+"""From a snapshot to the texts that a scrape returns, made once after each poll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry, exposition
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.openmetrics import exposition as openmetrics_exposition
+from prometheus_client.registry import Collector
+
+from gwmond.metrics import budget
+from gwmond.metrics.family import Family, Sample
+
+if TYPE_CHECKING:
+    from gwmond.snapshot import Snapshot
+
+TEXT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
+OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST
+
+FOLDED = Family(
+    "gwmond_series_folded",
+    "gauge",
+    "",
+    'Series of a family which the last poll summed under "other" to stay within '
+    "metrics.series_budget. Unit: series.",
+    ("family",),
+    lambda _: (),
+)
+
+
+class DuplicateSeries(Exception):
+    """A family gave two samples with the same labels: a defect of gwmond."""
+
+
+class Exposition(NamedTuple):
+    """The same metrics in both formats, ready to send."""
+
+    text: bytes
+    openmetrics: bytes
+
+
+class _Fixed(Collector):
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -> Exposition:
+    """Render every family that has samples; raises DuplicateSeries."""
+    made: list[Metric] = []
+    folded: list[Sample] = []
+    for family in families:
+        samples, over = budget.within(list(family.samples(snapshot)), family.labels, series_budget)
+        if samples:
+            made.append(_metric(family, samples))
+        folded.append(Sample((family.name,), over))
+    made.append(_metric(FOLDED, folded))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Fixed(made))
+    return Exposition(
+        exposition.generate_latest(registry),
+        openmetrics_exposition.generate_latest(registry),  # type: ignore[no-untyped-call]
+    )
+
+
+def _metric(family: Family, samples: Sequence[Sample]) -> Metric:
+    seen: set[tuple[str, ...]] = set()
+    labels = list(family.labels)
+    metric: CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
+    if family.kind == "counter":
+        metric = CounterMetricFamily(family.name, family.help, labels=labels)
+    elif family.kind == "info":
+        metric = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=[])
+    else:
+        metric = GaugeMetricFamily(family.name, family.help, labels=labels)
+    for sample in sorted(samples, key=lambda s: s.labels):
+        if sample.labels in seen:
+            raise DuplicateSeries(f"{family.name}{sample.labels}")
+        seen.add(sample.labels)
+        if isinstance(metric, CounterMetricFamily):
+            metric.add_metric(list(sample.labels), sample.value, created=sample.created)
+        elif isinstance(metric, InfoMetricFamily):
+            metric.add_metric([], dict(zip(labels, sample.labels, strict=True)))
+        else:
+            metric.add_metric(list(sample.labels), sample.value)
+    return metric

@@ -1,0 +1,147 @@
+"""Metrics of sites and entries: state, canonical units, site time, idle jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gwmond.accounting.evaluation import State, entry_states
+from gwmond.accounting.flow import SCALE
+from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.snapshot import Snapshot
+
+PARTS = (
+    State.PROVISIONING_BOTTLENECK,
+    State.INSUFFICIENT_DEMAND,
+    State.FILLING,
+    State.DOWN,
+    State.UNKNOWN,
+)
+
+
+def _units(s: Snapshot) -> Iterator[Sample]:
+    for (key, resource), row in s.evaluation.rows.items():
+        at = key.site, key.entry
+        yield Sample((resource, "capacity", *at), row.capacity.units)
+        if row.in_use is not None:
+            yield Sample((resource, "in_use", *at), row.in_use)
+        yield Sample((resource, "spare", *at), row.spare)
+        for state in PARTS:
+            amount = sum(part.amount for part in row.parts if part.state is state)
+            yield Sample((resource, state.value, *at), amount / SCALE)
+
+
+def _reasons(s: Snapshot) -> Iterator[Sample]:
+    for (key, resource), row in s.evaluation.rows.items():
+        for part in row.parts:
+            if part.reason:
+                labels = (resource, part.state.value, part.reason, key.site, key.entry)
+                yield Sample(labels, part.amount / SCALE)
+
+
+def _states(s: Snapshot) -> Iterator[Sample]:
+    for key, now in entry_states(s.evaluation).items():
+        for state in State:
+            yield Sample((state.value, key.site, key.entry), float(state is now))
+
+
+def _evidence(s: Snapshot) -> Iterator[Sample]:
+    for (key, resource), row in s.evaluation.rows.items():
+        labels = (resource, row.evidence, row.capacity.evidence, key.site, key.entry)
+        yield Sample(labels, 1)
+
+
+def _idle_jobs(s: Snapshot) -> Iterator[Sample]:
+    for key, jobs in s.evaluation.jobs.items():
+        at = key.site, key.entry
+        yield Sample(("matching", *at), jobs.ours.matching)
+        yield Sample(("proportional", *at), jobs.ours.proportional)
+        yield Sample(("unique", *at), jobs.ours.unique)
+        if jobs.assigned is not None:
+            yield Sample(("assigned", *at), float(jobs.assigned))
+
+
+def _discrepancy(s: Snapshot) -> Iterator[Sample]:
+    for key, jobs in s.evaluation.jobs.items():
+        for kind, excess in (
+            ("matching", jobs.matching_excess),
+            ("proportional", jobs.proportional_excess),
+            ("unique", jobs.unique_excess),
+        ):
+            if excess is not None:
+                yield Sample((kind, key.site, key.entry), excess)
+
+
+FAMILIES = (
+    Family(
+        "gwmond_site_canonical_seconds_total",
+        "counter",
+        "seconds",
+        "Time of the entry's capacity by what became of it: in_use, provisioning_bottleneck (jobs "
+        "waited that could have run there), insufficient_demand (none could), filling, down, "
+        "unknown. reason is empty where none applies. Unit: canonical seconds (1 core + 2 GB, or 1 "
+        "GPU, for a second). Integrated over real time between polls; kept in the ledger.",
+        ("resource", "state", "reason", "site", "entry"),
+        lambda s: (
+            Sample(
+                (key.resource, key.state, key.reason, key.site, key.entry),
+                total.micros / 1_000_000,
+                total.created,
+            )
+            for key, total in s.totals.items()
+        ),
+    ),
+    Family(
+        "gwmond_site_canonical_units",
+        "gauge",
+        "",
+        "The entry's capacity, what runs there, what is spare, and what the spare is put down to: "
+        "its states sum to spare. Unit: canonical units." + POLLED,
+        ("resource", "kind", "site", "entry"),
+        _units,
+    ),
+    Family(
+        "gwmond_site_reason_canonical_units",
+        "gauge",
+        "",
+        "Spare units by state and the reason for it, where there is one. Unit: canonical units."
+        + POLLED,
+        ("resource", "state", "reason", "site", "entry"),
+        _reasons,
+    ),
+    Family(
+        "gwmond_site_state",
+        "gauge",
+        "",
+        "1 for the state that the entry is in, 0 for the others. No unit." + POLLED,
+        ("state", "site", "entry"),
+        _states,
+    ),
+    Family(
+        "gwmond_site_evidence_info",
+        "gauge",
+        "",
+        "What the entry's numbers rest on: evidence of the state (measured, estimated) and of the "
+        "capacity (pledge, peak, limit, none). No unit; value 1." + POLLED,
+        ("resource", "evidence", "capacity_evidence", "site", "entry"),
+        _evidence,
+    ),
+    Family(
+        "gwmond_entry_idle_jobs",
+        "gauge",
+        "",
+        "Idle jobs that could run at the entry: matching (each at every entry it matches), "
+        "proportional (divided among them), unique (nowhere else), assigned (by maximum flow to "
+        "spare capacity). Unit: jobs." + POLLED,
+        ("kind", "site", "entry"),
+        _idle_jobs,
+    ),
+    Family(
+        "gwmond_entry_idle_jobs_discrepancy",
+        "gauge",
+        "",
+        "Our count of idle jobs less the frontends' own (glideresource ads), which know cores "
+        "only; absent while part of the demand is unknown. Unit: jobs." + POLLED,
+        ("kind", "site", "entry"),
+        _discrepancy,
+    ),
+)

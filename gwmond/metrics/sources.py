@@ -1,0 +1,151 @@
+"""Metrics of gwmond itself: sources, problems, polls, ledger, build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gwmond import __version__
+from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.snapshot import Snapshot
+
+
+def _up(s: Snapshot) -> Iterator[Sample]:
+    yield from (Sample((x.source, x.kind), float(x.up)) for x in s.sources)
+    if s.ledger.last_commit is not None or s.ledger.error:
+        yield Sample(("ledger", "commit"), float(s.ledger.up))
+
+
+def _success(s: Snapshot) -> Iterator[Sample]:
+    for x in s.sources:
+        if x.last_success is not None:
+            yield Sample((x.source, x.kind), x.last_success)
+    if s.ledger.last_commit is not None:
+        yield Sample(("ledger", "commit"), s.ledger.last_commit)
+
+
+FAMILIES = (
+    Family(
+        "gwmond_source_up",
+        "gauge",
+        "",
+        "Whether the last query of this kind to this source succeeded: 1 or 0." + POLLED,
+        ("source", "kind"),
+        _up,
+    ),
+    Family(
+        "gwmond_source_duration_seconds",
+        "gauge",
+        "seconds",
+        "Wall time of the last query of this kind to this source, its process included. "
+        "Unit: seconds." + POLLED,
+        ("source", "kind"),
+        lambda s: (Sample((x.source, x.kind), x.duration_s) for x in s.sources),
+    ),
+    Family(
+        "gwmond_source_cpu_seconds",
+        "gauge",
+        "seconds",
+        "CPU time of the process of the last query that succeeded. Unit: seconds." + POLLED,
+        ("source", "kind"),
+        lambda s: (Sample((x.source, x.kind), x.cpu_s) for x in s.sources if x.up),
+    ),
+    Family(
+        "gwmond_source_last_success_timestamp_seconds",
+        "gauge",
+        "seconds",
+        "When the last query that succeeded ended. Unit: seconds since the epoch." + POLLED,
+        ("source", "kind"),
+        _success,
+    ),
+    Family(
+        "gwmond_source_records_total",
+        "counter",
+        "",
+        "Ads or rows that the source has returned since gwmond started. Unit: records." + POLLED,
+        ("source", "kind"),
+        lambda s: (
+            Sample((source, kind), n, s.started_at) for (source, kind), n in s.records.items()
+        ),
+    ),
+    Family(
+        "gwmond_source_skipped_polls",
+        "gauge",
+        "",
+        "Polls in a row that left out a busy schedd (poll.busy_duty_cycle). Unit: polls." + POLLED,
+        ("source", "kind"),
+        lambda s: (Sample((x.source, x.kind), x.skipped) for x in s.sources if x.kind == "demand"),
+    ),
+    Family(
+        "gwmond_problems_total",
+        "counter",
+        "",
+        "Bad input and failures since gwmond started, by a fixed vocabulary. Unit: occurrences."
+        + POLLED,
+        ("source", "problem"),
+        lambda s: (
+            Sample((source, problem), n, s.started_at)
+            for (source, problem), n in s.problems.items()
+        ),
+    ),
+    Family(
+        "gwmond_poll_duration_seconds",
+        "gauge",
+        "seconds",
+        "Wall time of the last whole poll, from the first query to the stored totals. "
+        "Unit: seconds." + POLLED,
+        (),
+        lambda s: [Sample((), s.poll_seconds)],
+    ),
+    Family(
+        "gwmond_polls_total",
+        "counter",
+        "",
+        "Polls that ended since gwmond started. Unit: polls." + POLLED,
+        (),
+        lambda s: [Sample((), s.polls, s.started_at)],
+    ),
+    Family(
+        "gwmond_poll_timestamp_seconds",
+        "gauge",
+        "seconds",
+        "When the last poll ended: all other gauges are of this time. Unit: seconds since the "
+        "epoch." + POLLED,
+        (),
+        lambda s: [Sample((), s.made_at)],
+    ),
+    Family(
+        "gwmond_ledger_residual_seconds",
+        "gauge",
+        "seconds",
+        "How far the partition of site time is from its total; 0 always. Unit: canonical seconds a "
+        "second." + POLLED,
+        ("measure",),
+        lambda s: [Sample(("site_canonical",), s.residual / 1000)],
+    ),
+    Family(
+        "gwmond_ledger_waiting_increments",
+        "gauge",
+        "",
+        "Increments that wait in memory because the ledger cannot be written. Unit: increments."
+        + POLLED,
+        (),
+        lambda s: [Sample((), s.ledger.waiting_increments)],
+    ),
+    Family(
+        "gwmond_replay_speed_ratio",
+        "gauge",
+        "ratio",
+        "Recorded seconds per second, where a recording is replayed; absent on a live pool. "
+        "Unit: ratio." + POLLED,
+        (),
+        lambda s: [Sample((), s.speed)] if s.speed != 1 else [],
+    ),
+    Family(
+        "gwmond_build_info",
+        "info",
+        "",
+        "Versions of gwmond and of the pool's collector. No unit; value 1." + POLLED,
+        ("version", "htcondor_version"),
+        lambda s: [Sample((__version__, s.htcondor_version), 1)],
+    ),
+)

@@ -1,0 +1,192 @@
+"""One poll after another: ask, evaluate, account, store, show."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import structlog
+
+from gwmond.accounting.elapsed import elapsed
+from gwmond.accounting.evaluation import Evaluation, residual
+from gwmond.accounting.integrate import integrate
+from gwmond.accounting.site_time import Facts, Settings, evaluate
+from gwmond.config import Config
+from gwmond.facts import Problem, Verdict
+from gwmond.keeper import Keeper, remembered
+from gwmond.picture import EMPTY, HOUR_S, Memory, Picture, take
+from gwmond.pool import Pool
+from gwmond.snapshot import LedgerStatus, Snapshot
+from gwmond.sources import matching
+from gwmond.sources.gather import Round, Status
+from gwmond.summary import pilot_groups
+
+log = structlog.get_logger()
+_MATCHING = "matching"
+
+
+class Poller:
+    """Polls a pool; call it from one thread.  Without a keeper nothing is stored."""
+
+    def __init__(
+        self, config: Config, pool: Pool, keeper: Keeper | None, memory: Memory = EMPTY
+    ) -> None:
+        self._config = config
+        self._pool = pool
+        self._keeper = keeper
+        self._memory = memory
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._problems: Counter[tuple[str, str]] = Counter()
+        self._records: Counter[tuple[str, str]] = Counter()
+        self._told: set[Problem] = set()
+        self._started_at = time.time()
+        self._polls = 0
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered of entries."""
+        return self._memory
+
+    def successor(
+        self, config: Config, pool: Pool, keeper: Keeper | None, memory: Memory
+    ) -> Poller:
+        """Return a poller for a new configuration that goes on with our counters."""
+        after = Poller(config, pool, keeper, memory)
+        after._problems, after._records = self._problems, self._records
+        after._polls, after._started_at = self._polls, self._started_at
+        return after
+
+    def failed(self, problem: str) -> None:
+        """Count a failure outside a poll, or of a whole one."""
+        self._problems["gwmond", problem] += 1
+
+    def poll(self) -> Snapshot:
+        """Ask every source once, account the time since the poll before, return the outcome."""
+        began = time.monotonic()
+        config, pool = self._config, self._pool
+        problems: list[Problem] = []
+        if self._keeper is not None:
+            hours = max(1, round(config.site.peak_window / HOUR_S))
+            self._memory, failed = self._keeper.open(self._memory, hours)
+            problems += failed
+        asked_at = pool.clock.tick()
+        found = pool.gatherer.round(pool.access(asked_at), asked_at.wall)
+        tick = pool.clock.tick()
+        known = frozenset(self._memory.first_seen)
+        picture = take(found, self._memory, config, tick.wall, time.monotonic())
+        self._match(picture)
+        evaluation, wrong = self._evaluate(picture.facts(self._verdicts), tick.wall)
+        if wrong:
+            problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
+        self._memory = picture.memory
+        problems += found.problems
+        if self._keeper is not None:
+            passed = elapsed(self._keeper.accounted, tick, pool.period_s)
+            increments = integrate(evaluation, passed, known)
+            problems += self._keeper.add(tick, passed, increments, self._memory, problems)
+        self._count(problems)
+        self._count_records(found.statuses)
+        self._polls += 1
+        return self._snapshot(found, picture, evaluation, wrong, tick.wall, began)
+
+    def _match(self, picture: Picture) -> None:
+        """Evaluate the pairs of group and template that are new; forget those that are gone."""
+        groups = {g.signature: g.ad for g in picture.groups}
+        templates = {t.signature: t for t in picture.templates}
+        self._verdicts = {
+            pair: verdict
+            for pair, verdict in self._verdicts.items()
+            if pair[0] in groups and pair[1] in templates
+        }
+        missing = [(g, t) for g in groups for t in templates if (g, t) not in self._verdicts]
+        for start in range(0, len(missing), matching.PAIRS_A_CHILD):
+            chunk = missing[start : start + matching.PAIRS_A_CHILD]
+            jobs = list(dict.fromkeys(g for g, _ in chunk))
+            slots: list[str] = list(dict.fromkeys(t for _, t in chunk))
+            at_job, at_slot = _positions(jobs), _positions(slots)
+            pairs = [(at_job[g], at_slot[t]) for g, t in chunk]
+            ads = [templates[t] for t in slots]
+            verdicts = self._pool.gatherer.run(
+                *("gwmond", _MATCHING, matching.evaluate, [groups[g] for g in jobs], ads, pairs)
+            )
+            if verdicts is None:
+                break
+            self._verdicts.update(zip(chunk, verdicts, strict=True))
+
+    def _evaluate(self, facts: Facts, now: float) -> tuple[Evaluation, int]:
+        settings = Settings(
+            q=self._config.canonical.memory_mib,
+            info_max_age_s=int(self._config.site.factory_info_max_age),
+        )
+        evaluation = evaluate(facts, int(now), settings)
+        return evaluation, residual(evaluation)
+
+    def _count(self, problems: Iterable[Problem]) -> None:
+        """Count problems, and log each once for as long as it lasts."""
+        found = set(problems)
+        for problem in sorted(found - self._told):
+            log.warning("problem", **problem._asdict())
+        self._told = found
+        self._problems.update((p.source, p.problem) for p in problems)
+
+    def _count_records(self, statuses: Iterable[Status]) -> None:
+        for status in statuses:
+            if status.up and status.skipped == 0:
+                self._records[status.source, status.kind] += status.records
+
+    def _snapshot(
+        self,
+        found: Round,
+        picture: Picture,
+        evaluation: Evaluation,
+        wrong: int,
+        pool_time: float,
+        began: float,
+    ) -> Snapshot:
+        keeper = self._keeper
+        versions = [
+            answer.value.version
+            for (_, kind), answer in sorted(found.answers.items())
+            if kind == "collector" and answer.value.version
+        ]
+        return Snapshot(
+            pool_time=pool_time,
+            made_at=time.time(),
+            started_at=self._started_at,
+            poll_seconds=time.monotonic() - began,
+            polls=self._polls,
+            speed=self._pool.clock.speed,
+            sources=found.statuses,
+            records=dict(self._records),
+            problems=dict(self._problems),
+            evaluation=evaluation,
+            residual=wrong,
+            entries=picture.totals or {},
+            requests=picture.requests,
+            pilots=pilot_groups(picture.pilots, self._config.canonical.memory_mib)
+            if picture.pilots_known
+            else {},
+            jobs=picture.jobs,
+            frontends=picture.frontends,
+            ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
+            totals=dict(keeper.totals) if keeper else {},
+            htcondor_version=_short(versions[0]) if versions else "",
+        )
+
+
+def _positions(items: list[str]) -> dict[str, int]:
+    return {item: index for index, item in enumerate(items)}
+
+
+def _short(version: str) -> str:
+    """Return ``25.14.1`` of ``$CondorVersion: 25.14.1 2026-09-24 ... $``."""
+    words = version.split()
+    return words[1] if len(words) > 1 else version
+
+
+def poll_once(config: Config) -> Snapshot:
+    """Poll a pool a single time, storing nothing; capacities seen before come from the ledger."""
+    hours = max(1, round(config.site.peak_window / HOUR_S))
+    memory = EMPTY if config.replay.file else remembered(config.ledger.url, hours)
+    return Poller(config, Pool.open(config), None, memory).poll()

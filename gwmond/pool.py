@@ -1,0 +1,59 @@
+"""What is watched: a live pool, or a recording in its place, with the clock that goes with it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from gwmond.accounting.elapsed import Tick
+from gwmond.clock import Clock, ReplayClock, SystemClock
+from gwmond.config import Config, ConfigError
+from gwmond.sources import child
+from gwmond.sources.access import Access, LiveAccess
+from gwmond.sources.gather import Gatherer, Targets
+from gwmond.sources.recording import Recording, ReplayAccess
+
+
+class Pool:
+    """The pool of a configuration: who to ask, how, and by which clock."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.recording: Recording | None = None
+        self.clock: Clock
+        pool = config.pool
+        if config.replay.file:
+            try:
+                self.recording = Recording(config.replay.file)
+            except ValueError as error:
+                raise ConfigError(f"replay.file: {error}") from None
+            first, duration = self.recording.times[0], self.recording.duration_s
+            self.clock = ReplayClock(first, duration, config.replay.speed)
+            names = self.recording.names
+            self.targets = Targets(
+                tuple(names("collectors")),
+                tuple(names("wms_collectors")),
+                tuple(names("factory_schedds")),
+            )
+        else:
+            self.clock = SystemClock()
+            wms = pool.wms
+            self.targets = Targets(pool.collectors or ("",), wms.collectors, wms.factory_schedds)
+        self.gatherer = Gatherer(config, self.targets)
+
+    @classmethod
+    def open(cls, config: Config) -> Self:
+        """Return the pool, with the server that forks query processes at hand."""
+        child.start()
+        return cls(config)
+
+    @property
+    def period_s(self) -> float:
+        """Poll period by the pool's clock."""
+        return self._config.poll.interval * self.clock.speed
+
+    def access(self, tick: Tick) -> Access:
+        """Return how daemons are asked at ``tick``."""
+        if self.recording is not None and isinstance(self.clock, ReplayClock):
+            position = self.clock.position(tick)
+            return ReplayAccess(self.recording.path, position.time, position.shift)
+        return LiveAccess(self._config.pool.token_directory)

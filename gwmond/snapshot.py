@@ -1,0 +1,74 @@
+"""What is known after one poll: immutable, swapped whole, and all that anybody is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gwmond.accounting.entries import EntryTotals
+from gwmond.accounting.evaluation import Evaluation
+from gwmond.facts import EntryKey, EntryRequest, JobCount
+from gwmond.ledger.model import SiteKey, Total
+from gwmond.sources.frontend import FrontendJobs
+from gwmond.sources.gather import Status
+from gwmond.units import Resource
+
+
+class PilotUnits(NamedTuple):
+    """Canonical units of running pilots: ``total = busy + idle + remainder``."""
+
+    total: int
+    busy: int
+    idle: int
+
+    @property
+    def remainder(self) -> int:
+        """Units that neither jobs fill wholly nor a job of one unit could use."""
+        return self.total - self.busy - self.idle
+
+
+class PilotGroup(NamedTuple):
+    """Running pilots of one entry and frontend group."""
+
+    registered: int
+    retiring: int
+    units: Mapping[Resource, PilotUnits]
+
+
+class LedgerStatus(NamedTuple):
+    """Whether totals are being kept, and by how much they contradict themselves (seconds)."""
+
+    up: bool
+    error: str
+    last_commit: float | None
+    waiting_increments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One poll's outcome.
+
+    ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
+    epoch seconds; ``started_at`` is when this process began to count problems.
+    """
+
+    pool_time: float
+    made_at: float
+    started_at: float
+    poll_seconds: float
+    polls: int
+    speed: float
+    sources: tuple[Status, ...]
+    records: Mapping[tuple[str, str], int]
+    problems: Mapping[tuple[str, str], int]
+    evaluation: Evaluation
+    residual: int
+    entries: Mapping[EntryKey, EntryTotals]
+    requests: tuple[EntryRequest, ...]
+    pilots: Mapping[tuple[EntryKey, str], PilotGroup]
+    jobs: tuple[JobCount, ...]
+    frontends: tuple[FrontendJobs, ...]
+    ledger: LedgerStatus
+    totals: Mapping[SiteKey, Total]
+    htcondor_version: str

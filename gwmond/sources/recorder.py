@@ -1,0 +1,120 @@
+"""Asks everybody as the daemon does, but keeps ads instead of facts: one frame of a recording."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gwmond.config import Config
+from gwmond.sources import (
+    child,
+    demand,
+    factory,
+    frontend,
+    glideresource,
+    matching,
+    schedds,
+    tasks,
+)
+from gwmond.sources.access import Access, Daemon, Query
+from gwmond.sources.gather import Targets
+from gwmond.sources.recording import Ad
+
+T = TypeVar("T")
+_LEAST_S = 1.0
+
+
+class Recorder:
+    """Makes frames; ``errors`` has the last failure of each stream that ever failed."""
+
+    def __init__(self, config: Config, targets: Targets) -> None:
+        self._config = config
+        self._targets = targets
+        self._until = 0.0
+        self._answers: dict[str, list[Ad]] = {}
+        self.frames = 0
+        self.records = 0
+        self.errors: dict[str, str] = {}
+
+    def daemons(self) -> dict[str, list[str]]:
+        """Return the names under which daemons are found in the recording."""
+        return {
+            "collectors": [host or "local" for host in self._targets.collectors],
+            "wms_collectors": list(self._targets.wms_collectors),
+            "factory_schedds": list(self._targets.factory_schedds),
+        }
+
+    def frame(self, access: Access, now: float) -> dict[str, list[Ad]]:
+        """Return what every stream answers now; a stream that fails is missing."""
+        self._until = time.monotonic() + self._config.poll.deadline
+        self._answers = {}
+        targets = self._targets
+        with ThreadPoolExecutor(self._config.poll.parallel) as threads:
+            seen = list(threads.map(lambda h: self._collector(access, h, now), targets.collectors))
+            chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
+            list(threads.map(lambda s: self._schedd(access, s.daemon), chosen))
+            known = list(threads.map(lambda h: self._wms(access, h, now), targets.wms_collectors))
+            queues = {s.daemon for found in known for s in found}
+            wanted = [d for d in queues if d.name in targets.factory_schedds]
+            list(threads.map(lambda d: self._queue(access, d, now), wanted))
+        self.frames += 1
+        return self._answers
+
+    def _ask(self, stream: str, task: Callable[..., tuple[T, int]], *args: object) -> T | None:
+        left = max(_LEAST_S, self._until - time.monotonic())
+        try:
+            (value, records), _ = child.run(task, *args, deadline_s=left)
+        except child.QueryError as error:
+            self.errors[stream] = str(error)
+            return None
+        self.records += records
+        return value
+
+    def _keep(self, stream: str, task: Callable[..., tuple[list[Ad], int]], *args: object) -> None:
+        found = self._ask(stream, task, *args)
+        if found is not None:
+            self._answers[stream] = found
+
+    def _collector(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
+        name = f"collector/{host or 'local'}"
+        queries: list[Query] = [
+            glideresource.query(),
+            frontend.query(),
+            schedds.query(),
+            schedds.submitters_query(),
+            tasks.collector_query(),
+        ]
+        arguments = access, host, self._config.attributes, now
+        slots = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
+        if slots is not None:
+            self._answers[f"{name}/slots"], samples = slots
+            queries.append(matching.samples_query(sample.slot for sample in samples))
+        for query in queries:
+            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query)
+        seen: list[schedds.ScheddSeen] = []
+        for task in (tasks.collector_schedds, tasks.collector_submitters):
+            if value := self._ask(f"{name}/schedds", task, access, host, now):
+                seen += value.schedds
+        return seen
+
+    def _schedd(self, access: Access, schedd: Daemon) -> None:
+        attributes, options = self._config.attributes, self._config.demand
+        query = demand.query(attributes, options)
+        name = f"schedd/{schedd.name}"
+        self._keep(f"{name}/demand", tasks.record_jobs, access, schedd, query)
+        clusters = access, schedd, attributes, options
+        self._keep(f"{name}/unmaterialized", tasks.record_clusters, *clusters)
+
+    def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
+        for query in (factory.clients_query(), factory.entries_query(), schedds.query()):
+            stream = f"collector/{host}/{query.kind}"
+            self._keep(stream, tasks.record_collector, access, host, query)
+        found = self._ask(f"collector/{host}/schedds", tasks.collector_schedds, access, host, now)
+        return list(found.schedds) if found else []
+
+    def _queue(self, access: Access, schedd: Daemon, now: float) -> None:
+        for query in factory.queue_queries(self._config.site.pending_grace, now):
+            stream = f"schedd/{schedd.name}/{query.kind}"
+            self._keep(stream, tasks.record_jobs, access, schedd, query)

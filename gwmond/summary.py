@@ -1,0 +1,47 @@
+"""Sums over running pilots, for display."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from gwmond.accounting.resources import units_of
+from gwmond.facts import EntryKey, Pilot
+from gwmond.snapshot import PilotGroup, PilotUnits
+from gwmond.units import RESOURCES, Resource
+
+
+def pilot_groups(pilots: Iterable[Pilot], q: int) -> dict[tuple[EntryKey, str], PilotGroup]:
+    """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
+
+    Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
+    (never more than the rest), by design section 3.
+    """
+    of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        of[pilot.entry, pilot.group].append(pilot)
+    return {
+        key: PilotGroup(
+            registered=len(found),
+            retiring=sum(1 for pilot in found if not pilot.accepting),
+            units={
+                resource: _add(_units(pilot, resource, q) for pilot in found)
+                for resource in RESOURCES
+            },
+        )
+        for key, found in sorted(of.items())
+    }
+
+
+def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
+    total = units_of(pilot.size, resource, q)
+    idle = min(total, sum(units_of(size, resource, q) for size in pilot.free))
+    busy = min(total - idle, sum(units_of(size, resource, q) for size in pilot.jobs))
+    return PilotUnits(total, busy, idle)
+
+
+def _add(units: Iterable[PilotUnits]) -> PilotUnits:
+    total = busy = idle = 0
+    for of in units:
+        total, busy, idle = total + of.total, busy + of.busy, idle + of.idle
+    return PilotUnits(total, busy, idle)

@@ -1,0 +1,151 @@
+"""The table of sites, as data: what the terminal, JSON, CSV and the page all show."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from gwmond.accounting.evaluation import EntryTime, State, entry_states, overall
+from gwmond.accounting.flow import SCALE
+from gwmond.facts import EntryKey
+from gwmond.snapshot import Snapshot
+from gwmond.units import RESOURCES, Resource
+
+
+class Row(NamedTuple):
+    """One entry, or a whole site (``entry`` is then empty), for one resource.
+
+    Units are canonical; ``None`` is unknown.  ``reason`` is the reason of the largest part of the
+    spare units; ``capacity_evidence`` and ``evidence`` say what the numbers rest on.
+    """
+
+    site: str
+    entry: str
+    resource: Resource
+    state: str
+    reason: str
+    capacity_units: int
+    in_use_units: int | None
+    spare_units: int
+    provisioning_bottleneck_units: float
+    insufficient_demand_units: float
+    other_units: float
+    registered_pilots: int | None
+    pending_pilots: int | None
+    held_pilots: int | None
+    requested_pilots: int | None
+    matching_idle_jobs: int
+    assigned_idle_jobs: float
+    evidence: str
+    capacity_evidence: str
+
+
+def entry_rows(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each entry and resource, by site and entry."""
+    registered: dict[EntryKey, int] = defaultdict(int)
+    for (key, _), group in snapshot.pilots.items():
+        registered[key] += group.registered
+    pilots_known = any(x.kind == "slots" and x.up for x in snapshot.sources)
+    rows = []
+    for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
+        totals = snapshot.entries.get(key)
+        jobs = snapshot.evaluation.jobs.get(key)
+        bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
+        insufficient = _part(row, State.INSUFFICIENT_DEMAND)
+        rows.append(
+            Row(
+                site=key.site,
+                entry=key.entry,
+                resource=resource,
+                state=row.state.value,
+                reason=row.reason,
+                capacity_units=row.capacity.units,
+                in_use_units=row.in_use,
+                spare_units=row.spare,
+                provisioning_bottleneck_units=bottleneck,
+                insufficient_demand_units=insufficient,
+                other_units=round(row.spare - bottleneck - insufficient, 3),
+                registered_pilots=registered[key] if pilots_known else None,
+                pending_pilots=totals.pending if totals else None,
+                held_pilots=totals.held if totals else None,
+                requested_pilots=totals.requested_idle if totals else None,
+                matching_idle_jobs=jobs.ours.matching if jobs else 0,
+                assigned_idle_jobs=round(float(jobs.assigned or 0), 1) if jobs else 0,
+                evidence=row.evidence,
+                capacity_evidence=row.capacity.evidence,
+            )
+        )
+    return rows
+
+
+def site_rows(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each site and resource: entries added up, states as ``overall`` says.
+
+    Matching jobs are those of the entry that most match: a job that matches two entries of a site
+    is one job.
+    """
+    by_site: dict[tuple[str, Resource], list[Row]] = defaultdict(list)
+    for row in entry_rows(snapshot):
+        by_site[row.site, row.resource].append(row)
+    result = []
+    for (site, resource), rows in sorted(by_site.items()):
+        state = overall(
+            [State(r.state) for r in rows if r.capacity_units] or [State(rows[0].state)]
+        )
+        largest = max(rows, key=lambda r: (r.state == state, r.spare_units))
+        result.append(
+            Row(
+                site=site,
+                entry="" if len(rows) > 1 else rows[0].entry,
+                resource=resource,
+                state=state.value,
+                reason=largest.reason,
+                capacity_units=sum(r.capacity_units for r in rows),
+                in_use_units=_sum([r.in_use_units for r in rows]),
+                spare_units=sum(r.spare_units for r in rows),
+                provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
+                insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),
+                other_units=sum(r.other_units for r in rows),
+                registered_pilots=_sum([r.registered_pilots for r in rows]),
+                pending_pilots=_sum([r.pending_pilots for r in rows]),
+                held_pilots=_sum([r.held_pilots for r in rows]),
+                requested_pilots=_sum([r.requested_pilots for r in rows]),
+                matching_idle_jobs=max(r.matching_idle_jobs for r in rows),
+                assigned_idle_jobs=round(sum(r.assigned_idle_jobs for r in rows), 1),
+                evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
+                capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
+            )
+        )
+    return result
+
+
+def as_json(snapshot: Snapshot, rows: list[Row]) -> dict[str, Any]:
+    """Return rows with the time that they are of."""
+    return {
+        "time_epoch_seconds": snapshot.pool_time,
+        "sources_down": [f"{x.source} {x.kind}" for x in snapshot.sources if not x.up],
+        "sites": [row._asdict() for row in rows],
+    }
+
+
+def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
+    """Return how many entries are in each state; all states are there."""
+    counts = dict.fromkeys((state.value for state in State), 0)
+    for state in entry_states(snapshot.evaluation).values():
+        counts[state.value] += 1
+    return counts
+
+
+def resources(rows: list[Row]) -> list[Resource]:
+    """Return the resources that occur, ``cpu`` first."""
+    found = {row.resource for row in rows}
+    return [resource for resource in RESOURCES if resource in found]
+
+
+def _part(row: EntryTime, state: State) -> float:
+    return sum(part.amount for part in row.parts if part.state is state) / SCALE
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
