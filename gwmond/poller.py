@@ -24,6 +24,7 @@ from gwmond.summary import pilot_groups
 
 log = structlog.get_logger()
 _MATCHING = "matching"
+_EXAMPLES = 6
 
 
 class Poller:
@@ -39,7 +40,7 @@ class Poller:
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._problems: Counter[tuple[str, str]] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
-        self._told: set[Problem] = set()
+        self._told: set[tuple[str, str]] = set()
         self._started_at = time.time()
         self._polls = 0
 
@@ -123,12 +124,18 @@ class Poller:
         return evaluation, residual(evaluation)
 
     def _count(self, problems: Iterable[Problem]) -> None:
-        """Count problems, and log each once for as long as it lasts."""
-        found = set(problems)
-        for problem in sorted(found - self._told):
-            log.warning("problem", **problem._asdict())
-        self._told = found
-        self._problems.update((p.source, p.problem) for p in problems)
+        """Count problems; log each kind at each source once when it begins, and when it is over."""
+        examples: dict[tuple[str, str], list[str]] = {}
+        for problem in problems:
+            examples.setdefault((problem.source, problem.problem), []).append(problem.detail)
+        for (source, name), details in examples.items():
+            self._problems[source, name] += len(details)
+            if (source, name) not in self._told:
+                text = "; ".join(dict.fromkeys(details[:_EXAMPLES]))
+                log.warning("problem", source=source, problem=name, n=len(details), detail=text)
+        for source, name in sorted(self._told - set(examples)):
+            log.info("problem over", source=source, problem=name)
+        self._told = set(examples)
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
         for status in statuses:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from rich.console import Console
@@ -15,7 +16,8 @@ from rich.table import Table
 
 from gwmond import cli, log
 from gwmond.config import Config
-from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.errors import LedgerError, LedgerLocation
+from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.reader import LedgerReader
 from gwmond.pool import Pool
 from gwmond.sources.gather import Status
@@ -31,6 +33,9 @@ REMEDIES = {
     "gwmond@POOL -authz READ, and put the token in [pool] token_directory.",
     "crashed": "A query's process died: see the log; more than [poll] memory_limit_mib?",
     "too_large": "Raise [poll] memory_limit_mib.",
+    "no_ledger": "Make the directory of [ledger] url, writable for the user that runs gwmond.",
+    "port": "Stop the other process, or configure another [http] listen.",
+    "none": "Name collectors that know schedds, or look at the collector's verdict above.",
     "no_ad": "It is no collector, or has just started.",
 }
 _ELSE = "See the message, and the daemon's own log."
@@ -77,6 +82,11 @@ def _local(config: Config) -> list[Status]:
     try:
         LedgerReader.open(config.ledger.url).close()
         results.append(_success("ledger", "open"))
+    except LedgerLocation as error:
+        if _can_be_made(config.ledger.url):
+            results.append(_success("ledger", "open"))
+        else:
+            results.append(_failure("ledger", "open", "no_ledger", error.what))
     except LedgerError as error:
         results.append(_failure("ledger", "open", "ledger", str(error)))
     try:
@@ -85,6 +95,12 @@ def _local(config: Config) -> list[Status]:
     except PortError as error:
         results.append(_failure("http", "listen", "port", str(error)))
     return results
+
+
+def _can_be_made(url: str) -> bool:
+    """Return whether the daemon will be able to make a ledger that does not exist yet."""
+    location = parse(url)
+    return isinstance(location, SqliteFile) and os.access(location.path.parent, os.W_OK)
 
 
 def _success(source: str, kind: str) -> Status:
@@ -100,9 +116,16 @@ def _remedy(status: Status) -> str:
 
 
 def _table(statuses: list[Status]) -> None:
-    table = Table("source", "query", "verdict", "ads", "seconds", "what to do", box=None)
+    table = Table("source", "query", "verdict", "ads", "seconds", box=None)
     for s in statuses:
-        verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]: {s.detail}"
+        verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
-        table.add_row(s.source, s.kind, verdict, records, f"{s.duration_s:.2f}", _remedy(s))
-    Console().print(table)
+        table.add_row(s.source, s.kind, verdict, records, f"{s.duration_s:.2f}")
+    console = Console(soft_wrap=True)
+    console.print(table)
+    failed = {(s.source, s.problem): s for s in statuses if not s.up}
+    for status in failed.values():
+        console.print(f"\n{status.source}: {status.problem}: {status.detail}", markup=False)
+        console.print(f"  what to do: {_remedy(status)}", markup=False)
+    if not failed:
+        console.print("\nAll is well.")

@@ -40,7 +40,7 @@ class DuplicateSeries(Exception):
 
 
 class Exposition(NamedTuple):
-    """The same metrics in both formats, ready to send."""
+    """The same metrics in both formats, ready to send; only OpenMetrics has ``_created``."""
 
     text: bytes
     openmetrics: bytes
@@ -56,23 +56,24 @@ class _Fixed(Collector):
 
 def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -> Exposition:
     """Render every family that has samples; raises DuplicateSeries."""
-    made: list[Metric] = []
+    made: list[tuple[Family, Sequence[Sample]]] = []
     folded: list[Sample] = []
     for family in families:
         samples, over = budget.within(list(family.samples(snapshot)), family.labels, series_budget)
         if samples:
-            made.append(_metric(family, samples))
+            made.append((family, samples))
         folded.append(Sample((family.name,), over))
-    made.append(_metric(FOLDED, folded))
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Fixed(made))
+    made.append((FOLDED, folded))
+    plain, dated = CollectorRegistry(auto_describe=False), CollectorRegistry(auto_describe=False)
+    plain.register(_Fixed([_metric(family, samples, created=False) for family, samples in made]))
+    dated.register(_Fixed([_metric(family, samples, created=True) for family, samples in made]))
     return Exposition(
-        exposition.generate_latest(registry),
-        openmetrics_exposition.generate_latest(registry),  # type: ignore[no-untyped-call]
+        exposition.generate_latest(plain),
+        openmetrics_exposition.generate_latest(dated),  # type: ignore[no-untyped-call]
     )
 
 
-def _metric(family: Family, samples: Sequence[Sample]) -> Metric:
+def _metric(family: Family, samples: Sequence[Sample], *, created: bool) -> Metric:
     seen: set[tuple[str, ...]] = set()
     labels = list(family.labels)
     metric: CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
@@ -87,7 +88,8 @@ def _metric(family: Family, samples: Sequence[Sample]) -> Metric:
             raise DuplicateSeries(f"{family.name}{sample.labels}")
         seen.add(sample.labels)
         if isinstance(metric, CounterMetricFamily):
-            metric.add_metric(list(sample.labels), sample.value, created=sample.created)
+            began = sample.created if created else None
+            metric.add_metric(list(sample.labels), sample.value, created=began)
         elif isinstance(metric, InfoMetricFamily):
             metric.add_metric([], dict(zip(labels, sample.labels, strict=True)))
         else:

@@ -132,15 +132,11 @@ class Gatherer:
                 *(source, kind, False, took, 0, success, 0, 0, error.problem, error.detail)
             )
             self._problems.append(Problem(source, error.problem, f"{kind}: {error.detail}"))
-            if before is None or before.up:
-                log.warning("source down", source=source, kind=kind, error=str(error))
             return None
         took = time.monotonic() - started
         self._statuses[key] = Status(
             source, kind, True, took, usage.cpu_s, time.time(), records, 0, "", ""
         )
-        if before is not None and not before.up:
-            log.info("source up again", source=source, kind=kind)
         self._answers[key] = Answer(value, time.monotonic())
         self._problems.extend(getattr(value, "problems", ()))
         return value
