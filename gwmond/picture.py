@@ -103,13 +103,13 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     pilots = merge_pilots(answer.pilots for answer in slots)
     requests, totals = _requests(fresh)
     used = {resource: in_use(pilots, resource, q) for resource in RESOURCES}
-    seen = {p.entry for p in pilots} | set(totals or ()) | _pledged(config, memory)
+    seen = {p.entry for p in pilots} | set(totals or ())
     hour = int(now // HOUR_S)
     window_hours = max(1, round(config.site.peak_window / HOUR_S))
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
     }
-    entries = frozenset(seen | remembered)
+    entries = frozenset(_with_pledged(seen | remembered, config))
     doubtful = _doubtful(fresh, slots_whole, used, memory, entries, config, now)
     trusted = [key for key in entries if key not in doubtful] if slots else []
     peaks = dict(memory.peaks)
@@ -175,11 +175,11 @@ def _requests(
     return requests, totals
 
 
-def _pledged(config: Config, memory: Memory) -> set[EntryKey]:
-    """Return entries that exist by the configuration alone: of pledged sites never seen."""
-    known = {key.site for key in memory.first_seen}
-    sites = [p.site for p in config.site.pledge if p.site and p.site not in known]
-    return {EntryKey(site, site) for site in sites}
+def _with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
+    """Return the entries, and one for each pledged site of which nothing is seen."""
+    known = {key.site for key in entries}
+    pledged = {p.site for p in config.site.pledge if p.site}
+    return entries | {EntryKey(site, site) for site in pledged - known}
 
 
 def _doubtful(

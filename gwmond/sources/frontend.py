@@ -26,7 +26,7 @@ def query() -> Query:
     """Return the query for frontends' own monitoring ads."""
     return Query(
         "frontendmonitor",
-        "Generic",
+        "Any",
         'MyType == "glidefrontendmonitor"',
         (
             *("Name", "GlideFrontendName", "LastHeardFrom", "ClassAdLifetime"),

@@ -36,7 +36,7 @@ _LIMITS = (
 
 def query() -> Query:
     """Return the query: whole ads, for they hold the entry's attributes that jobs may ask for."""
-    return Query("glideresource", "Generic", 'MyType == "glideresource"', ())
+    return Query("glideresource", "Any", 'MyType == "glideresource"', ())
 
 
 class Requests(NamedTuple):
