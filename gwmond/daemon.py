@@ -121,7 +121,8 @@ class Daemon:
                 log.warning("a change of [http] needs a restart")
             self._next = config
             scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
-            scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
+            if self._poll_began is None:
+                scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
             log.info("configuration reloaded")
         self._notifier.ready()
 

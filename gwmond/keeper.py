@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import structlog
-
 from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
@@ -25,7 +23,6 @@ from gwmond.picture import EMPTY, Memory
 from gwmond.snapshot import LedgerStatus
 from gwmond.units import RESOURCES, Resource
 
-log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 
@@ -64,7 +61,7 @@ class Keeper:
             self._waiting.clear()
             self._stored = self.accounted = state.tick
         self.totals = dict(state.totals)
-        self._succeeded("ledger open", commits=state.commits)
+        self._error = ""
         return _recall(memory, state, window_hours), []
 
     def add(
@@ -111,7 +108,7 @@ class Keeper:
         self._waiting.clear()
         self._stored, self._last_commit = tick, end
         self._peaks = memory.peaks
-        self._succeeded("ledger written again")
+        self._error = ""
         return self._prune(end)
 
     def close(self) -> None:
@@ -158,15 +155,8 @@ class Keeper:
 
     def _failed(self, error: LedgerError) -> list[Problem]:
         problem = type(error).__name__.removeprefix("Ledger").lower()
-        if str(error) != self._error:
-            log.error("ledger not written; counters stand still", error=str(error))
         self._error = str(error)
-        return [Problem("ledger", problem, error.what)]
-
-    def _succeeded(self, event: str, **details: object) -> None:
-        if self._error:
-            log.info(event, **details)
-        self._error = ""
+        return [Problem("ledger", problem, f"{error} Counters stand still until then.")]
 
 
 def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:

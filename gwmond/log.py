@@ -37,4 +37,5 @@ def configure(options: Log) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a poll that is late is no news
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)

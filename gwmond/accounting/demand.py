@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import ceil
+from math import fsum, lcm
 from typing import NamedTuple, TypeAlias
 
 from gwmond.accounting.absorb import Places, Shape, absorption
@@ -71,13 +71,17 @@ def match(
     groups: Iterable[DemandGroup], templates: Iterable[Template], verdicts: Verdicts
 ) -> tuple[Match, ...]:
     """Return where each group that has jobs could run."""
-    templates = list(templates)
+    templates = sorted(templates, key=lambda template: template.entry)
+    fitting: dict[Shape, list[tuple[str, EntryKey]]] = {}
     known: dict[tuple[str, Shape], tuple[tuple[EntryKey, ...], frozenset[EntryKey]]] = {}
     matches: list[Match] = []
     for group in sorted((group for group in groups if group.jobs > 0), key=_order):
-        kind = (group.signature, Shape(group.size, group.walltime_s))
+        shape = Shape(group.size, group.walltime_s)
+        if shape not in fitting:
+            fitting[shape] = [(t.signature, t.entry) for t in templates if _fits(shape, t)]
+        kind = (group.signature, shape)
         if kind not in known:
-            known[kind] = _entries(group, templates, verdicts)
+            known[kind] = _entries(group.signature, fitting[shape], verdicts)
         matches.append(Match(f"{len(matches):08}", group, *known[kind]))
     return tuple(matches)
 
@@ -87,24 +91,25 @@ def _order(group: DemandGroup) -> tuple[object, ...]:
     return (group.schedd, group.accounting_group, group.signature, group.size, walltime, group.jobs)
 
 
+def _fits(shape: Shape, template: Template) -> bool:
+    """Return whether one job fits an empty pilot, and may end within the pilot's lifetime."""
+    return all(job <= empty for job, empty in zip(shape.size, template.size, strict=True)) and (
+        shape.walltime_s is None
+        or template.lifetime_s is None
+        or shape.walltime_s <= template.lifetime_s
+    )
+
+
 def _entries(
-    group: DemandGroup, templates: Sequence[Template], verdicts: Verdicts
+    signature: str, templates: Iterable[tuple[str, EntryKey]], verdicts: Verdicts
 ) -> tuple[tuple[EntryKey, ...], frozenset[EntryKey]]:
-    sure: set[EntryKey] = set()
-    possible: set[EntryKey] = set()
-    for template in templates:
-        verdict = verdicts.get((group.signature, template.signature), Verdict.POSSIBLE)
-        if (
-            verdict is not Verdict.NO
-            and all(job <= empty for job, empty in zip(group.size, template.size, strict=True))
-            and (
-                group.walltime_s is None
-                or template.lifetime_s is None
-                or group.walltime_s <= template.lifetime_s
-            )
-        ):
-            (sure if verdict is Verdict.YES else possible).add(template.entry)
-    return tuple(sorted(sure | possible)), frozenset(possible - sure)
+    """Return the entries that are not excluded, in the order of the templates."""
+    sure: dict[EntryKey, bool] = {}
+    for of, key in templates:
+        verdict = verdicts.get((signature, of), Verdict.POSSIBLE)
+        if verdict is not Verdict.NO:
+            sure[key] = verdict is Verdict.YES or sure.get(key, False)
+    return tuple(sure), frozenset(key for key, is_sure in sure.items() if not is_sure)
 
 
 def job_counts(matches: Iterable[Match]) -> dict[EntryKey, JobCounts]:
@@ -116,10 +121,11 @@ def job_counts(matches: Iterable[Match]) -> dict[EntryKey, JobCounts]:
     for entries, jobs in sets.items():
         for key in entries:
             by_size[key][len(entries)] += jobs
+    whole = lcm(*{len(entries) for entries in sets if entries})  # exact, and faster than fractions
     return {
         key: JobCounts(
             matching=sum(jobs.values()),
-            proportional=ceil(sum(Fraction(n, size) for size, n in jobs.items())),
+            proportional=-(-sum(n * (whole // size) for size, n in jobs.items()) // whole),
             unique=jobs.get(1, 0),
         )
         for key, jobs in sorted(by_size.items())
@@ -166,13 +172,13 @@ def carried(
     assignment: Assignment,
     resource: Resource,
     q: int = DEFAULT_MEMORY_MIB,
-) -> tuple[dict[EntryKey, Fraction], frozenset[EntryKey]]:
+) -> tuple[dict[EntryKey, float], frozenset[EntryKey]]:
     """Return the jobs assigned to each entry, and the entries where a *possible* match carries.
 
-    Classes that were bundled carry each flow in proportion.
+    Classes that were bundled carry each flow in proportion, so jobs are fractional.
     """
     by_key = {item.key: item for item in matches}
-    jobs: defaultdict[EntryKey, Fraction] = defaultdict(Fraction)
+    jobs: defaultdict[EntryKey, list[float]] = defaultdict(list)
     uncertain: set[EntryKey] = set()
     for bundle in assignment.bundles:
         members = [by_key[key] for key in bundle.keys]
@@ -185,7 +191,7 @@ def carried(
             Fraction(),
         )
         for key, flow in bundle.entries.items():
-            jobs[key] += flow * a_unit
+            jobs[key].append(float(flow * a_unit))
             if any(key in item.possible for item in members):
                 uncertain.add(key)
-    return dict(jobs), frozenset(uncertain)
+    return {key: fsum(parts) for key, parts in jobs.items()}, frozenset(uncertain)

@@ -1,13 +1,12 @@
 """What became of the idle demand: totals of each schedd, and jobs of each entry.
 
-Units: canonical units in 1/``SCALE``; jobs are counted, assigned ones in exact fractions.
+Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fractional.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 from gwmond.accounting.demand import JobCounts, Match, job_counts
 from gwmond.accounting.entries import EntryTotals
@@ -43,7 +42,7 @@ def demand_totals(
 def entry_jobs(
     entries: Iterable[EntryKey],
     matches: Iterable[Match],
-    assigned: Mapping[EntryKey, Fraction] | None,
+    assigned: Mapping[EntryKey, float] | None,
     totals: Mapping[EntryKey, EntryTotals],
     complete: bool,
 ) -> dict[EntryKey, EntryJobs]:
@@ -62,7 +61,7 @@ def entry_jobs(
         theirs = totals.get(key)
         jobs[key] = EntryJobs(
             ours,
-            None if assigned is None else assigned.get(key, Fraction()),
+            None if assigned is None else assigned.get(key, 0.0),
             excess(ours.matching, theirs.jobs_matching if theirs else None),
             excess(ours.proportional, theirs.jobs_proportional if theirs else None),
             excess(ours.unique, theirs.jobs_unique if theirs else None),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from fractions import Fraction
 from typing import NamedTuple
 
 from gwmond.accounting.capacity import Capacity
@@ -73,11 +72,12 @@ class EntryJobs(NamedTuple):
     """Our counts of idle jobs, and by how much they exceed the frontend's.
 
     An excess is None where the frontend told no number, or where not all schedds answered us.
-    ``assigned`` is None where the running pilots are not known.
+    ``assigned`` are jobs, fractional where several entries share them; None where the running
+    pilots are not known.
     """
 
     ours: JobCounts
-    assigned: Fraction | None
+    assigned: float | None
     matching_excess: int | None
     proportional_excess: int | None
     unique_excess: int | None

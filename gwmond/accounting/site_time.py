@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -124,7 +123,7 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     signs = _signs(facts, has_factory, now_s, settings)
     offered = _evidence(facts.templates)
     totals: dict[tuple[str, Resource], DemandTotals] = {}
-    jobs: dict[EntryKey, Fraction] | None = None
+    jobs: dict[EntryKey, float] | None = None
     for resource in RESOURCES:
         wanted = demand(matches, resource, spare, free, q)
         flow = assign(wanted.classes, spare[resource], wanted.absorb)
