@@ -31,6 +31,7 @@ REMEDIES = {
     "[poll] deadline more time.",
     "denied": "Give this host READ: on the central manager, condor_token_create -identity "
     "gwmond@POOL -authz READ, and put the token in [pool] token_directory.",
+    "bad_constraint": "Check [demand] constraint: it must be a ClassAd expression.",
     "crashed": "A query's process died: see the log; more than [poll] memory_limit_mib?",
     "too_large": "Raise [poll] memory_limit_mib.",
     "no_ledger": "Make the directory of [ledger] url, writable for the user that runs gwmond.",

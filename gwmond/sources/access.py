@@ -8,6 +8,7 @@ bindings there; the parent only makes and sends these objects.
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gwmond.sources.ads import parse
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5
 QUERY_TIMEOUT_S = 20
-_DENIED = ("DENIED", "AUTHENTICATE", "SECMAN", "not authorized", "Not authorized")
+_DENIED = ("DENIED", "AUTHENTICATE:", "not authorized", "Not authorized")
+_CLUSTER_ADS_ONLY = 16 + 64  # IncludeClusterAd, and NoProcAds, which the enumeration lacks
 
 
 class Query(NamedTuple):
@@ -61,35 +63,39 @@ class LiveAccess(NamedTuple):
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         """Ask a collector; an empty host is the one of this machine's configuration."""
         htcondor2 = self._bindings()
+        began = time.monotonic()
         try:
             collector = htcondor2.Collector(host or None)
             ad_type = getattr(htcondor2.AdType, query.ad_type)
             ads = collector.query(ad_type, query.constraint or None, list(query.projection) or None)
         except htcondor2.HTCondorException as error:
-            raise _explain(error, host or htcondor2.param.get("COLLECTOR_HOST", "")) from None
+            address = host or htcondor2.param.get("COLLECTOR_HOST", "")
+            raise _explain(error, address, time.monotonic() - began) from None
         return list(ads)
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
-        """Ask a schedd for groups of jobs, with a count each; no job is fetched."""
-        return self._jobs(schedd, query, "GroupBy")
+        """Ask a schedd for groups of jobs, with a count each; no job is fetched.
+
+        Every attribute of the constraint must be in the projection, else nothing is found.
+        """
+        return self._jobs(schedd, query, int(self._bindings().QueryOpts.GroupBy))
 
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for cluster ads; the constraint must exclude those of single jobs."""
-        return self._jobs(schedd, query, "IncludeClusterAd")
+        return self._jobs(schedd, query, _CLUSTER_ADS_ONLY)
 
-    def _jobs(self, schedd: Daemon, query: Query, option: str) -> list[classad2.ClassAd]:
+    def _jobs(self, schedd: Daemon, query: Query, options: int) -> list[classad2.ClassAd]:
         htcondor2 = self._bindings()
         location = parse("[]")
         location["Name"], location["MyAddress"] = schedd.name, schedd.address
         location["CondorVersion"] = schedd.version or htcondor2.version()
+        began = time.monotonic()
         try:
             found = htcondor2.Schedd(location).query(
-                query.constraint,
-                list(query.projection),
-                opts=getattr(htcondor2.QueryOpts, option),
+                query.constraint, list(query.projection), opts=options
             )
         except htcondor2.HTCondorException as error:
-            raise _explain(error, schedd.address) from None
+            raise _explain(error, schedd.address, time.monotonic() - began) from None
         return list(found)
 
     def _bindings(self) -> Any:
@@ -102,12 +108,24 @@ class LiveAccess(NamedTuple):
         return htcondor2
 
 
-def _explain(error: Exception, address: str) -> QueryError:
-    """Say what stopped a query; the bindings' text is the same for most causes, so try a socket."""
+def _explain(error: Exception, address: str, seconds: float) -> QueryError:
+    """Say what stopped a query.
+
+    The bindings have one text for most causes, so a socket is tried, and the time tells silence
+    (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).
+    """
     text = " ".join(str(error).split())
     if any(word in text for word in _DENIED):
         return QueryError("denied", text)
-    host, port = host_and_port(address)
+    if "did not respond" in text or seconds > QUERY_TIMEOUT_S - 1:
+        return QueryError("timeout", f"no answer within {seconds:.0f} s")
+    if text.endswith("errmsg="):
+        return QueryError("bad_constraint", "the schedd does not understand the constraint")
+    return _by_socket(text, *host_and_port(address))
+
+
+def _by_socket(text: str, host: str, port: int) -> QueryError:
+    """Say whether the daemon can be reached at all."""
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
     except socket.gaierror:

@@ -6,7 +6,8 @@ Requirements refers to, so that a row can be matched as it is.
 
 Demand is idle jobs (JobStatus 1) of the vanilla (5; container and docker jobs too) and parallel
 (11) universes.  Jobs of a late-materialization cluster that do not exist yet are counted from
-their cluster's ad, unless its materialization is paused by a hold.
+their cluster's ad, unless its materialization is paused by a hold; a schedd whose own ad says that
+it has none (JobsUnmaterialized) is not asked for them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FACTORIES = (
     " && JobMaterializePaused =!= 1 && TotalSubmitProcs > JobMaterializeNextProcId"
 )
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")
-_NOT_MATCHED = frozenset(("jobcount", "jobids", "jobstatus", "jobuniverse", "servertime"))
+_NOT_MATCHED = frozenset(("id", "jobcount", "jobids", "jobstatus", "jobuniverse", "servertime"))
 # Each job has its own: never a key to group by, whatever the configuration says.
 _OF_ONE_JOB = frozenset(
     ("clusterid", "procid", "globaljobid", "qdate", "enteredcurrentstatus", "out", "err", "iwd")
@@ -54,7 +55,8 @@ class ScheddDemand(NamedTuple):
 def query(attributes: Attributes, demand: Demand) -> Query:
     """Return the GroupBy query for idle jobs."""
     constraint = f"{IDLE} && ({demand.constraint})" if demand.constraint else IDLE
-    return Query("demand", "", constraint, _keys(attributes, demand))
+    names = (*_keys(attributes, demand), *_constrained(demand.constraint))
+    return Query("demand", "", constraint, tuple(dict.fromkeys(names)))
 
 
 def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] = ()) -> Query:
@@ -62,6 +64,11 @@ def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] 
     constraint = f"{FACTORIES} && ({demand.constraint})" if demand.constraint else FACTORIES
     names = (*_keys(attributes, demand), "TotalSubmitProcs", "JobMaterializeNextProcId", *refs)
     return Query("unmaterialized", "", constraint, tuple(dict.fromkeys(names)))
+
+
+def _constrained(constraint: str) -> list[str]:
+    """Return the attributes of a constraint: GroupBy finds nothing unless they are projected."""
+    return _references(ads.parse(f"[Requirements = {constraint}]")) if constraint else []
 
 
 def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
@@ -73,10 +80,12 @@ def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
     return tuple(dict.fromkeys(usable))
 
 
-def fetch(access: Access, schedd: Daemon, attributes: Attributes, demand: Demand) -> ScheddDemand:
-    """Ask one schedd, and decode what it says."""
+def fetch(
+    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand, *, factories: bool
+) -> ScheddDemand:
+    """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
     rows = access.job_ads(schedd, query(attributes, demand))
-    clusters = fetch_clusters(access, schedd, attributes, demand)
+    clusters = fetch_clusters(access, schedd, attributes, demand) if factories else ()
     return decode(rows, clusters, schedd.name, attributes, demand)
 
 

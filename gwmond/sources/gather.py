@@ -154,7 +154,7 @@ class Gatherer:
                 (SLOTS, tasks.collector_slots, (attributes, now)),
                 (REQUESTS, tasks.collector_requests, (attributes, now)),
                 ("frontendmonitor", tasks.collector_frontends, (now,)),
-                ("collector", tasks.collector_info, ()),
+                ("collector", tasks.collector_info, (now,)),
             )
             for kind, task, rest in plan:
                 future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
@@ -190,15 +190,18 @@ class Gatherer:
                 asked[schedd.daemon] = None
                 continue
             earlier = next((f for d, f in before.items() if d.name == name and f), None)
-            asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd.daemon, earlier)
+            asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd, earlier)
         return asked
 
-    def _ask_schedd(self, access: Access, schedd: Daemon, earlier: Future[Any] | None) -> None:
+    def _ask_schedd(
+        self, access: Access, schedd: schedds.ScheddSeen, earlier: Future[Any] | None
+    ) -> None:
         if earlier is not None:
             earlier.result()
         config = self._config
-        arguments = access, schedd, config.attributes, config.demand
-        self.run(schedd.name, DEMAND, tasks.schedd_demand, *arguments)
+        factories = schedd.unmaterialized != 0
+        arguments = access, schedd.daemon, config.attributes, config.demand, factories
+        self.run(schedd.daemon.name, DEMAND, tasks.schedd_demand, *arguments)
 
     def _discover(self) -> None:
         seen: list[schedds.ScheddSeen] = []

@@ -49,7 +49,7 @@ _SECRET = re.compile(
 )
 _USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
 _EPOCH = re.compile(
-    r"^(DaemonStartTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate|EnteredCurrent\w+"
+    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate|EnteredCurrent\w+"
     r"|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate|EpochWriteDate)$"
 )
 

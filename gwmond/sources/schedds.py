@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 class ScheddSeen(NamedTuple):
-    """A schedd to ask; ``duty_cycle`` is the share of time its main loop is busy, 0 to 1."""
+    """A schedd to ask.
+
+    ``duty_cycle`` is the share of time its main loop is busy, 0 to 1; ``unmaterialized`` its own
+    count of jobs to be materialized.
+    """
 
     daemon: Daemon
     duty_cycle: float | None
     flocks_here: bool
-    total_idle: int | None
+    unmaterialized: int | None
 
 
 class Schedds(NamedTuple):
@@ -44,7 +48,7 @@ def query() -> Query:
         "",
         (
             *("Name", "MyAddress", "CondorVersion", "RecentDaemonCoreDutyCycle"),
-            *("LastHeardFrom", "ClassAdLifetime", "TotalIdleJobs"),
+            *("LastHeardFrom", "ClassAdLifetime", "JobsUnmaterialized"),
         ),
     )
 
@@ -70,7 +74,7 @@ def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
         if name and address:
             daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
             duty = ads.number(ad, "RecentDaemonCoreDutyCycle")
-            seen.append(ScheddSeen(daemon, duty, False, ads.count(ad, "TotalIdleJobs")))
+            seen.append(ScheddSeen(daemon, duty, False, ads.count(ad, "JobsUnmaterialized")))
     return Schedds(tuple(seen), ())
 
 

@@ -19,7 +19,6 @@ from gwmond.sources import (
     slots,
 )
 from gwmond.sources.access import Access, Daemon, Query
-from gwmond.sources.child import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,19 +73,27 @@ def collector_submitters(access: Access, host: str, now: float) -> Counted[sched
     return schedds.decode_submitters(found, now), len(found)
 
 
-def collector_info(access: Access, host: str) -> Counted[CollectorInfo]:
-    """Ask a collector about itself."""
+def collector_info(access: Access, host: str, now: float) -> Counted[CollectorInfo]:
+    """Ask a collector about itself.
+
+    Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all.
+    """
     found = access.collector_ads(host, collector_query())
     if not found:
-        raise QueryError("no_ad", "the collector does not know itself")
-    started = [value for ad in found if (value := ads.integer(ad, "DaemonStartTime"))]
+        return CollectorInfo(int(now), ""), 0
+    started: list[int] = []
+    for ad in found:
+        updated, lifetime = (ads.integer(ad, f"Stats{n}") for n in ("LastUpdateTime", "Lifetime"))
+        if updated is not None and lifetime is not None:
+            started.append(updated - lifetime)
     version = ads.text(found[0], "CondorVersion") or ""
     return CollectorInfo(max(started, default=None), version), len(found)
 
 
 def collector_query() -> Query:
     """Return the query for a collector's own ad."""
-    return Query("collector", "Collector", "", ("Name", "DaemonStartTime", "CondorVersion"))
+    names = ("Name", "StatsLastUpdateTime", "StatsLifetime", "CondorVersion")
+    return Query("collector", "Collector", "", names)
 
 
 def slot_templates(
@@ -98,10 +105,10 @@ def slot_templates(
 
 
 def schedd_demand(
-    access: Access, schedd: Daemon, attributes: Attributes, options: Demand
+    access: Access, schedd: Daemon, attributes: Attributes, options: Demand, factories: bool
 ) -> Counted[demand.ScheddDemand]:
     """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(access, schedd, attributes, options)
+    result = demand.fetch(access, schedd, attributes, options, factories=factories)
     return result, result.rows
 
 
