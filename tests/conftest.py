@@ -1,0 +1,50 @@
+"""Fixtures: a real HTCondor pool and a real Prometheus.
+
+A pool which cannot be had is a failure with its remedy in the text (SetupError), never a skip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.pool.condor import CondorPool
+from tests.pool.prometheus import Prometheus
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[CondorPool]:
+    """The one pool of the whole session: collector, negotiator, two schedds.
+
+    For tests which do no harm to its daemons; each has its own pilots, jobs and names.
+    """
+    with CondorPool() as running:
+        yield running
+
+
+@pytest.fixture
+def fresh_pool() -> Iterator[CondorPool]:
+    """A pool of this test alone, which may stop or kill its daemons."""
+    with CondorPool() as running:
+        yield running
+
+
+@pytest.fixture
+def denying_pool() -> Iterator[CondorPool]:
+    """A collector alone, which lets nobody read who is not its user "reader"."""
+    with CondorPool(deny_read=True) as running:
+        yield running
+
+
+@pytest.fixture
+def prometheus() -> Iterator[Callable[..., Prometheus]]:
+    """Starts a Prometheus with the given targets, as often as called."""
+    with ExitStack() as stack:
+
+        def start(*targets: str, **options: Any) -> Prometheus:
+            return stack.enter_context(Prometheus(targets, **options))
+
+        yield start

@@ -1,0 +1,108 @@
+"""One HTCondor client operation: a request in JSON on standard input, the reply on standard output.
+
+Started by client.py, for the bindings must not be loaded into the test process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import classad2
+import htcondor2
+
+
+def _schedd_ad(collector: str, name: str) -> Any:
+    return htcondor2.Collector(collector).locate(htcondor2.DaemonType.Schedd, name)
+
+
+def _submit(collector: str, schedd: str, text: str, count: int) -> int:
+    """`count` 0 stands for the queue statement of the text itself (late materialisation)."""
+    submit = htcondor2.Submit(text)
+    result = htcondor2.Schedd(_schedd_ad(collector, schedd)).submit(submit, count)
+    return int(result.cluster())
+
+
+def _act(collector: str, schedd: str, action: str, constraint: str) -> dict[str, Any]:
+    ad = htcondor2.Schedd(_schedd_ad(collector, schedd)).act(
+        htcondor2.JobAction[action], constraint, reason="test"
+    )
+    return {key: ad[key] for key in ("TotalSuccess", "TotalError")}
+
+
+def _advertise(collector: str, texts: Sequence[str], command: str) -> int:
+    ads = [classad2.ClassAd(text) for text in texts]
+    for ad in ads:
+        # As condor_advertise does; a licence ad is not accepted without.
+        ad.setdefault("MyAddress", "<127.0.0.1:0>")
+    htcondor2.Collector(collector).advertise(ads, command, True)
+    return len(ads)
+
+
+def _plain(value: Any) -> Any:
+    """A ClassAd value as JSON can hold it; what has no value becomes {"expr": text}."""
+    if type(value) in {str, float, bool, int}:
+        return value
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return {"expr": str(value)}
+
+
+def _row(ad: Any) -> dict[str, Any]:
+    row = {}
+    for key in ad:
+        value = _plain(ad.eval(key))
+        row[key] = {"expr": str(ad.lookup(key))} if isinstance(value, dict) else value
+    return row
+
+
+def _rows(ads: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_row(ad) for ad in ads]
+
+
+def _query(
+    collector: str, ad_type: str, constraint: str | None, projection: list[str] | None
+) -> list[dict[str, Any]]:
+    kind = htcondor2.AdType[ad_type]
+    return _rows(htcondor2.Collector(collector).query(kind, constraint, projection))
+
+
+def _jobs(
+    collector: str, schedd: str, constraint: str, projection: list[str], history: bool
+) -> list[dict[str, Any]]:
+    daemon = htcondor2.Schedd(_schedd_ad(collector, schedd))
+    if history:
+        return _rows(list(daemon.history(constraint, projection)))
+    return _rows(daemon.query(constraint, projection))
+
+
+def _matching(collector: str, schedd: str, jobs: str, slots: str) -> list[str]:
+    ads = htcondor2.Schedd(_schedd_ad(collector, schedd)).query(jobs)
+    machines = htcondor2.Collector(collector).query(htcondor2.AdType.Slot, slots)
+    return [m["Name"] for m in machines if any(m.symmetricMatch(job) for job in ads)]
+
+
+_OPERATIONS: dict[str, Any] = {
+    "submit": _submit,
+    "act": _act,
+    "advertise": _advertise,
+    "query": _query,
+    "jobs": _jobs,
+    "matching": _matching,
+}
+
+
+def _main() -> None:
+    request = json.load(sys.stdin)
+    operation = _OPERATIONS[request.pop("operation")]
+    try:
+        reply = {"result": operation(**request)}
+    except Exception as error:
+        reply = {"error": [type(error).__name__, str(error)]}
+    json.dump(reply, sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,159 @@
+"""A real Prometheus, which scrapes what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.pool.condor import free_port
+from tests.pool.sandbox import wait_until
+
+#: One series of an answer: its labels, and its value at the time of the query.
+Sample = tuple[dict[str, str], float]
+
+
+class Prometheus:
+    """A Prometheus on loopback; a context manager. The targets are "host:port" or URLs."""
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        *,
+        interval: str = "1s",
+        timeout: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`options` are further settings of the scrape configuration, `interval` and `timeout` are
+        durations as Prometheus writes them.
+        """
+        program = shutil.which("prometheus")
+        if program is None:
+            raise RuntimeError("no prometheus on PATH. Run: apt-get install prometheus")
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._dir = Path(tempfile.mkdtemp(prefix="gwmond-prometheus-", dir="/tmp"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._args = [
+            # Killed with the test process, whatever becomes of that.
+            *("setpriv", "--pdeathsig", "KILL", program),
+            f"--config.file={self._dir / 'prometheus.json'}",
+            f"--storage.tsdb.path={self._dir / 'data'}",
+            f"--web.listen-address={self.url.removeprefix('http://')}",
+            "--web.enable-lifecycle",
+            "--log.level=warn",
+        ]
+        jobs = [self._job(n, t, options or {}) for n, t in enumerate(targets)]
+        duration = {"scrape_interval": interval, "evaluation_interval": interval}
+        duration["scrape_timeout"] = timeout or interval
+        # JSON is YAML too.
+        text = json.dumps({"global": duration, "scrape_configs": jobs}, indent=1)
+        (self._dir / "prometheus.json").write_text(text)
+
+    @staticmethod
+    def _job(number: int, target: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        parts = urllib.parse.urlsplit(target if "://" in target else f"http://{target}")
+        return {
+            "job_name": f"test{number}",
+            "scheme": parts.scheme,
+            "metrics_path": parts.path or "/metrics",
+            "static_configs": [{"targets": [parts.netloc]}],
+            **options,
+        }
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self, timeout: float = 60.0) -> None:
+        """Start it; returns when it answers queries."""
+        with (self._dir / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                self._args, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        try:
+            wait_until("Prometheus", self._ready, timeout)
+        except BaseException as error:
+            error.add_note((self._dir / "log").read_text(errors="replace"))
+            self.stop()
+            raise
+
+    def _ready(self) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"prometheus ended with status {self._process.returncode}")
+        try:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """Kill it and remove its data. May be called again."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait(30)
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def api(self, path: str, **parameters: str) -> Any:
+        """The data of an API call, such as api("targets") or api("query_range", query=…)."""
+        url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as reply:
+                return json.load(reply)["data"]
+        except urllib.error.HTTPError as error:
+            raise ValueError(f"{path} {parameters}: {error.read().decode()}") from error
+
+    def query(self, promql: str) -> list[Sample]:
+        """The series of an instant query; a scalar gives one without labels."""
+        data = self.api("query", query=promql)
+        if data["resultType"] == "scalar":
+            return [({}, float(data["result"][1]))]
+        return [(row["metric"], float(row["value"][1])) for row in data["result"]]
+
+    def value(self, promql: str) -> float | None:
+        """The value of a query which gives at most one series."""
+        samples = self.query(promql)
+        if len(samples) > 1:
+            raise ValueError(f"{promql} gives {len(samples)} series")
+        return samples[0][1] if samples else None
+
+    def wait_for(
+        self,
+        promql: str,
+        predicate: Callable[[list[Sample]], bool] = bool,
+        timeout: float = 60.0,
+    ) -> list[Sample]:
+        """The first answer to the query which satisfies the predicate (by default: not empty)."""
+        last: list[Sample] = []
+
+        def probe() -> bool:
+            last[:] = self.query(promql)
+            return predicate(last)
+
+        try:
+            wait_until(promql, probe, timeout, 0.2)
+        except TimeoutError as error:
+            error.add_note(f"last answer: {last}\ntargets: {self.targets()}")
+            raise
+        return last
+
+    def targets(self) -> dict[str, str]:
+        """URL of each target -> "" if its last scrape succeeded, else the error."""
+        active = self.api("targets")["activeTargets"]
+        return {target["scrapeUrl"]: target["lastError"] for target in active}
