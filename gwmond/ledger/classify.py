@@ -21,8 +21,8 @@ from gwmond.ledger.errors import (
 )
 
 KEEP = (
-    "Nothing was moved or deleted. Stop gwmond, copy the file and its -wal and -shm aside, then "
-    "restore a backup, or save what is readable: sqlite3 FILE .recover | sqlite3 NEW"
+    "Nothing was moved or deleted. Stop gwmond, move the file and its -wal and -shm aside (all "
+    "three), then restore a backup, or save what is readable: sqlite3 FILE .recover | sqlite3 NEW"
 )
 _FREE = "Free or add space; nothing of this batch was stored, and the next attempt may succeed."
 _WRITE = "Let the user of gwmond write to the file and to its directory (it needs both)."

@@ -25,6 +25,8 @@ class FileLock:
     The file stays behind: to delete it would let two processes lock two files of one name.
     """
 
+    _fd = -1
+
     def __init__(self, path: Path, where: str) -> None:
         self._path = path
         while True:
@@ -33,18 +35,18 @@ class FileLock:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = os.pread(self._fd, 200, 0).decode(errors="replace").strip()
-                os.close(self._fd)
+                self.release()
                 raise LedgerLocked(
                     where,
                     f"in use by another gwmond ({holder or 'pid not known yet'})",
                     f"Stop that process, or give this one its own ledger; {path} names the holder.",
                 ) from None
             except OSError:
-                os.close(self._fd)
+                self.release()
                 raise
             if self.held():
                 break
-            os.close(self._fd)  # someone removed the file between open and lock
+            self.release()  # someone removed the file between open and lock
         _held.add(self)
         with suppress(OSError):  # a full disk: the lock holds, only its message is missing
             os.ftruncate(self._fd, 0)
@@ -63,6 +65,9 @@ class FileLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def __del__(self) -> None:
+        self.release()  # a ledger that was dropped unclosed must not lock its own process out
 
 
 _held: weakref.WeakSet[FileLock] = weakref.WeakSet()

@@ -199,6 +199,17 @@ _SALVAGE = (
 _MOVED = "Stop gwmond before the file is moved or restored; open the ledger again to go on."
 
 
+def _inspect(path: Path, shown: str) -> None:
+    """Raise ``LedgerCorrupt`` for what SQLite would take in silence; before it opens the file."""
+    stat = path.stat()
+    if not stat.st_size:
+        what = "the file is empty, and gwmond never leaves a ledger empty"
+        raise LedgerCorrupt(shown, what, "Restore a backup, or remove it to start from zero.")
+    loss = None if _open[stat.st_dev, stat.st_ino] else wal.lost(path)
+    if loss:
+        raise LedgerCorrupt(shown, loss, _SALVAGE)
+
+
 def open_writer(path: Path) -> SqliteBackend:
     """Lock, create or prove sound, migrate and open the ledger at ``path``."""
     shown = str(path)
@@ -215,13 +226,7 @@ def open_writer(path: Path) -> SqliteBackend:
         lock = FileLock(_beside(path, ".lock"), shown)
         if not path.exists():
             _create(path)
-        stat = path.stat()
-        if not stat.st_size:
-            what = "the file is empty, and gwmond never leaves a ledger empty"
-            raise LedgerCorrupt(shown, what, "Restore a backup, or remove it to start from zero.")
-        loss = None if _open[stat.st_dev, stat.st_ino] else wal.lost(path)
-        if loss:
-            raise LedgerCorrupt(shown, loss, _SALVAGE)
+        _inspect(path, shown)
         # Read-only first: to close a connection that may write would copy the log into the file.
         connection = _connect(path, "ro", "BEGIN")
         quick_check(connection, path)
@@ -247,6 +252,7 @@ def open_reader(path: Path) -> SqliteBackend:
         path = path.resolve()
         if not path.exists():
             raise LedgerLocation(shown, "does not exist", "Start the daemon once: it creates it.")
+        _inspect(path, shown)
         connection = _connect(path, "ro", "BEGIN")
         with connection.begin():
             migrate.check_known(connection, shown, upgradable=False)

@@ -1,0 +1,124 @@
+"""Batches whose totals a test can tell from their number alone, and processes that die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+
+from gwmond.facts import EntryKey, Problem
+from gwmond.ledger import (
+    Batch,
+    EntryState,
+    Increment,
+    Ledger,
+    LedgerReader,
+    LedgerState,
+    Peak,
+    SiteKey,
+    Tick,
+    TimedProblem,
+)
+from gwmond.ledger.hours import HOUR_S
+from gwmond.units import Resource
+
+EPOCH = 1_700_000_000 // HOUR_S * HOUR_S - 90  # the second tick crosses an hour
+STATES = ("full", "filling", "provisioning_bottleneck", "insufficient_demand")
+fork = multiprocessing.get_context("fork")
+
+
+def tick(number: int) -> Tick | None:
+    """The tick after ``number`` commits, one minute each; none before the first."""
+    if number == 0:
+        return None
+    return Tick(EPOCH + 60.0 * number + 0.1, 1000 + 60.0 * number, 2000 + 60.0 * number, "boot")
+
+
+def key(series: int) -> SiteKey:
+    resource: Resource = "gpu" if series % 7 == 3 else "cpu"
+    site = f"Site-{series % 5}"
+    return SiteKey(resource, STATES[series % 4], f"reason {series // 4}", site, f"entry-{series}")
+
+
+def amount(number: int, series: int) -> int:
+    """Micros that commit ``number`` adds to ``series``: no two alike, some beyond 32 bits."""
+    return number * 999_999_937 + series * 7_368_787 + (10**14 if series == 2 else 0)
+
+
+def batch(number: int, series: int = 20) -> Batch:
+    """The batch that takes a ledger from ``number - 1`` to ``number`` commits."""
+    now = tick(number)
+    assert now is not None
+    return Batch(
+        before=tick(number - 1),
+        tick=now,
+        increments=tuple(
+            Increment(key(i), amount(number, i), now.wall - 60, now.wall) for i in range(series)
+        ),
+        entries={
+            EntryKey(f"Site-{i % 5}", f"entry-{i}"): EntryState(EPOCH, now.wall, {"cpu": number})
+            for i in range(series)
+        },
+        peaks={EntryKey("Site-0", "entry-0"): (Peak("cpu", 1, number), Peak("cpu", 2, 1))},
+        problems=(TimedProblem(now.wall, Problem("schedd", "late", f"commit {number}")),),
+    )
+
+
+def expected(commits: int, series: int = 20) -> dict[SiteKey, int]:
+    """The totals after that many commits."""
+    if not commits:
+        return {}
+    return {key(i): sum(amount(n, i) for n in range(1, commits + 1)) for i in range(series)}
+
+
+def totals(state: LedgerState) -> dict[SiteKey, int]:
+    return {key: total.micros for key, total in state.totals.items()}
+
+
+def prove(ledger: LedgerReader, least: int = 0, most: int | None = None) -> int:
+    """Assert that all of the ledger is what its number of commits says; return that number."""
+    state = ledger.load()
+    assert least <= state.commits <= (state.commits if most is None else most)
+    assert state.tick == tick(state.commits)
+    assert totals(state) == expected(state.commits)
+    assert all(residual.micros == 0 for residual in ledger.check())
+    hours: Counter[SiteKey] = Counter()
+    for row in ledger.hours(0, 10**7):
+        hours[row.key] += row.micros
+    assert dict(hours) == expected(state.commits)
+    if state.commits:
+        in_use = {entry.in_use["cpu"] for entry in state.entries.values()}
+        assert in_use == {state.commits}
+        assert max(peak.units for peak in next(iter(state.peaks.values()))) == state.commits
+        latest = ledger.problems(1)[0].problem
+        assert latest.detail == f"commit {state.commits}"
+    return state.commits
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Run ``work`` in a forked child, which kills itself with SIGKILL while it has the result."""
+
+    def run() -> None:
+        held = work()
+        os.kill(os.getpid(), signal.SIGKILL)
+        del held
+
+    child = fork.Process(target=run)
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+
+
+def commit_many(url: str, commits: int) -> Ledger:
+    """Bring a ledger up to that many commits, and return it open."""
+    ledger = Ledger.open(url)
+    for number in range(ledger.load().commits + 1, commits + 1):
+        ledger.commit(batch(number))
+    return ledger
+
+
+def killed_after(url: str, commits: int) -> None:
+    """Bring a ledger up to that many commits in a process that dies of SIGKILL then."""
+    in_child(lambda: commit_many(url, commits))

@@ -1,0 +1,41 @@
+"""What the ledger costs: a minute's commit, and an hour's bytes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from gwmond.ledger import Ledger
+from tests.ledger.batches import EPOCH, batch
+
+
+def test_a_minute_is_cheap(url: str) -> None:
+    """A commit of 400 increments with its entries takes a small part of the minute it is for."""
+    with Ledger.open(url) as ledger:
+        ledger.commit(batch(1, series=400))
+        start = time.perf_counter()
+        for number in range(2, 12):
+            ledger.commit(batch(number, series=400))
+        each = (time.perf_counter() - start) / 10
+    print(f"{each * 1000:.1f} ms for each commit of 400 increments")
+    assert each < 1
+
+
+def test_an_hour_is_small(file: Path) -> None:
+    """Sixty entries with five series each take under 16 KiB an hour: 140 MB a year at the most."""
+    hours = 60
+    with Ledger.open(str(file)) as ledger:
+        first = batch(1, series=300)
+        ledger.commit(first)
+        before = first.tick
+    start = file.stat().st_size
+    with Ledger.open(str(file)) as ledger:
+        for hour in range(1, hours + 1):
+            end = EPOCH + 3600.0 * hour
+            increments = tuple(i._replace(start=end - 60, end=end) for i in first.increments)
+            now = before._replace(wall=end)
+            ledger.commit(first._replace(before=before, tick=now, increments=increments))
+            before = now
+    each = (file.stat().st_size - start) / hours
+    print(f"{each:.0f} bytes for each hour of 60 entries with 5 series")
+    assert each < 16 * 1024

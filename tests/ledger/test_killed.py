@@ -1,0 +1,175 @@
+"""Exactly once, whatever instant the daemon is killed at."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sqlite3
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from gwmond.ledger import Ledger, LedgerLocked, LedgerReader, sqlite
+from tests.ledger.batches import batch, commit_many, fork, prove
+
+KILLS = 25
+
+
+def take_over(url: str, seconds: float = 10) -> Ledger:
+    """Open a ledger whose owner was just killed; a server may take a moment to notice."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return Ledger.open(url)
+        except LedgerLocked:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _commit_for_ever(url: str, ready: Connection, done: int) -> None:
+    """Commit batch after batch; each is written to the pipe ``done`` once it is acknowledged."""
+    ledger = take_over(url)
+    number = ledger.load().commits
+    ready.send(number)
+    while True:
+        number += 1
+        ledger.commit(batch(number))
+        os.write(done, b".")
+
+
+def test_killed_in_a_loop_of_commits(url: str) -> None:
+    """After each of many kill -9 the ledger is what its ticks say: nothing twice, nothing lost.
+
+    What was acknowledged is there, and at most the one commit that was under way besides.  Every
+    other time the successor finds the log just as the kill left it.
+    """
+    commits = 0
+    for kill in range(KILLS):
+        done_r, done_w = os.pipe()
+        ready_r, ready_w = fork.Pipe(duplex=False)
+        child = fork.Process(target=_commit_for_ever, args=(url, ready_w, done_w))
+        child.start()
+        os.close(done_w)
+        assert ready_r.poll(30)
+        assert ready_r.recv() == commits
+        time.sleep(0.003 * kill)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        acknowledged = 0
+        while data := os.read(done_r, 65536):
+            acknowledged += len(data)
+        os.close(done_r)
+        least = commits + acknowledged
+        if kill % 2:
+            with LedgerReader.open(url) as reader:
+                # A server may still be about to finish the last commit.
+                commits = prove(reader, least, least + 1)
+                if not url.startswith("sqlite"):
+                    take_over(url).close()
+                    commits = prove(reader, least, least + 1)
+        else:
+            with take_over(url) as ledger:
+                commits = prove(ledger, least, least + 1)
+    assert commits > KILLS
+
+
+def test_killed_while_it_is_made(file: Path) -> None:
+    """A kill -9 at any moment of creation leaves no ledger or a whole one, and nothing to clean."""
+    made = 0
+    for kill in range(20):
+        child = fork.Process(target=commit_many, args=(str(file), 0))
+        child.start()
+        time.sleep(0.004 * kill)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        if kill % 4 == 3:
+            with Ledger.open(str(file)) as ledger:
+                assert ledger.load().commits == 0
+                ledger.commit(batch(1))
+            made += 1
+            for path in file.parent.glob("ledger.sqlite*"):
+                path.unlink()
+    assert made == 5
+
+
+def test_takeover(url: str) -> None:
+    """The ledger of a living process is refused, naming it; once it is killed it is free."""
+    ready_r, ready_w = fork.Pipe(duplex=False)
+    done_r, done_w = os.pipe()
+    child = fork.Process(target=_commit_for_ever, args=(url, ready_w, done_w))
+    child.start()
+    try:
+        assert ready_r.poll(30)
+        with pytest.raises(LedgerLocked, match=rf"pid {child.pid} on ") as error:
+            Ledger.open(url)
+        assert "another gwmond" in str(error.value)
+    finally:
+        child.kill()
+        child.join()
+    os.close(done_w)
+    os.close(done_r)
+    with take_over(url) as ledger:
+        prove(ledger)
+
+
+def test_a_hanging_child_does_not_keep_the_lock(file: Path) -> None:
+    """A child of the killed daemon that still hangs in a query does not keep its ledger locked."""
+    ready_r, ready_w = fork.Pipe(duplex=False)
+
+    def daemon() -> None:
+        ledger = Ledger.open(str(file))
+        ledger.commit(batch(1))
+        hanging = os.fork()
+        if hanging == 0:
+            ready_w.send(os.getpid())
+            time.sleep(60)
+            os._exit(0)
+        time.sleep(60)
+
+    parent = fork.Process(target=daemon)
+    parent.start()
+    assert ready_r.poll(30)
+    hanging = ready_r.recv()
+    try:
+        with pytest.raises(LedgerLocked):
+            Ledger.open(str(file))
+        parent.kill()
+        parent.join()
+        os.kill(hanging, 0)
+        with Ledger.open(str(file)) as ledger:
+            assert prove(ledger) == 1
+    finally:
+        os.kill(hanging, signal.SIGKILL)
+
+
+def test_a_ledger_that_is_dropped(file: Path) -> None:
+    """A ledger that nobody closed is free again once nothing refers to it."""
+    ledger = Ledger.open(str(file))
+    with pytest.raises(LedgerLocked, match=rf"pid {os.getpid()} on "):
+        Ledger.open(str(file))
+    del ledger
+    gc.collect()
+    Ledger.open(str(file)).close()
+
+
+def test_another_program_in_a_transaction(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that holds a transaction delays a commit, then fails it; afterwards it succeeds."""
+    monkeypatch.setattr(sqlite, "BUSY_S", 0.2)
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit(batch(1))
+        shell = sqlite3.connect(file, isolation_level=None)
+        shell.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerLocked, match="other program's transaction") as error:
+            ledger.commit(batch(2))
+        assert not error.value.reopen
+        with LedgerReader.open(str(file)) as reader:
+            assert prove(reader) == 1
+        shell.close()
+        ledger.commit(batch(2))
+        assert prove(ledger) == 2

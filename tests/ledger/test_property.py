@@ -1,0 +1,57 @@
+"""The ledger against a dictionary, over any course of batches, prunes and restarts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TypeAlias
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
+from gwmond.ledger.hours import HOUR_S
+from tests.ledger.batches import EPOCH, key, totals
+
+increments = st.builds(
+    lambda series, micros, late, length: Increment(
+        key(series), micros, EPOCH + late, EPOCH + late + length
+    ),
+    st.integers(0, 3),
+    st.integers(0, 10**20),
+    st.floats(0, 5 * HOUR_S),
+    st.floats(0, 3 * HOUR_S),
+)
+Step: TypeAlias = list[Increment] | int | None
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.lists(increments, max_size=6), st.integers(0, 10), st.none()
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(steps, max_size=8))
+def test_any_course(course: list[Step]) -> None:
+    """Totals are the exact sums, and the residual is 0, after each batch, prune and restart."""
+    wanted: Counter[SiteKey] = Counter()
+    before: Tick | None = None
+    with tempfile.TemporaryDirectory() as directory:
+        url = str(Path(directory) / "ledger.sqlite")
+        ledger = Ledger.open(url)
+        for number, step in enumerate(course):
+            if step is None:
+                ledger.close()
+                ledger = Ledger.open(url)
+            elif isinstance(step, int):
+                ledger.prune(EPOCH + step * HOUR_S, 0)
+            else:
+                now = Tick(EPOCH + number / 3, number / 7, number, "boot")
+                ledger.commit(Batch(before, now, tuple(step)))
+                before = now
+                for increment in step:
+                    wanted[increment.key] += increment.micros
+            state = ledger.load()
+            assert state.tick == before
+            assert totals(state) == dict(wanted)
+            assert ledger.check()[0].micros == 0
+        ledger.close()

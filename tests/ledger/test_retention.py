@@ -1,0 +1,67 @@
+"""What is forgotten, and the proof that nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.facts import Problem
+from gwmond.ledger import Batch, Ledger, Tick, TimedProblem, writes
+from gwmond.ledger.hours import HOUR_S
+from tests.ledger.batches import EPOCH, batch, expected, key, tick, totals
+
+FIRST = Tick(EPOCH + 60.1, 60.2, 1e-9, "boot")
+
+
+def test_problems_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more problems than are kept the newest stay, and prune removes those of an age."""
+    monkeypatch.setattr(writes, "PROBLEMS_KEPT", 10)
+    seen = tuple(TimedProblem(EPOCH + i, Problem("s", "p", str(i))) for i in range(25))
+    second = tick(8)
+    assert second is not None
+    with Ledger.open(url) as ledger:
+        ledger.commit(Batch(None, FIRST, problems=seen[:7]))
+        ledger.commit(Batch(FIRST, second, problems=seen[7:]))
+        assert ledger.problems(100) == list(seen[:14:-1])
+        assert ledger.prune(EPOCH + 24 + 100, 10**6, problem_retention_s=100).problems == 9
+        assert ledger.problems(100) == [seen[-1]]
+
+
+def test_pruning_keeps_the_proof_exact(url: str) -> None:
+    """Old hours go, totals stay, the residual stays 0, also when hours come in late."""
+
+    def wide(number: int) -> Batch:
+        usual = batch(number)
+        early = tuple(i._replace(start=i.end - 4.5 * HOUR_S) for i in usual.increments)
+        return usual._replace(increments=early)
+
+    with Ledger.open(url) as ledger:
+        for number in range(1, 10):
+            ledger.commit(wide(number))
+        hours = {row.hour for row in ledger.hours(0, 10**6)}
+        now = (max(hours) + 1) * HOUR_S
+        assert len(hours) >= 4
+        for kept in (3, 2, 2, 0):
+            ledger.prune(now, kept * HOUR_S)
+            left = {row.hour for row in ledger.hours(0, 10**6)}
+            assert left == set(sorted(hours)[len(hours) - kept :])
+            assert ledger.check()[0].micros == 0
+            assert totals(ledger.load()) == expected(9)
+        ledger.commit(wide(10))
+        assert ledger.check()[0].micros == 0
+        assert totals(ledger.load()) == expected(10)
+
+
+def test_a_wrong_row_shows_in_the_residual(url: str) -> None:
+    """Errors in two series do not cancel: the residual is their sum, and names the series."""
+    with Ledger.open(url) as ledger:
+        ledger.commit(batch(1))
+        with ledger._transaction() as connection:
+            for series, change in ((3, "+ 5"), (4, "- 5")):
+                where = f"WHERE entry = 'entry-{series}'"
+                connection.exec_driver_sql(
+                    f"UPDATE site_seconds SET micros = micros {change} {where}"
+                )
+        (residual,) = ledger.check()
+        assert residual.measure == "site_canonical"
+        assert residual.micros == 10
+        assert {tuple(each) for each in residual.worst} == {(key(3), 5), (key(4), -5)}
