@@ -16,7 +16,7 @@ from gwmond.accounting.integrate import Increment
 from gwmond.config import Ledger as Options
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import model
-from gwmond.ledger.errors import LedgerConflict, LedgerError
+from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.picture import EMPTY, Memory
@@ -51,10 +51,13 @@ class Keeper:
         """Open the ledger unless it is open; return the memory with what the ledger remembers."""
         if self._ledger is not None:
             return memory, []
+        ledger: Ledger | None = None
         try:
             ledger = Ledger.open(self._options.url)
             state = ledger.load()
         except LedgerError as error:
+            if ledger is not None:
+                ledger.close()
             return memory, self._failed(error)
         self._ledger = ledger
         if state.tick != self._stored:
@@ -97,6 +100,9 @@ class Keeper:
             self._ledger.commit(batch)
         except LedgerConflict as error:
             self.close()
+            return self._failed(error)
+        except LedgerRefused as error:  # such as an interval of decades, from a clock of 1970
+            self._waiting.clear()
             return self._failed(error)
         except LedgerError as error:
             if error.reopen:

@@ -27,6 +27,20 @@ _MATCHING = "matching"
 _EXAMPLES = 6
 
 
+class Stages:
+    """Stopwatch: wall seconds of each stage, one after the other."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.monotonic()
+
+    def end(self, stage: str) -> None:
+        """Say that a stage ends now."""
+        now = time.monotonic()
+        self.seconds[stage] = now - self._since
+        self._since = now
+
+
 class Poller:
     """Polls a pool; call it from one thread.  Without a keeper nothing is stored."""
 
@@ -64,32 +78,37 @@ class Poller:
 
     def poll(self) -> Snapshot:
         """Ask every source once, account the time since the poll before, return the outcome."""
-        began = time.monotonic()
         config, pool = self._config, self._pool
         problems: list[Problem] = []
         if self._keeper is not None:
             hours = max(1, round(config.site.peak_window / HOUR_S))
             self._memory, failed = self._keeper.open(self._memory, hours)
             problems += failed
+        stages = Stages()
         asked_at = pool.clock.tick()
         found = pool.gatherer.round(pool.access(asked_at), asked_at.wall)
+        stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
         picture = take(found, self._memory, config, tick.wall, time.monotonic())
+        stages.end("picture")
         self._match(picture)
+        stages.end("matching")
         evaluation, wrong = self._evaluate(picture.facts(self._verdicts), tick.wall)
         if wrong:
             problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
+        stages.end("evaluation")
         self._memory = picture.memory
         problems += found.problems
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
             problems += self._keeper.add(tick, passed, increments, self._memory, problems)
+            stages.end("ledger")
         self._count(problems)
         self._count_records(found.statuses)
         self._polls += 1
-        return self._snapshot(found, picture, evaluation, wrong, tick.wall, began)
+        return self._snapshot(found, picture, evaluation, wrong, tick.wall, stages)
 
     def _match(self, picture: Picture) -> None:
         """Evaluate the pairs of group and template that are new; forget those that are gone."""
@@ -149,7 +168,7 @@ class Poller:
         evaluation: Evaluation,
         wrong: int,
         pool_time: float,
-        began: float,
+        stages: Stages,
     ) -> Snapshot:
         keeper = self._keeper
         versions = [
@@ -161,7 +180,8 @@ class Poller:
             pool_time=pool_time,
             made_at=time.time(),
             started_at=self._started_at,
-            poll_seconds=time.monotonic() - began,
+            poll_seconds=sum(stages.seconds.values()),
+            stages=stages.seconds,
             polls=self._polls,
             speed=self._pool.clock.speed,
             sources=found.statuses,

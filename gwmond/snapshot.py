@@ -57,6 +57,7 @@ class Snapshot:
     made_at: float
     started_at: float
     poll_seconds: float
+    stages: Mapping[str, float]
     polls: int
     speed: float
     sources: tuple[Status, ...]

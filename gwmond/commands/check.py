@@ -105,11 +105,11 @@ def _can_be_made(url: str) -> bool:
 
 
 def _success(source: str, kind: str) -> Status:
-    return Status(source, kind, True, 0, 0, None, 0, 0, "", "")
+    return Status(source, kind, True, 0, 0, 0, None, 0, 0, "", "")
 
 
 def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
-    return Status(source, kind, False, 0, 0, None, 0, 0, problem, detail)
+    return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
 
 
 def _remedy(status: Status) -> str:

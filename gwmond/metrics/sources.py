@@ -50,6 +50,15 @@ FAMILIES = (
         lambda s: (Sample((x.source, x.kind), x.cpu_s) for x in s.sources if x.up),
     ),
     Family(
+        "gwmond_source_peak_memory_bytes",
+        "gauge",
+        "bytes",
+        "Largest resident size of the process of the last query that succeeded. Unit: bytes."
+        + POLLED,
+        ("source", "kind"),
+        lambda s: (Sample((x.source, x.kind), x.peak_mib * 1048576) for x in s.sources if x.up),
+    ),
+    Family(
         "gwmond_source_last_success_timestamp_seconds",
         "gauge",
         "seconds",
@@ -95,6 +104,15 @@ FAMILIES = (
         "Unit: seconds." + POLLED,
         (),
         lambda s: [Sample((), s.poll_seconds)],
+    ),
+    Family(
+        "gwmond_poll_stage_seconds",
+        "gauge",
+        "seconds",
+        "Wall time of the last poll by stage: query, picture, matching, evaluation, ledger. "
+        "Unit: seconds." + POLLED,
+        ("stage",),
+        lambda s: (Sample((stage,), seconds) for stage, seconds in s.stages.items()),
     ),
     Family(
         "gwmond_polls_total",

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import classad2
 
+LABEL_CHARACTERS = 100
+
 # Attributes that are never fetched where a projection can say so, and never stored or logged.
 SECRET = frozenset(
     name.lower()
@@ -73,6 +75,18 @@ def truth(ad: classad2.ClassAd, name: str) -> bool | None:
 def first_text(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
     """Return the first of ``names`` that is a non-empty string."""
     return next((value for name in names if (value := text(ad, name)) is not None), None)
+
+
+def label(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
+    """Return the first of ``names`` that is a non-empty string, as a name that a metric can have.
+
+    Anybody's pilot may send any name: what cannot be printed becomes ``?``, a novel is cut.
+    """
+    value = first_text(ad, names)
+    if value is None:
+        return None
+    plain = "".join(c if c.isprintable() else "?" for c in value)
+    return plain if len(plain) <= LABEL_CHARACTERS else plain[: LABEL_CHARACTERS - 1] + "…"
 
 
 def first_number(ad: classad2.ClassAd, names: Sequence[str]) -> float | None:

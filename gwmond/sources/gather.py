@@ -44,6 +44,7 @@ class Status(NamedTuple):
     up: bool
     duration_s: float
     cpu_s: float
+    peak_mib: float
     last_success: float | None
     records: int
     skipped: int
@@ -129,13 +130,13 @@ class Gatherer:
         except child.QueryError as error:
             took = time.monotonic() - started
             self._statuses[key] = Status(
-                *(source, kind, False, took, 0, success, 0, 0, error.problem, error.detail)
+                *(source, kind, False, took, 0, 0, success, 0, 0, error.problem, error.detail)
             )
             self._problems.append(Problem(source, error.problem, f"{kind}: {error.detail}"))
             return None
         took = time.monotonic() - started
         self._statuses[key] = Status(
-            source, kind, True, took, usage.cpu_s, time.time(), records, 0, "", ""
+            source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, "", ""
         )
         self._answers[key] = Answer(value, time.monotonic())
         self._problems.extend(getattr(value, "problems", ()))

@@ -68,15 +68,15 @@ def decode(
 
 
 def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | None:
-    name = ads.text(ad, "GlideFactoryName") or ads.text(ad, "Name") or ""
+    name = ads.label(ad, ("GlideFactoryName", "Name")) or ""
     entry_name, _, factory = name.partition("@")
-    site = ads.first_text(ad, attributes.site)
+    site = ads.label(ad, attributes.site)
     if not entry_name:
         return None
-    entry = EntryKey(site or entry_name, ads.first_text(ad, attributes.entry) or entry_name)
+    entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
     return EntryRequest(
         entry=entry,
-        group=ads.text(ad, "GlideClientName") or _client(ad),
+        group=ads.label(ad, ("GlideClientName",)) or _client(ad),
         factory=factory.removesuffix("@" + _client(ad)),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
         pending=waiting(ad, _STATUS),

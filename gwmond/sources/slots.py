@@ -189,7 +189,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         started=ads.integer(ad, "DaemonStartTime") or 0,
         entry=entry_of(ad, attributes),
         group=group_of(ad, attributes),
-        factory=ads.first_text(ad, attributes.factory) or "",
+        factory=ads.label(ad, attributes.factory) or "",
         size=_sum([s.size for s in whole]),
         free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
         jobs=tuple(jobs),
@@ -211,8 +211,8 @@ def _sum(sizes: Sequence[Size]) -> Size:
 
 def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
     """Return site and entry of an ad, by the configured attributes."""
-    site = ads.first_text(ad, attributes.site)
-    entry = ads.first_text(ad, attributes.entry)
+    site = ads.label(ad, attributes.site)
+    entry = ads.label(ad, attributes.entry)
     return EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
 
 
@@ -221,8 +221,8 @@ def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
 
     Frontends differ in whether GLIDECLIENT_Name has the group in it already.
     """
-    frontend = ads.first_text(ad, attributes.frontend) or ""
-    group = ads.first_text(ad, attributes.group) or ""
+    frontend = ads.label(ad, attributes.frontend) or ""
+    group = ads.label(ad, attributes.group) or ""
     if frontend.endswith(f".{group}"):
         return frontend
     return ".".join(part for part in (frontend, group) if part)
