@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any, NamedTuple
 
+from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import EntryTime, State, entry_states, overall
 from gwmond.accounting.flow import SCALE
 from gwmond.facts import EntryKey
 from gwmond.snapshot import Snapshot
 from gwmond.units import RESOURCES, Resource
 
+_LIMIT_PREFIX = re.compile(
+    "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
+)
+
 
 class Row(NamedTuple):
     """One entry, or a whole site (``entry`` is then empty), for one resource.
 
     Units are canonical; ``None`` is unknown.  ``reason`` is the reason of the largest part of the
-    spare units; ``capacity_evidence`` and ``evidence`` say what the numbers rest on.
+    spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
+    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.
     """
 
     site: str
@@ -24,6 +31,7 @@ class Row(NamedTuple):
     resource: Resource
     state: str
     reason: str
+    limits: str
     capacity_units: int
     in_use_units: int | None
     spare_units: int
@@ -59,6 +67,7 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 resource=resource,
                 state=row.state.value,
                 reason=row.reason,
+                limits=_limits(totals),
                 capacity_units=row.capacity.units,
                 in_use_units=row.in_use,
                 spare_units=row.spare,
@@ -100,6 +109,7 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
                 resource=resource,
                 state=state.value,
                 reason=largest.reason,
+                limits=largest.limits,
                 capacity_units=sum(r.capacity_units for r in rows),
                 in_use_units=_sum([r.in_use_units for r in rows]),
                 spare_units=sum(r.spare_units for r in rows),
@@ -140,6 +150,15 @@ def resources(rows: list[Row]) -> list[Resource]:
     """Return the resources that occur, ``cpu`` first."""
     found = {row.resource for row in rows}
     return [resource for resource in RESOURCES if resource in found]
+
+
+def _limits(totals: EntryTotals | None) -> str:
+    """Return limits in short: ``TotalGlideinsPerEntry (count=5, limit=5)``."""
+    found = totals.limits if totals else ()
+    return "; ".join(
+        f"{name} ({text})"
+        for name, text in sorted({(_LIMIT_PREFIX.sub("", x.name), x.text) for x in found})
+    )
 
 
 def _part(row: EntryTime, state: State) -> float:

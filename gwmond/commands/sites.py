@@ -73,7 +73,7 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             *((row.entry,) if entries else ()),
             row.resource,
             f"[{_COLOURS[row.state]}]{row.state}[/]",
-            row.reason,
+            f"{row.reason}: {row.limits}" if "limit" in row.reason and row.limits else row.reason,
             f"{row.capacity_units}",
             _cell(row.in_use_units),
             f"{row.provisioning_bottleneck_units:.0f}",

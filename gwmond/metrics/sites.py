@@ -126,6 +126,20 @@ FAMILIES = (
         _evidence,
     ),
     Family(
+        "gwmond_entry_limit_hit",
+        "gauge",
+        "",
+        "1 for each limit or curb which the frontend or the factory says that the entry has hit, "
+        "by the attribute of the glideresource ad that says so; absent when not hit. No unit."
+        + POLLED,
+        ("limit", "site", "entry"),
+        lambda s: (
+            Sample((name, key.site, key.entry), 1)
+            for key, totals in s.entries.items()
+            for name in sorted({limit.name for limit in totals.limits})
+        ),
+    ),
+    Family(
         "gwmond_entry_idle_jobs",
         "gauge",
         "",

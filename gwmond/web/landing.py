@@ -66,7 +66,7 @@ def _sites(rows: list[Row]) -> str:
     )
     lines = [
         f"<tr><td>{escape(r.site)}<td>{r.resource}<td>{escape(r.state.replace('_', ' '))}"
-        f"<td>{escape(r.reason)}<td>{_bar(r)}"
+        f'<td title="{escape(r.limits)}">{escape(r.reason)}<td>{_bar(r)}'
         f"<td class=n>{r.capacity_units}<td class=n>{_cell(r.in_use_units)}"
         f"<td class=n>{r.provisioning_bottleneck_units:.0f}"
         f"<td class=n>{r.insufficient_demand_units:.0f}<td class=n>{_cell(r.registered_pilots)}"
