@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 _EMPTY = Exposition(b"", b"# EOF\n")
 _STUCK_POLLS = 5
 _WAKE_S = 1.0
+_SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
 
 
 class Daemon:
@@ -40,6 +42,7 @@ class Daemon:
         self._config = config
         self._reload = reload
         self._notifier = Notifier()
+        sys.setswitchinterval(_SWITCH_S)
         self._listener = bind(config.http)
         self._pool = Pool.open(config)
         self._keeper = Keeper(config.ledger)

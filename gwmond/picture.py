@@ -17,7 +17,7 @@ from gwmond.accounting.site_time import Facts
 from gwmond.config import Config, Pledge
 from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Size, Template
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, Answer, Round, merge_pilots
+from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, STARTDS, Answer, Round, merge_pilots
 from gwmond.units import RESOURCES, Resource
 
 HOUR_S = 3600
@@ -36,10 +36,14 @@ EMPTY = Memory({}, {}, {}, {})
 
 
 class Picture(NamedTuple):
-    """All facts of one moment, except verdicts, and the memory after it."""
+    """All facts of one moment, except verdicts, and the memory after it.
+
+    ``unused`` names pilots which have not run a job yet.
+    """
 
     pilots: tuple[Pilot, ...]
     pilots_known: bool
+    unused: frozenset[str]
     doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
     totals: Mapping[EntryKey, EntryTotals] | None
@@ -100,7 +104,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     fresh = _Fresh(found, config, now_mono)
     q = config.canonical.memory_mib
     slots, slots_whole = fresh.all(SLOTS)
-    pilots = merge_pilots(answer.pilots for answer in slots)
+    startds, _ = fresh.all(STARTDS)
+    pilots = _pilots(slots, startds)
     requests, totals = _requests(fresh)
     used = {resource: in_use(pilots, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in pilots} | set(totals or ())
@@ -130,6 +135,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     return Picture(
         pilots=pilots,
         pilots_known=bool(slots),
+        unused=frozenset().union(*(answer.unused for answer in startds)),
         doubtful=doubtful,
         requests=requests,
         totals=totals,
@@ -143,6 +149,16 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         entries=entries,
         memory=after,
     )
+
+
+def _pilots(slots: Sequence[Any], startds: Sequence[Any]) -> tuple[Pilot, ...]:
+    """Return each pilot once: by its slots, else by its startd's own ad."""
+    if not slots:
+        return ()
+    pilots = merge_pilots(answer.pilots for answer in slots)
+    known = {pilot.name for pilot in pilots}
+    others = merge_pilots(answer.pilots for answer in startds)
+    return (*pilots, *(pilot for pilot in others if pilot.name not in known))
 
 
 def _requests(

@@ -191,9 +191,7 @@ class Poller:
             residual=wrong,
             entries=picture.totals or {},
             requests=picture.requests,
-            pilots=pilot_groups(picture.pilots, self._config.canonical.memory_mib)
-            if picture.pilots_known
-            else {},
+            pilots=pilot_groups(picture.pilots, picture.unused, self._config.canonical.memory_mib),
             jobs=picture.jobs,
             frontends=picture.frontends,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),

@@ -29,10 +29,11 @@ class PilotUnits(NamedTuple):
 
 
 class PilotGroup(NamedTuple):
-    """Running pilots of one entry and frontend group."""
+    """Running pilots of one entry and frontend group; ``unused`` have not run a job yet."""
 
     registered: int
     retiring: int
+    unused: int
     units: Mapping[Resource, PilotUnits]
 
 

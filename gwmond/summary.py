@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from gwmond.accounting.resources import units_of
 from gwmond.facts import EntryKey, Pilot
@@ -11,8 +11,12 @@ from gwmond.snapshot import PilotGroup, PilotUnits
 from gwmond.units import RESOURCES, Resource
 
 
-def pilot_groups(pilots: Iterable[Pilot], q: int) -> dict[tuple[EntryKey, str], PilotGroup]:
+def pilot_groups(
+    pilots: Iterable[Pilot], unused: Container[str], q: int
+) -> dict[tuple[EntryKey, str], PilotGroup]:
     """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
+
+    ``unused`` has the names of those that have not run a job yet.
 
     Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
     (never more than the rest), by design section 3.
@@ -24,6 +28,7 @@ def pilot_groups(pilots: Iterable[Pilot], q: int) -> dict[tuple[EntryKey, str], 
         key: PilotGroup(
             registered=len(found),
             retiring=sum(1 for pilot in found if not pilot.accepting),
+            unused=sum(1 for pilot in found if pilot.name in unused),
             units={
                 resource: _add(_units(pilot, resource, q) for pilot in found)
                 for resource in RESOURCES

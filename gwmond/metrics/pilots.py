@@ -13,6 +13,7 @@ def _pilots(s: Snapshot) -> Iterator[Sample]:
     for (key, group), of in s.pilots.items():
         yield Sample(("registered", key.site, key.entry, group), of.registered)
         yield Sample(("retiring", key.site, key.entry, group), of.retiring)
+        yield Sample(("unused", key.site, key.entry, group), of.unused)
     sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
     for request in s.requests:
         for state, count in (
@@ -47,7 +48,8 @@ FAMILIES = (
         "gwmond_pilots",
         "gauge",
         "",
-        "Pilots by state: registered (in the collector; retiring of them take no more jobs); "
+        "Pilots by state: registered (in the collector; retiring of them take no more jobs, unused "
+        "of them have not run a job yet); "
         "submitted (not yet known to the site), pending (in its queue), running and held by the "
         "factory's count; requested (idle pilots that the frontend asks for), requested_max. "
         "Unit: pilots." + POLLED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from gwmond.accounting.evaluation import State, entry_states
@@ -58,6 +59,20 @@ def _idle_jobs(s: Snapshot) -> Iterator[Sample]:
         yield Sample(("unique", *at), jobs.ours.unique)
         if jobs.assigned is not None:
             yield Sample(("assigned", *at), float(jobs.assigned))
+
+
+def _frontend_jobs(s: Snapshot) -> Iterator[Sample]:
+    sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
+    for request in s.requests:
+        for kind, jobs in (
+            ("matching", request.jobs_matching),
+            ("proportional", request.jobs_proportional),
+            ("unique", request.jobs_unique),
+            ("effective", request.jobs_effective),
+        ):
+            if jobs is not None:
+                sums[kind, *request.entry, request.group] += jobs
+    yield from (Sample(labels, jobs) for labels, jobs in sums.items())
 
 
 def _discrepancy(s: Snapshot) -> Iterator[Sample]:
@@ -148,6 +163,15 @@ FAMILIES = (
         "spare capacity). Unit: jobs." + POLLED,
         ("kind", "site", "entry"),
         _idle_jobs,
+    ),
+    Family(
+        "gwmond_entry_frontend_idle_jobs",
+        "gauge",
+        "",
+        "Idle jobs that the frontend group counts for the entry (glideresource ad): matching, "
+        "proportional, unique, effective (proportional less idle slots). Unit: jobs." + POLLED,
+        ("kind", "site", "entry", "group"),
+        _frontend_jobs,
     ),
     Family(
         "gwmond_entry_idle_jobs_discrepancy",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_PRELOAD = ["htcondor2", "classad2", "gwmond.sources.tasks"]
+_PRELOAD = ["htcondor2", "classad2", "gwmond.sources.tasks", "gwmond.config"]
 
 
 class QueryError(Exception):

@@ -23,8 +23,7 @@ from gwmond.sources.slots import Sample
 T = TypeVar("T")
 log = structlog.get_logger()
 
-SLOTS, REQUESTS, DEMAND = "slots", "glideresource", "demand"
-COLLECTOR_KINDS = (SLOTS, REQUESTS, "frontendmonitor", "schedds", "submitters", "collector")
+SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 TEMPLATE_TTL_S = 1800.0
 _LEAST_S = 1.0
 
@@ -153,6 +152,7 @@ class Gatherer:
                 ("schedds", tasks.collector_schedds, (now,)),
                 ("submitters", tasks.collector_submitters, (now,)),
                 (SLOTS, tasks.collector_slots, (attributes, now)),
+                (STARTDS, tasks.collector_startds, (attributes, now)),
                 (REQUESTS, tasks.collector_requests, (attributes, now)),
                 ("frontendmonitor", tasks.collector_frontends, (now,)),
                 ("collector", tasks.collector_info, (now,)),

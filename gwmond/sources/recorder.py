@@ -16,6 +16,7 @@ from gwmond.sources import (
     glideresource,
     matching,
     schedds,
+    startds,
     tasks,
 )
 from gwmond.sources.access import Access, Daemon, Query
@@ -80,6 +81,7 @@ class Recorder:
     def _collector(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
         name = f"collector/{host or 'local'}"
         queries: list[Query] = [
+            startds.query(self._config.attributes),
             glideresource.query(),
             frontend.query(),
             schedds.query(),

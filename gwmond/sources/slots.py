@@ -1,8 +1,9 @@
 """Source: slot ads of a collector, taken together to pilots.
 
 Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A partitionable slot's Cpus,
-Memory and GPUs are what remains; TotalSlotCpus and so on its size.  The pilot's own attributes
-(GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
+Memory and GPUs are what remains; TotalSlotCpus and so on its size; ChildCpus and so on list its
+dynamic slots, whose own ads (several for each pilot) are therefore not asked for.  The pilot's own
+attributes (GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def query(attributes: Attributes) -> Query:
     """Return the query for all slots, with only the attributes that are used."""
     names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
     names += [*attributes.factory, *attributes.retire, *attributes.die]
-    return Query("slots", "Startd", "", (*_BASE, *_NO_RESOURCE, *dict.fromkeys(names)))
+    return Query(
+        "slots", "Startd", 'SlotType =!= "Dynamic"', (*_BASE, *_NO_RESOURCE, *dict.fromkeys(names))
+    )
 
 
 class Slots(NamedTuple):
@@ -101,9 +104,8 @@ def decode(
             problems.append(Problem(source, "no_site", name))
         pilots.append(pilot)
         tally[pilot.entry, pilot.size] += 1
-        sample = next((s for s in slots if s.type != "Dynamic"), None)
-        if pilot.accepting and sample is not None:
-            samples[pilot.entry].setdefault(pilot.size, sample.name)
+        if pilot.accepting:
+            samples[pilot.entry].setdefault(pilot.size, slots[0].name)
     chosen = []
     for entry, sizes in samples.items():
         size = max(sizes, key=lambda s: (tally[entry, s], s))
@@ -133,22 +135,43 @@ def _slot(ad: classad2.ClassAd) -> _Slot | str:
     if name is None:
         return "no_name"
     kind = ads.text(ad, "SlotType") or "Static"
-    free = _size(ad, ("Cpus", "Memory", "GPUs"))
+    free = size_of(ad, ("Cpus", "Memory", "GPUs"))
     if free is None:
         return "bad_size"
-    size = _size(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
+    size = size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
     if kind != "Partitionable" or size is None:
         size = free
-    cores, memory = ads.numbers(ad, "ChildCpus"), ads.numbers(ad, "ChildMemory")
-    gpus = ads.numbers(ad, "ChildGPUs") or []
-    children: tuple[Size, ...] = ()
-    if cores and memory and len(cores) == len(memory):
-        padded = itertools.chain(gpus, itertools.repeat(0.0))
-        children = tuple(Size(c, m, int(g)) for c, m, g in zip(cores, memory, padded, strict=False))
+    children = _children(ad, size, free) if kind == "Partitionable" else ()
     return _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
 
 
-def _size(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
+def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
+    """Return the sizes of the dynamic slots that are claimed.
+
+    A startd that publishes no lists of them (ADVERTISE_PSLOT_ROLLUP_INFORMATION = False) leaves
+    what is not free, as if it were one.
+    """
+    cores, memory = ads.numbers(ad, "ChildCpus"), ads.numbers(ad, "ChildMemory")
+    if cores is None or memory is None or len(cores) != len(memory):
+        used = Size(
+            max(0.0, size.cores - free.cores),
+            max(0.0, size.memory_mib - free.memory_mib),
+            max(0, size.gpus - free.gpus),
+        )
+        return (used,) if used.cores > 0 else ()
+    gpus = ads.numbers(ad, "ChildGPUs") or []
+    states = ads.evaluate(ad, "ChildState")
+    claimed = states if isinstance(states, list) else []
+    columns = itertools.zip_longest(cores, memory, gpus, claimed)
+    return tuple(
+        Size(c, m, int(g or 0))
+        for c, m, g, state in itertools.islice(columns, len(cores))
+        if state in (None, "Claimed", "Preempting")
+    )
+
+
+def size_of(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
+    """Return cores, memory and GPUs by these names; None when absent or absurd."""
     cores, memory = ads.number(ad, names[0]), ads.number(ad, names[1])
     gpus = ads.count(ad, names[2]) or 0
     if cores is None or memory is None:
@@ -159,29 +182,23 @@ def _size(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
 
 
 def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) -> Pilot:
-    dynamic = [s for s in slots if s.type == "Dynamic"]
-    whole = [s for s in slots if s.type != "Dynamic"] or dynamic
-    parents = {_parent(s.name) for s in dynamic}
     free: list[Size] = []
-    jobs = [s.size for s in dynamic if s.state in ("Claimed", "Preempting")]
-    for slot in whole:
+    jobs: list[Size] = []
+    for slot in slots:
         if slot.type == "Partitionable":
             free.append(slot.free)
-            if slot.name.partition("@")[0] not in parents:
-                jobs += slot.children
-        elif slot.type == "Dynamic":
-            pass  # its partitionable slot is not known: only what is claimed is certain
+            jobs += slot.children
         elif slot.state in ("Claimed", "Preempting"):
             jobs.append(slot.size)
         else:
             free.append(slot.size)
-    ad = whole[0].ad
+    ad = slots[0].ad
     retire = ads.first_number(ad, attributes.retire)
     die = ads.first_number(ad, attributes.die)
     remaining = None if die is None else max(0, int(die - now) // _REMAINING_STEP_S)
     refusing = (
-        any(s.state in ("Drained", "Owner", "Delete", "Shutdown") for s in whole)
-        or any(ads.truth(s.ad, "Draining") or ads.truth(s.ad, "GLIDEIN_Failed") for s in whole)
+        any(s.state in ("Drained", "Owner", "Delete", "Shutdown") for s in slots)
+        or any(ads.truth(s.ad, "Draining") or ads.truth(s.ad, "GLIDEIN_Failed") for s in slots)
         or (retire is not None and retire <= now)
     )
     return Pilot(
@@ -190,17 +207,13 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         entry=entry_of(ad, attributes),
         group=group_of(ad, attributes),
         factory=ads.label(ad, attributes.factory) or "",
-        size=_sum([s.size for s in whole]),
+        size=_sum([s.size for s in slots]),
         free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
         jobs=tuple(jobs),
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
     )
-
-
-def _parent(dynamic: str) -> str:
-    return dynamic.partition("@")[0].rpartition("_")[0]
 
 
 def _sum(sizes: Sequence[Size]) -> Size:

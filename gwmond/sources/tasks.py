@@ -17,6 +17,7 @@ from gwmond.sources import (
     recording,
     schedds,
     slots,
+    startds,
 )
 from gwmond.sources.access import Access, Daemon, Query
 
@@ -43,6 +44,14 @@ def collector_slots(
     """Ask a collector for its slots."""
     found = access.collector_ads(host, slots.query(attributes))
     return slots.decode(found, attributes, host, now), len(found)
+
+
+def collector_startds(
+    access: Access, host: str, attributes: Attributes, now: float
+) -> Counted[startds.Startds]:
+    """Ask a collector for its startds."""
+    found = access.collector_ads(host, startds.query(attributes))
+    return startds.decode(found, attributes, now), len(found)
 
 
 def collector_requests(
