@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import classad2
 
 LABEL_CHARACTERS = 100
+_PLAIN = frozenset((bool, int, float, str))
 
 # Attributes that are never fetched where a projection can say so, and never stored or logged.
 SECRET = frozenset(
@@ -25,6 +26,9 @@ SECRET = frozenset(
         *("GLIDEIN_Token", "GlideinSecurityCredentialToken", "AuthTokenSubject", "AuthTokenId"),
     )
 )
+
+
+MAX_COUNT = 10**9
 
 
 def parse(text: str) -> classad2.ClassAd:
@@ -51,9 +55,9 @@ def integer(ad: classad2.ClassAd, name: str) -> int | None:
 
 
 def count(ad: classad2.ClassAd, name: str) -> int | None:
-    """Return a number that counts something; a negative one is no count."""
-    value = integer(ad, name)
-    return None if value is None or value < 0 else value
+    """Return a number that counts something; neither a negative nor an absurd one is a count."""
+    value = number(ad, name)
+    return int(value) if value is not None and 0 <= value <= MAX_COUNT else None
 
 
 def text(ad: classad2.ClassAd, name: str) -> str | None:
@@ -85,7 +89,9 @@ def label(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
     value = first_text(ad, names)
     if value is None:
         return None
-    plain = "".join(c if c.isprintable() else "?" for c in value)
+    plain = value
+    if not value.isprintable():
+        plain = "".join(c if c.isprintable() else "?" for c in value)
     return plain if len(plain) <= LABEL_CHARACTERS else plain[: LABEL_CHARACTERS - 1] + "…"
 
 
@@ -95,21 +101,37 @@ def first_number(ad: classad2.ClassAd, names: Sequence[str]) -> float | None:
 
 
 def numbers(ad: classad2.ClassAd, name: str) -> list[float] | None:
-    """Return a list of numbers, or ``None`` when any element is not one."""
+    """Return a list of finite numbers, or ``None`` when any element is not one."""
     value = evaluate(ad, name)
     if not isinstance(value, list):
         return None
-    plain = [float(v) for v in value if isinstance(v, (int, float)) and not _is_enum(v)]
+    plain = [
+        float(v)
+        for v in value
+        if isinstance(v, (int, float)) and not _is_enum(v) and math.isfinite(v)
+    ]
     return plain if len(plain) == len(value) else None
+
+
+def texts(ad: classad2.ClassAd, name: str) -> list[str] | None:
+    """Return a list of strings, or ``None`` when any element is not one."""
+    value = evaluate(ad, name)
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        return None
+    return list(value)
 
 
 def evaluate(ad: classad2.ClassAd, name: str) -> object:
     """Evaluate one attribute; ``None`` for absent, undefined, error and undecodable."""
     try:
-        value = ad.eval(name)
-    except (KeyError, UnicodeDecodeError, ValueError, TypeError, RuntimeError):
+        value = ad[name]
+        if type(value) in _PLAIN:
+            return value
+        if type(value).__name__ == "ExprTree":
+            value = ad.eval(name)
+    except KeyError:
         return None
-    except Exception:  # ClassAdException is no subclass of the above in every version
+    except Exception:  # undecodable, or a ClassAdException, which has no common base
         return None
     return None if _is_enum(value) else value
 
