@@ -1,0 +1,607 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gwmond.accounting.capacity import Capacity
+from gwmond.accounting.demand import JobCounts
+from gwmond.accounting.evaluation import (
+    DemandTotals,
+    EntryTime,
+    Evaluation,
+    Part,
+    State,
+    entry_states,
+    overall,
+    residual,
+    site_states,
+)
+from gwmond.accounting.flow import SCALE
+from gwmond.accounting.pending import Waiting, measured
+from gwmond.accounting.site_time import Facts, Settings, evaluate
+from gwmond.facts import EntryKey, Limit, Size, Verdict
+from gwmond.units import Resource
+from tests.accounting.make import (
+    A2,
+    GPU,
+    NOW,
+    SMALL,
+    A,
+    B,
+    C,
+    facts,
+    group,
+    peak,
+    pilot,
+    request,
+    template,
+    totals,
+)
+
+
+def row(found: Facts, key: EntryKey = A, resource: Resource = "cpu") -> EntryTime:
+    evaluation = evaluate(found, NOW)
+    assert residual(evaluation) == 0
+    return evaluation.rows[key, resource]
+
+
+def said(found: EntryTime) -> tuple[State, str, dict[tuple[str, str], int]]:
+    """State, reason, and the parts in whole units."""
+    parts = {(part.state.value, part.reason): part.amount // SCALE for part in found.parts}
+    assert all(part.amount % SCALE == 0 for part in found.parts)
+    return found.state, found.reason, parts
+
+
+OPEN = totals(request(A, requested_idle=0))
+HUNDRED = peak({A: 100})
+JOBS = [group(30)]
+
+# Each case changes one thing in an entry of 100 units, 16 in use, with 30 units of idle jobs.
+CASES: list[tuple[str, dict[str, Any], State, str, dict[tuple[str, str], int]]] = [
+    (
+        "demand that could run here is a bottleneck, the rest is insufficient demand",
+        {},
+        State.PROVISIONING_BOTTLENECK,
+        "nothing_requested",
+        {
+            ("provisioning_bottleneck", "nothing_requested"): 30,
+            ("insufficient_demand", ""): 54,
+        },
+    ),
+    (
+        "more demand than spare is a bottleneck as large as the spare",
+        {"groups": [group(1000)]},
+        State.PROVISIONING_BOTTLENECK,
+        "nothing_requested",
+        {("provisioning_bottleneck", "nothing_requested"): 84},
+    ),
+    (
+        "no demand at all is insufficient",
+        {"groups": []},
+        State.INSUFFICIENT_DEMAND,
+        "",
+        {("insufficient_demand", ""): 84},
+    ),
+    (
+        "demand that does not match is insufficient",
+        {"verdicts": {("any", A.entry): Verdict.NO}},
+        State.INSUFFICIENT_DEMAND,
+        "",
+        {("insufficient_demand", ""): 84},
+    ),
+    (
+        "demand that pending pilots elsewhere and free slots absorb is no bottleneck",
+        {"pilots": [pilot(), pilot(free=[Size(8, 16000)] * 4)]},
+        State.INSUFFICIENT_DEMAND,
+        "",
+        {("insufficient_demand", ""): 84},
+    ),
+    (
+        "an entry in use up to its capacity is full",
+        {"capacities": peak({A: 16})},
+        State.FULL,
+        "",
+        {},
+    ),
+    (
+        "an entry in use beyond its capacity is full",
+        {"capacities": peak({A: 10})},
+        State.FULL,
+        "",
+        {},
+    ),
+    (
+        "pilots within the grace fill the site, with demand or without",
+        {"waiting": {A: Waiting(0, 2, "measured")}},
+        State.FILLING,
+        "",
+        {("filling", ""): 84},
+    ),
+    (
+        "one pilot beyond the grace says that there is no room",
+        {"waiting": {A: Waiting(1, 20, "measured")}},
+        State.SATURATED,
+        "",
+        {},
+    ),
+    (
+        "a downtime takes all the spare",
+        {"totals": totals(request(A, down=True))},
+        State.DOWN,
+        "",
+        {("down", ""): 84},
+    ),
+    (
+        "a downtime goes before waiting pilots",
+        {
+            "totals": totals(request(A, down=True, pending=9)),
+            "waiting": {A: Waiting(1, 8, "measured")},
+        },
+        State.DOWN,
+        "",
+        {("down", ""): 84},
+    ),
+    (
+        "pilots unknown: the whole capacity is unknown, whatever else is known",
+        {"pilots": None, "totals": totals(request(A, down=True))},
+        State.UNKNOWN,
+        "pilots",
+        {("unknown", "pilots"): 100},
+    ),
+    (
+        "glideresource ads unknown",
+        {"totals": None, "no_totals": True},
+        State.UNKNOWN,
+        "pending",
+        {("unknown", "pending"): 84},
+    ),
+    (
+        "glideresource ads unknown, but the factory's queue was read",
+        {"totals": None, "no_totals": True, "waiting": {A: measured(3, 0)}},
+        State.FILLING,
+        "",
+        {("filling", ""): 84},
+    ),
+    (
+        "an ad that does not tell how many wait",
+        {"totals": totals(request(A, pending=None))},
+        State.UNKNOWN,
+        "pending",
+        {("unknown", "pending"): 84},
+    ),
+    (
+        "an unknown queue goes before a downtime",
+        {"totals": totals(request(A, pending=None, down=True))},
+        State.UNKNOWN,
+        "pending",
+        {("unknown", "pending"): 84},
+    ),
+    (
+        "no ad, but the slots carry a factory",
+        {"totals": {}},
+        State.UNKNOWN,
+        "no_resource_ad",
+        {("unknown", "no_resource_ad"): 84},
+    ),
+    (
+        "no ad, but other entries have one",
+        {"totals": totals(request(B)), "pilots": [pilot(factory=""), pilot(factory="")]},
+        State.UNKNOWN,
+        "no_resource_ad",
+        {("unknown", "no_resource_ad"): 84},
+    ),
+    (
+        "a plain pool has no factory, and no pilot ever waits",
+        {"totals": {}, "pilots": [pilot(factory=""), pilot(factory="")]},
+        State.PROVISIONING_BOTTLENECK,
+        "no_factory",
+        {("provisioning_bottleneck", "no_factory"): 30, ("insufficient_demand", ""): 54},
+    ),
+    (
+        "nothing tells the capacity",
+        {"capacities": {(A, "cpu"): Capacity(0, "none")}},
+        State.UNKNOWN,
+        "no_capacity",
+        {},
+    ),
+    (
+        "a schedd is stale: the flow of the others is proven, the rest is not guessed",
+        {"demand_complete": False},
+        State.PROVISIONING_BOTTLENECK,
+        "nothing_requested",
+        {("provisioning_bottleneck", "nothing_requested"): 30, ("unknown", "demand"): 54},
+    ),
+    (
+        "a schedd is stale and the others have nothing",
+        {"demand_complete": False, "groups": []},
+        State.UNKNOWN,
+        "demand",
+        {("unknown", "demand"): 84},
+    ),
+    (
+        "demand, but no pilot known to match it against",
+        {"templates": []},
+        State.UNKNOWN,
+        "no_template",
+        {("unknown", "no_template"): 84},
+    ),
+    (
+        "without any demand a template is not missed",
+        {"templates": [], "groups": []},
+        State.INSUFFICIENT_DEMAND,
+        "",
+        {("insufficient_demand", ""): 84},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "reason", "parts"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_the_state_table(
+    change: dict[str, Any], state: State, reason: str, parts: dict[tuple[str, str], int]
+) -> None:
+    """Each row of the design's table, with its precedence and its partition of the spare."""
+    base: dict[str, Any] = {
+        "capacities": HUNDRED,
+        "pilots": [pilot(), pilot()],
+        "totals": OPEN,
+        "groups": JOBS,
+    }
+    assert said(row(facts(**(base | change)))) == (state, reason, parts)
+
+
+def test_every_state_is_in_the_table() -> None:
+    """The cases cover all states."""
+    assert {case[2] for case in CASES} == set(State)
+
+
+def test_unknown_pilots_are_absent_not_zero() -> None:
+    """Where pilots are not known neither is what is in use, nor what became of the demand."""
+    found = evaluate(facts(capacities=HUNDRED, pilots=None, groups=JOBS), NOW)
+    assert found.rows[A, "cpu"].in_use is None
+    assert found.rows[A, "cpu"].spare == 100
+    assert found.demand == {("schedd1", "cpu"): DemandTotals(30 * SCALE, None, None, None)}
+    assert found.jobs[A].assigned is None
+    assert found.jobs[A].ours == JobCounts(30, 30, 30)
+
+
+def test_a_saturated_site_keeps_its_capacity_but_has_no_spare() -> None:
+    """A site that makes pilots wait has no room: nothing is bottleneck or insufficient there."""
+    found = row(
+        facts(
+            capacities=HUNDRED,
+            pilots=[pilot()],
+            totals=OPEN,
+            waiting={A: Waiting(1, 0, "measured")},
+            groups=JOBS,
+        )
+    )
+    assert (found.capacity.units, found.in_use, found.spare) == (100, 8, 0)
+
+
+def test_sites_share_demand_by_their_spare() -> None:
+    """A job that could run at two sites is half a bottleneck at each equal one."""
+    found = evaluate(
+        facts(
+            capacities=peak({A: 10, B: 10, C: 40}),
+            totals=totals(request(A), request(B), request(C)),
+            groups=[group(3)],
+        ),
+        NOW,
+    )
+    parts = {key: of.parts[0].amount for (key, _), of in found.rows.items()}
+    assert parts == {A: 500, B: 500, C: 2000}
+
+
+def test_gpus_are_a_resource_of_their_own() -> None:
+    """A GPU job is a bottleneck of both resources, a CPU job of one; no GPUs, no row."""
+    found = evaluate(
+        facts(
+            capacities=peak({A: 80, B: 80}, {A: 20}),
+            totals=totals(request(A), request(B)),
+            templates=[template(A, GPU), template(B)],
+            pilots=[pilot(A, size=GPU)],
+            groups=[group(5, Size(2, 4000, 1))],
+        ),
+        NOW,
+    )
+    assert residual(found) == 0
+    assert (B, "gpu") not in found.rows
+    assert said(found.rows[A, "gpu"])[2] == {
+        ("provisioning_bottleneck", "nothing_requested"): 5,
+        ("insufficient_demand", ""): 13,
+    }
+    assert said(found.rows[A, "cpu"])[2] == {
+        ("provisioning_bottleneck", "nothing_requested"): 10,
+        ("insufficient_demand", ""): 62,
+    }
+    assert found.rows[B, "cpu"].state is State.INSUFFICIENT_DEMAND
+    assert found.demand == {
+        ("schedd1", "cpu"): DemandTotals(10 * SCALE, 0, 10 * SCALE, 0),
+        ("schedd1", "gpu"): DemandTotals(5 * SCALE, 0, 5 * SCALE, 0),
+    }
+
+
+def test_only_entries_that_could_take_pilots_are_offered_to_the_flow() -> None:
+    """Demand goes to the open entry, not to the ones that are down, filling or unknown."""
+    keys = [A, A2, B, C]
+    found = evaluate(
+        facts(
+            capacities=peak(dict.fromkeys(keys, 50)),
+            totals=totals(request(A, down=True), request(A2), request(C)),
+            waiting={A2: Waiting(0, 1, "measured")},
+            groups=[group(40)],
+            templates=[template(key, SMALL) for key in keys],
+        ),
+        NOW,
+    )
+    assert {key: of.state for (key, _), of in found.rows.items()} == {
+        A: State.DOWN,
+        A2: State.FILLING,
+        B: State.UNKNOWN,
+        C: State.PROVISIONING_BOTTLENECK,
+    }
+    assert found.demand["schedd1", "cpu"] == DemandTotals(40_000, 1_000, 39_000, 0)
+
+
+def test_demand_is_totalled_by_schedd() -> None:
+    """Each schedd's idle units are absorbed, assigned or unmatched, and nothing is left over."""
+    found = evaluate(
+        facts(
+            capacities=HUNDRED,
+            totals=OPEN,
+            pilots=[pilot(free=[Size(8, 16000)])],
+            groups=[
+                group(70, schedd="one"),
+                group(70, schedd="two"),
+                group(5, Size(64, 2000), schedd="two", signature="huge"),
+            ],
+        ),
+        NOW,
+    )
+    assert found.demand == {
+        ("one", "cpu"): DemandTotals(70_000, 4_000, 46_000, 20_000),
+        ("two", "cpu"): DemandTotals(390_000, 4_000, 46_000, 340_000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "evidence"),
+    [
+        ({}, "measured"),
+        ({"verdicts": {("any", A.entry): Verdict.POSSIBLE}}, "estimated"),
+        ({"verdicts": {}}, "estimated"),
+        ({"templates": [template(A, evidence="estimated")]}, "estimated"),
+        ({"templates": [template(A, evidence="estimated"), template(A)]}, "measured"),
+        ({"templates": [template(A), template(A, evidence="estimated")]}, "measured"),
+        ({"templates": [template(A, evidence="estimated")], "groups": []}, "measured"),
+        (
+            {
+                "templates": [template(A, evidence="estimated")],
+                "verdicts": {("any", A.entry): Verdict.NO},
+            },
+            "estimated",
+        ),
+        ({"waiting": {A: Waiting(0, 2, "estimated")}}, "estimated"),
+        ({"waiting": {A: Waiting(2, 2, "estimated")}}, "estimated"),
+        ({"waiting": {A: Waiting(0, 2, "measured")}}, "measured"),
+        ({"pilots": None}, "measured"),
+    ],
+)
+def test_estimates_that_decide_are_told(change: dict[str, Any], evidence: str) -> None:
+    """A possible verdict that carries, an estimated template or queue make the row estimated."""
+    base: dict[str, Any] = {"capacities": HUNDRED, "totals": OPEN, "groups": JOBS}
+    assert row(facts(**(base | change))).evidence == evidence
+
+
+def test_a_possible_verdict_that_carries_nothing_estimates_nothing() -> None:
+    """What is assigned to other entries does not make this one's state an estimate."""
+    found = evaluate(
+        facts(
+            capacities=peak({A: 100, B: 100}),
+            totals=totals(request(A), request(B)),
+            groups=[group(10, signature="sure"), group(10, signature="maybe")],
+            verdicts={
+                ("sure", A.entry): Verdict.YES,
+                ("sure", B.entry): Verdict.NO,
+                ("maybe", A.entry): Verdict.NO,
+                ("maybe", B.entry): Verdict.POSSIBLE,
+            },
+        ),
+        NOW,
+    )
+    assert found.rows[A, "cpu"].evidence == "measured"
+    assert found.rows[B, "cpu"].evidence == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("ad", "pilots", "reason"),
+    [
+        ({"requested_idle": 0}, [], "nothing_requested"),
+        ({"limits": (Limit("GlideClientLimitX", "count=1, limit=1"),)}, [], "frontend_limit"),
+        ({"max_pilots": 30, "total_running": 10, "total_held": 20}, [], "factory_limit"),
+        ({"info_age_s": 7200}, [], "information_too_old"),
+        ({"requested_idle": 5, "held": 7}, [], "held_pilots"),
+        ({"requested_idle": 5}, [pilot(started=NOW - 60)], "ramp_up"),
+        ({"requested_idle": 5}, [pilot(started=NOW - 900)], "not_submitted"),
+        ({"requested_idle": 5}, [pilot(B, started=NOW - 60)], "not_submitted"),
+        ({"requested_idle": 5, "submitted_wait": 5}, [], "not_acknowledged"),
+        ({"jobs_matching": 0}, [], "no_match_in_frontend"),
+        (
+            {"jobs_effective": 0},
+            [pilot(accepting=False)],
+            "retiring_counted_as_available",
+        ),
+        ({"jobs_effective": 0}, [pilot(B, accepting=False)], "nothing_requested"),
+        ({"jobs_effective": 0, "slots_idle": 4}, [], "idle_slots_counted"),
+        ({"requested_idle": None}, [], "unexplained"),
+    ],
+)
+def test_a_bottleneck_names_its_reason(ad: dict[str, Any], pilots: list[Any], reason: str) -> None:
+    """The reason is found from the entry's own ads and pilots."""
+    found = row(
+        facts(capacities=HUNDRED, totals=totals(request(A, **ad)), pilots=pilots, groups=JOBS)
+    )
+    assert found.state is State.PROVISIONING_BOTTLENECK
+    assert found.reason == found.parts[0].reason == reason
+
+
+def test_settings_are_heeded() -> None:
+    """The unit's memory, what is recent and what is too old are configured."""
+    given = facts(
+        capacities=HUNDRED,
+        totals=totals(request(A, requested_idle=5, info_age_s=100)),
+        pilots=[pilot(started=NOW - 60)],
+        groups=JOBS,
+    )
+
+    def reason(settings: Settings) -> str:
+        return evaluate(given, NOW, settings).rows[A, "cpu"].reason
+
+    assert reason(Settings()) == "ramp_up"
+    assert reason(Settings(recent_s=60)) == "not_submitted"
+    assert reason(Settings(info_max_age_s=99)) == "information_too_old"
+    assert evaluate(given, NOW, Settings(q=4000)).rows[A, "cpu"].in_use == 4
+
+
+def test_our_counts_are_compared_with_the_frontends() -> None:
+    """Each of matching, proportional and unique is ours minus theirs."""
+    given = facts(
+        capacities=peak({A: 100, B: 100}),
+        totals=totals(
+            request(A, jobs_matching=4, jobs_proportional=9, jobs_unique=0),
+            request(B, jobs_matching=None, jobs_proportional=3, jobs_unique=1),
+        ),
+        groups=[group(10, signature="both"), group(2, signature="only")],
+        verdicts={
+            ("both", A.entry): Verdict.YES,
+            ("both", B.entry): Verdict.YES,
+            ("only", A.entry): Verdict.YES,
+            ("only", B.entry): Verdict.NO,
+        },
+    )
+    found = evaluate(given, NOW).jobs
+    assert found[A].ours == JobCounts(12, 7, 2)
+    assert found[B].ours == JobCounts(10, 5, 0)
+    assert (
+        found[A].matching_excess,
+        found[A].proportional_excess,
+        found[A].unique_excess,
+    ) == (8, -2, 2)
+    assert (
+        found[B].matching_excess,
+        found[B].proportional_excess,
+        found[B].unique_excess,
+    ) == (None, 2, -1)
+    # filled to the same ratio: 6 of each entry's 100
+    assert (found[A].assigned, found[B].assigned) == (6.0, 6.0)
+    partial = evaluate(given._replace(demand_complete=False), NOW).jobs
+    assert partial[A].matching_excess is None
+
+
+def test_no_jobs_of_ours_are_fewer_than_theirs() -> None:
+    """An entry where none of our jobs could run is compared as zero."""
+    found = evaluate(facts(capacities=HUNDRED, totals=totals(request(A, jobs_unique=1))), NOW)
+    of = found.jobs[A]
+    assert of.ours == JobCounts(0, 0, 0)
+    assert (of.matching_excess, of.proportional_excess, of.unique_excess) == (-5, -5, -1)
+    assert of.assigned == 0
+
+
+def test_a_single_unit_of_demand_counts() -> None:
+    """One job of one unit is idle, and assigned."""
+    found = evaluate(facts(capacities=HUNDRED, totals=OPEN, groups=[group(1)]), NOW)
+    assert found.demand == {("schedd1", "cpu"): DemandTotals(SCALE, 0, SCALE, 0)}
+
+
+def test_entries_are_known_by_their_pilots_ads_and_queues() -> None:
+    """An entry that only a pilot, an ad or the queue tells of has a row as well."""
+    found = evaluate(
+        facts(
+            pilots=[pilot(A)],
+            totals=totals(request(B)),
+            waiting={C: Waiting(0, 1, "measured")},
+            entries=[A2],
+        ),
+        NOW,
+    )
+    assert {key for key, _ in found.rows} == {A, B, C, A2}
+
+
+# --- states of entries and sites
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([], State.UNKNOWN),
+        ([State.DOWN, State.DOWN], State.DOWN),
+        ([State.DOWN, State.FULL], State.FULL),
+        ([State.FULL, State.INSUFFICIENT_DEMAND], State.INSUFFICIENT_DEMAND),
+        ([State.INSUFFICIENT_DEMAND, State.UNKNOWN], State.UNKNOWN),
+        ([State.UNKNOWN, State.SATURATED], State.SATURATED),
+        ([State.SATURATED, State.FILLING], State.FILLING),
+        ([State.FILLING, State.PROVISIONING_BOTTLENECK], State.PROVISIONING_BOTTLENECK),
+    ],
+)
+def test_the_overall_state_is_what_is_proven_and_can_be_acted_on(
+    states: list[State], expected: State
+) -> None:
+    """Each state yields to the one before it, in any order of entries."""
+    assert overall(states) is expected
+    assert overall(reversed(states)) is expected
+
+
+def line(key: EntryKey, resource: Resource, state: State, units: int = 10) -> EntryTime:
+    part = (Part(state, "", units * SCALE),) if units else ()
+    return EntryTime(key, resource, state, "", Capacity(units, "peak"), 0, units, part, "measured")
+
+
+def test_states_of_entries_and_sites() -> None:
+    """An entry's state is of its resources, a site's of its entries; nothing says nothing."""
+    rows = [
+        line(A, "cpu", State.FULL),
+        line(A, "gpu", State.PROVISIONING_BOTTLENECK, 2),
+        line(A2, "cpu", State.DOWN),
+        line(B, "cpu", State.UNKNOWN, 0),
+        line(B, "gpu", State.FULL, 2),
+        line(C, "cpu", State.UNKNOWN, 0),
+    ]
+    found = Evaluation({(r.entry, r.resource): r for r in rows}, {}, {})
+    assert entry_states(found) == {
+        A: State.PROVISIONING_BOTTLENECK,
+        A2: State.DOWN,
+        B: State.FULL,
+        C: State.UNKNOWN,
+    }
+    assert site_states(found) == {
+        "Alpha": State.PROVISIONING_BOTTLENECK,
+        "Beta": State.FULL,
+        "Gamma": State.UNKNOWN,
+    }
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        line(A, "cpu", State.DOWN)._replace(spare=9),
+        line(A, "cpu", State.DOWN)._replace(in_use=1),
+        line(A, "cpu", State.DOWN)._replace(parts=()),
+        line(A, "cpu", State.SATURATED, 0)._replace(in_use=1),
+        line(A, "cpu", State.FULL, 0)._replace(capacity=Capacity(1, "peak")),
+        line(A, "cpu", State.DOWN)._replace(
+            parts=(Part(State.DOWN, "", 11 * SCALE), Part(State.UNKNOWN, "", -SCALE))
+        ),
+    ],
+)
+def test_a_broken_partition_leaves_a_residual(broken: EntryTime) -> None:
+    """The residual is zero only if parts, use, spare and capacity agree."""
+    assert residual(Evaluation({(A, "cpu"): broken}, {}, {})) > 0
+
+
+def test_broken_demand_leaves_a_residual() -> None:
+    """Demand that does not sum up, or is assigned twice, is seen."""
+    for of in (DemandTotals(10, 1, 2, 3), DemandTotals(10, 8, 8, -6)):
+        assert residual(Evaluation({}, {("s", "cpu"): of}, {})) > 0
