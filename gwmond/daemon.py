@@ -32,6 +32,7 @@ log = structlog.get_logger()
 _EMPTY = Exposition(b"", b"# EOF\n")
 _STUCK_POLLS = 5
 _WAKE_S = 1.0
+_CLOCK_STEP_S = 2.0
 _SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
 
 
@@ -95,11 +96,16 @@ class Daemon:
         """Feed the watchdog and reload when asked, until told to stop."""
         every = self._notifier.watchdog_interval_s
         fed = 0.0
+        wall_ahead = time.time() - time.monotonic()
         while not self._stop.wait(min(_WAKE_S, (every or _WAKE_S) / 2)):
             if self._hup.is_set():
                 self._hup.clear()
                 self._read_again(scheduler)
             now = time.monotonic()
+            if abs(time.time() - now - wall_ahead) > _CLOCK_STEP_S:
+                wall_ahead = time.time() - now
+                log.warning("the clock was stepped")
+                self._poll_soon(scheduler)  # its next time was planned by the old clock
             if every is not None and now - fed >= every / 2 and not self._stuck(now):
                 self._notifier.watchdog()
                 fed = now
@@ -124,10 +130,13 @@ class Daemon:
                 log.warning("a change of [http] needs a restart")
             self._next = config
             scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
-            if self._poll_began is None:
-                scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
+            self._poll_soon(scheduler)
             log.info("configuration reloaded")
         self._notifier.ready()
+
+    def _poll_soon(self, scheduler: BackgroundScheduler) -> None:
+        if self._poll_began is None:
+            scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
 
     def _tick(self) -> None:
         """Poll once; whatever happens is logged, and the next poll comes."""
