@@ -6,7 +6,6 @@ example file ``etc/gwmond.toml`` is held equal to these models by a test.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import re
@@ -25,6 +24,8 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+
+from gwmond.config_errors import explain
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+")
@@ -316,31 +317,5 @@ def parse(data: dict[str, Any], origin: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        lines = [_explain(dict(item), origin) for item in error.errors()]
+        lines = [explain(dict(item), origin, Config) for item in error.errors()]
         raise ConfigError("\n".join(lines)) from None
-
-
-def _explain(item: dict[str, Any], origin: str) -> str:
-    loc = tuple(item["loc"])
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
-    message = str(item["msg"]).removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        known = _known_keys(loc[:-1])
-        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
-        hint = f"did you mean '{near[0]}'?" if near else "known are: " + ", ".join(sorted(known))
-        message = f"unknown key; {hint}"
-    elif item["type"] == "missing":
-        message = "is required"
-    elif not item["type"].startswith("value_error"):
-        message = f"{message} (found {item['input']!r})"
-    return f"{origin}: {path or 'configuration'}: {message}"
-
-
-def _known_keys(loc: tuple[str | int, ...]) -> list[str]:
-    model: type[BaseModel] = Config
-    for part in loc:
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        model = Pledge if part == "pledge" else annotation  # type: ignore[assignment]
-    return list(model.model_fields)

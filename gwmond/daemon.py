@@ -16,14 +16,15 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from gwmond import __version__
 from gwmond.config import Config, ConfigError
+from gwmond.entries import EMPTY, Memory
 from gwmond.keeper import Keeper
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
-from gwmond.picture import EMPTY, Memory
 from gwmond.poller import Poller
 from gwmond.pool import Pool
 from gwmond.sdnotify import Notifier
 from gwmond.snapshot import Snapshot
+from gwmond.sources import child
 from gwmond.tables import entry_state_counts
 from gwmond.web.app import create
 from gwmond.web.server import Server, bind
@@ -87,7 +88,8 @@ class Daemon:
             self._wait(scheduler)
         finally:
             self._notifier.stopping()
-            scheduler.shutdown(wait=False)
+            child.stop()
+            scheduler.shutdown(wait=True)  # a poll under way ends at once, without its queries
             server.stop()
             self._keeper.close()
             log.info("stopped")
@@ -149,6 +151,8 @@ class Daemon:
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
             self._notifier.status(_status(snapshot))
+        except child.Stopped:
+            pass
         except Exception:
             log.exception("poll failed")
             self._poller.failed("poll_failed")

@@ -14,12 +14,12 @@ from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
 from gwmond.config import Ledger as Options
+from gwmond.entries import EMPTY, Memory
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import model
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.picture import EMPTY, Memory
 from gwmond.snapshot import LedgerStatus
 from gwmond.units import RESOURCES, Resource
 

@@ -10,29 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, in_use
+from gwmond.accounting.capacity import Capacity, PeakWindow, in_use
 from gwmond.accounting.entries import EntryTotals, combine
-from gwmond.accounting.pending import PendingHistory, Waiting, measured
+from gwmond.accounting.pending import Waiting
 from gwmond.accounting.site_time import Facts
-from gwmond.config import Config, Pledge
-from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Size, Template
+from gwmond.config import Config
+from gwmond.entries import HOUR_S, Memory, entry_capacities, histories, waiting, with_pledged
+from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Template
+from gwmond.freshness import Fresh
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, STARTDS, Answer, Round, merge_pilots
+from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, STARTDS, Round, merge_pilots
 from gwmond.units import RESOURCES, Resource
-
-HOUR_S = 3600
-
-
-class Memory(NamedTuple):
-    """What is remembered of entries between polls; the ledger keeps it between lives."""
-
-    first_seen: Mapping[EntryKey, float]
-    in_use: Mapping[tuple[EntryKey, Resource], int]
-    peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
-    waiting: Mapping[EntryKey, PendingHistory]
-
-
-EMPTY = Memory({}, {}, {}, {})
 
 
 class Picture(NamedTuple):
@@ -73,35 +61,9 @@ class Picture(NamedTuple):
         )
 
 
-class _Fresh:
-    """Answers of a round that are young enough, by kind."""
-
-    def __init__(self, found: Round, config: Config, now_mono: float) -> None:
-        self._round = found
-        self._now = now_mono
-        self._limit = 2 * config.poll.interval
-        self._busy = config.poll.busy_factor
-        self._skipped = {(s.source, s.kind) for s in found.statuses if s.skipped}
-
-    def usable(self, source: str, kind: str) -> Answer | None:
-        """Return an answer unless it is older than two polls (of that source)."""
-        answer = self._round.answers.get((source, kind))
-        factor = self._busy if (source, kind) in self._skipped else 1
-        if answer is None or self._now - answer.at_s > self._limit * factor:
-            return None
-        return answer
-
-    def all(self, kind: str) -> tuple[list[Any], bool]:
-        """Return the values of all usable answers, and whether no source of the kind is stale."""
-        sources = sorted({s.source for s in self._round.statuses if s.kind == kind})
-        found = [self.usable(source, kind) for source in sources]
-        values = [answer.value for answer in found if answer is not None]
-        return values, bool(sources) and len(values) == len(sources)
-
-
 def take(found: Round, memory: Memory, config: Config, now: float, now_mono: float) -> Picture:
     """Make the picture of ``now`` (epoch seconds by the pool's clock)."""
-    fresh = _Fresh(found, config, now_mono)
+    fresh = Fresh(found, config, now_mono)
     q = config.canonical.memory_mib
     slots, slots_whole = fresh.all(SLOTS)
     startds, _ = fresh.all(STARTDS)
@@ -114,7 +76,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
     }
-    entries = frozenset(_with_pledged(seen | remembered, config))
+    entries = frozenset(with_pledged(seen | remembered, config))
     doubtful = _doubtful(fresh, slots_whole, used, memory, entries, config, now)
     trusted = [key for key in entries if key not in doubtful] if slots else []
     peaks = dict(memory.peaks)
@@ -129,7 +91,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         first_seen={key: memory.first_seen.get(key, now) for key in entries},
         in_use={at: units for at, units in last_use.items() if at[0] in entries},
         peaks={at: w for at, w in peaks.items() if at[0] in entries and w.buckets},
-        waiting=_histories(memory.waiting, totals, config, now),
+        waiting=histories(memory.waiting, totals, config, now),
     )
     groups, complete = _demand(fresh, found, config)
     return Picture(
@@ -139,8 +101,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         doubtful=doubtful,
         requests=requests,
         totals=totals,
-        waiting=_waiting(fresh, after.waiting, totals, pilots, config, now),
-        capacities=_capacities(entries, used, after, totals or {}, config, now),
+        waiting=waiting(fresh, after.waiting, totals, pilots, config, now),
+        capacities=entry_capacities(entries, used, after, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,
         templates=tuple(t for key, t in sorted(found.templates.items()) if key in entries),
@@ -162,7 +124,7 @@ def _pilots(slots: Sequence[Any], startds: Sequence[Any]) -> tuple[Pilot, ...]:
 
 
 def _requests(
-    fresh: _Fresh,
+    fresh: Fresh,
 ) -> tuple[tuple[EntryRequest, ...], Mapping[EntryKey, EntryTotals] | None]:
     """Return each glideresource ad once, and the totals of entries; None when all are stale."""
     answers, _ = fresh.all(REQUESTS)
@@ -191,15 +153,8 @@ def _requests(
     return requests, totals
 
 
-def _with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
-    """Return the entries, and one for each pledged site of which nothing is seen."""
-    known = {key.site for key in entries}
-    pledged = {p.site for p in config.site.pledge if p.site}
-    return entries | {EntryKey(site, site) for site in pledged - known}
-
-
 def _doubtful(
-    fresh: _Fresh,
+    fresh: Fresh,
     whole: bool,
     used: Mapping[Resource, Mapping[EntryKey, int]],
     memory: Memory,
@@ -233,99 +188,7 @@ def _doubtful(
     return doubtful
 
 
-def _histories(
-    before: Mapping[EntryKey, PendingHistory],
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    config: Config,
-    now: float,
-) -> dict[EntryKey, PendingHistory]:
-    if totals is None:
-        return dict(before)
-    grace = int(config.site.pending_grace)
-    return {
-        key: before.get(key, PendingHistory()).add(int(now), total.pending, grace)
-        for key, total in totals.items()
-        if total.pending is not None
-    }
-
-
-def _waiting(
-    fresh: _Fresh,
-    histories: Mapping[EntryKey, PendingHistory],
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    pilots: Sequence[Pilot],
-    config: Config,
-    now: float,
-) -> dict[EntryKey, Waiting]:
-    """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
-    queue: dict[str, list[int]] = {}
-    queues, queues_whole = fresh.all("queue")
-    for answer in queues if queues_whole else ():
-        for count in answer.counts:
-            if count.status == "pending":
-                of = queue.setdefault(count.entry, [0, 0])
-                of[0] += count.pilots
-                of[1] += count.waiting_long
-    started: dict[EntryKey, list[int]] = {}
-    for pilot in pilots:
-        started.setdefault(pilot.entry, []).append(pilot.started)
-    grace = int(config.site.pending_grace)
-    waiting = {}
-    for key, total in (totals or {}).items():
-        if key.entry in queue:
-            waiting[key] = measured(*queue[key.entry])
-        elif total.pending is not None and key in histories:
-            waiting[key] = histories[key].estimate(
-                int(now), total.pending, started.get(key, ()), grace
-            )
-    return waiting
-
-
-def _capacities(
-    entries: frozenset[EntryKey],
-    used: Mapping[Resource, Mapping[EntryKey, int]],
-    memory: Memory,
-    totals: Mapping[EntryKey, EntryTotals],
-    config: Config,
-    now: float,
-) -> dict[tuple[EntryKey, Resource], Capacity]:
-    q, hour = config.canonical.memory_mib, int(now // HOUR_S)
-    own = {p.entry: _size(p, q) for p in config.site.pledge if p.entry}
-    pledges = {key: own[key.entry] for key in entries if key.entry in own}
-    site_pledges = {p.site: _size(p, q) for p in config.site.pledge if p.site}
-    result: dict[tuple[EntryKey, Resource], Capacity] = {}
-    for resource in RESOURCES:
-        peaks = {
-            key: peak
-            for key in entries
-            if (window := memory.peaks.get((key, resource))) is not None
-            and (peak := window.value(hour)) is not None
-            and (
-                now - memory.first_seen[key] >= config.site.peak_after
-                or key not in totals
-                or totals[key].max_pilots is None
-            )
-        }
-        found = capacities(
-            entries,
-            resource,
-            used=used[resource],
-            pledges=pledges,
-            site_pledges=site_pledges,
-            peaks=peaks,
-            totals=totals,
-            q=q,
-        )
-        result |= {(key, resource): capacity for key, capacity in found.items()}
-    return result
-
-
-def _size(pledge: Pledge, q: int) -> Size:
-    memory = pledge.cores * q if pledge.memory_mib is None else pledge.memory_mib
-    return Size(pledge.cores, memory, pledge.gpus)
-
-
-def _demand(fresh: _Fresh, found: Round, config: Config) -> tuple[tuple[DemandGroup, ...], bool]:
+def _demand(fresh: Fresh, found: Round, config: Config) -> tuple[tuple[DemandGroup, ...], bool]:
     """Return the demand of schedds that answered, and whether that is all there is."""
     groups: list[DemandGroup] = []
     complete = bool(found.chosen)
@@ -342,7 +205,7 @@ def _demand(fresh: _Fresh, found: Round, config: Config) -> tuple[tuple[DemandGr
     return tuple(groups), complete and discovered and not missing
 
 
-def _jobs(fresh: _Fresh, found: Round) -> tuple[JobCount, ...]:
+def _jobs(fresh: Fresh, found: Round) -> tuple[JobCount, ...]:
     counts: dict[tuple[str, str, str], int] = {}
     for answer in fresh.all("submitters")[0]:
         for count in answer.counts:

@@ -13,9 +13,10 @@ from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.integrate import integrate
 from gwmond.accounting.site_time import Facts, Settings, evaluate
 from gwmond.config import Config
+from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import Problem, Verdict
 from gwmond.keeper import Keeper, remembered
-from gwmond.picture import EMPTY, HOUR_S, Memory, Picture, take
+from gwmond.picture import Picture, take
 from gwmond.pool import Pool
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching

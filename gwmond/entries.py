@@ -1,0 +1,127 @@
+"""What is remembered and known of entries besides their pilots: waiting pilots, capacities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gwmond.accounting.capacity import Capacity, PeakWindow, capacities
+from gwmond.accounting.entries import EntryTotals
+from gwmond.accounting.pending import PendingHistory, Waiting, measured
+from gwmond.config import Config, Pledge
+from gwmond.facts import EntryKey, Pilot, Size
+from gwmond.freshness import Fresh
+from gwmond.units import RESOURCES, Resource
+
+HOUR_S = 3600
+
+
+class Memory(NamedTuple):
+    """What is remembered of entries between polls; the ledger keeps it between lives."""
+
+    first_seen: Mapping[EntryKey, float]
+    in_use: Mapping[tuple[EntryKey, Resource], int]
+    peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
+    waiting: Mapping[EntryKey, PendingHistory]
+
+
+EMPTY = Memory({}, {}, {}, {})
+
+
+def with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
+    """Return the entries, and one for each pledged site of which nothing is seen."""
+    known = {key.site for key in entries}
+    pledged = {p.site for p in config.site.pledge if p.site}
+    return entries | {EntryKey(site, site) for site in pledged - known}
+
+
+def histories(
+    before: Mapping[EntryKey, PendingHistory],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    config: Config,
+    now: float,
+) -> dict[EntryKey, PendingHistory]:
+    """Return how many pilots have waited at each entry, with what is seen now."""
+    if totals is None:
+        return dict(before)
+    grace = int(config.site.pending_grace)
+    return {
+        key: before.get(key, PendingHistory()).add(int(now), total.pending, grace)
+        for key, total in totals.items()
+        if total.pending is not None
+    }
+
+
+def waiting(
+    fresh: Fresh,
+    past: Mapping[EntryKey, PendingHistory],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    pilots: Sequence[Pilot],
+    config: Config,
+    now: float,
+) -> dict[EntryKey, Waiting]:
+    """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
+    queue: dict[str, list[int]] = {}
+    queues, queues_whole = fresh.all("queue")
+    for answer in queues if queues_whole else ():
+        for count in answer.counts:
+            if count.status == "pending":
+                of = queue.setdefault(count.entry, [0, 0])
+                of[0] += count.pilots
+                of[1] += count.waiting_long
+    started: dict[EntryKey, list[int]] = {}
+    for pilot in pilots:
+        started.setdefault(pilot.entry, []).append(pilot.started)
+    grace = int(config.site.pending_grace)
+    found = {}
+    for key, total in (totals or {}).items():
+        if key.entry in queue:
+            found[key] = measured(*queue[key.entry])
+        elif total.pending is not None and key in past:
+            found[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
+    return found
+
+
+def entry_capacities(
+    entries: frozenset[EntryKey],
+    used: Mapping[Resource, Mapping[EntryKey, int]],
+    memory: Memory,
+    totals: Mapping[EntryKey, EntryTotals],
+    config: Config,
+    now: float,
+) -> dict[tuple[EntryKey, Resource], Capacity]:
+    """Return what each entry could run: a peak counts once the entry was watched for long."""
+    q, hour = config.canonical.memory_mib, int(now // HOUR_S)
+    own = {p.entry: _size(p, q) for p in config.site.pledge if p.entry}
+    pledges = {key: own[key.entry] for key in entries if key.entry in own}
+    site_pledges = {p.site: _size(p, q) for p in config.site.pledge if p.site}
+    result: dict[tuple[EntryKey, Resource], Capacity] = {}
+    for resource in RESOURCES:
+        peaks = {
+            key: peak
+            for key in entries
+            if (window := memory.peaks.get((key, resource))) is not None
+            and (peak := window.value(hour)) is not None
+            and (
+                now - memory.first_seen[key] >= config.site.peak_after
+                or key not in totals
+                or totals[key].max_pilots is None
+            )
+        }
+        found = capacities(
+            entries,
+            resource,
+            used=used[resource],
+            pledges=pledges,
+            site_pledges=site_pledges,
+            peaks=peaks,
+            totals=totals,
+            q=q,
+        )
+        result |= {(key, resource): capacity for key, capacity in found.items()}
+    return result
+
+
+def _size(pledge: Pledge, q: int) -> Size:
+    memory = pledge.cores * q if pledge.memory_mib is None else pledge.memory_mib
+    return Size(pledge.cores, memory, pledge.gpus)
