@@ -138,9 +138,13 @@ def _by_socket(text: str, host: str, port: int) -> QueryError:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Take ``HOST``, ``HOST:PORT`` or a sinful string apart; 9618 is HTCondor's port."""
+    """Take ``HOST``, ``HOST:PORT`` or a sinful string apart; 9618 is HTCondor's port.
+
+    >>> host_and_port("cm.example.org"), host_and_port("<[::1]:9620?alias=cm>")
+    (('cm.example.org', 9618), ('::1', 9620))
+    """
     plain = address.strip("<>").partition("?")[0]
     host, colon, port = plain.rpartition(":")
-    if not colon or not port.isdigit():
+    if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
         host, port = plain, "9618"
     return host.strip("[]"), int(port)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import classad2
 
 LABEL_CHARACTERS = 100
+MAX_COUNT = 10**9
 _PLAIN = frozenset((bool, int, float, str))
 
 # Attributes that are never fetched where a projection can say so, and never stored or logged.
@@ -26,9 +27,6 @@ SECRET = frozenset(
         *("GLIDEIN_Token", "GlideinSecurityCredentialToken", "AuthTokenSubject", "AuthTokenId"),
     )
 )
-
-
-MAX_COUNT = 10**9
 
 
 def parse(text: str) -> classad2.ClassAd:
@@ -111,14 +109,6 @@ def numbers(ad: classad2.ClassAd, name: str) -> list[float] | None:
         if isinstance(v, (int, float)) and not _is_enum(v) and math.isfinite(v)
     ]
     return plain if len(plain) == len(value) else None
-
-
-def texts(ad: classad2.ClassAd, name: str) -> list[str] | None:
-    """Return a list of strings, or ``None`` when any element is not one."""
-    value = evaluate(ad, name)
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        return None
-    return list(value)
 
 
 def evaluate(ad: classad2.ClassAd, name: str) -> object:

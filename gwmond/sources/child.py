@@ -22,7 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_PRELOAD = ["htcondor2", "classad2", "gwmond.sources.tasks", "gwmond.config"]
+# Whatever a child would import by itself costs it 80 ms: options come pickled as models of
+# gwmond.config, and every child imports the parent's main module.
+_PRELOAD = ["htcondor2", "classad2", "gwmond.cli", "gwmond.sources.tasks"]
 
 
 class QueryError(Exception):
@@ -37,11 +39,20 @@ class QueryError(Exception):
         return f"{self.problem}: {self.detail}" if self.detail else self.problem
 
 
+class Stopped(Exception):
+    """The daemon ends, and every query with it."""
+
+
 class Usage(NamedTuple):
     """What a child cost: CPU seconds and its largest resident size in MiB."""
 
     cpu_s: float
     peak_mib: float
+
+
+_live: set[Any] = set()
+_lock = threading.Lock()
+_stopping = threading.Event()
 
 
 def start() -> None:
@@ -54,13 +65,21 @@ def start() -> None:
     _CONTEXT.set_forkserver_preload(_PRELOAD)
 
 
+def stop() -> None:
+    """Kill every query, for the process ends: they, and all that is asked later, raise Stopped."""
+    _stopping.set()
+    with _lock:
+        for process in _live:
+            process.kill()
+
+
 def run(
     task: Callable[..., T], *args: Any, deadline_s: float, memory_mib: int = 8192
 ) -> tuple[T, Usage]:
     """Run ``task(*args)`` in a child and return its result and what it cost.
 
     Raises QueryError: ``timeout`` when the deadline passes (the child is killed), ``crashed`` when
-    it dies, else the word that the task's own QueryError carries.
+    it dies, else the word that the task's own QueryError carries.  Stopped: see ``stop``.
     """
     receiver, sender = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(
@@ -70,10 +89,20 @@ def run(
 
     def kill() -> None:
         late.set()
-        process.kill()
+        with contextlib.suppress(ValueError):  # it has just ended, and was closed
+            process.kill()
 
-    process.start()
-    sender.close()
+    try:
+        process.start()
+    except Exception as error:  # no memory, no file descriptor, an argument that does not pickle
+        receiver.close()
+        raise QueryError("failed", f"no process: {type(error).__name__}: {error}") from None
+    finally:
+        sender.close()
+    with _lock:
+        _live.add(process)
+        if _stopping.is_set():
+            process.kill()
     timer = threading.Timer(deadline_s, kill)
     timer.daemon = True
     timer.start()
@@ -81,12 +110,16 @@ def run(
         payload = receiver.recv_bytes()  # ends with EOFError when the child dies or is killed
     except (EOFError, OSError):
         process.join(1)
+        if _stopping.is_set():
+            raise Stopped from None
         if late.is_set():
             raise QueryError("timeout", f"no answer within {deadline_s:g} s") from None
         raise QueryError("crashed", f"exit code {process.exitcode}") from None
     finally:
         timer.cancel()
         receiver.close()
+        with _lock:
+            _live.discard(process)
         process.kill()
         process.join()
         process.close()
@@ -110,16 +143,20 @@ def _child(
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
-    result: Any
     try:
-        result = task(*args)
+        payload = _pickled(task(*args))
     except QueryError as error:
-        result = error
+        payload = _pickled(error)
     except MemoryError:
-        result = QueryError("too_large", f"answer needs more than {memory_mib} MiB")
+        payload = _pickled(QueryError("too_large", f"answer needs more than {memory_mib} MiB"))
     except Exception as error:  # whatever it is, the parent is told
-        result = QueryError("failed", f"{type(error).__name__}: {error}")
+        payload = _pickled(QueryError("failed", f"{type(error).__name__}: {error}"))
+    sender.send_bytes(payload)
+    sender.close()
+
+
+def _pickled(result: Any) -> bytes:
+    """Return a result, and what this process has cost up to now."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     usage = Usage(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-    sender.send_bytes(pickle.dumps((result, usage), protocol=5))
-    sender.close()
+    return pickle.dumps((result, usage), protocol=5)

@@ -16,8 +16,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import DemandGroup, JobCount, Problem, Size
-from gwmond.sources import ads
+from gwmond.sources import ads, slots
 from gwmond.sources.access import Query
+from gwmond.sources.child import QueryError
 from gwmond.units import DEFAULT_MEMORY_MIB
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ IDLE = "JobStatus == 1 && (JobUniverse == 5 || JobUniverse == 11)"
 FACTORIES = (
     "ProcId is undefined && JobMaterializeDigestFile isnt undefined"
     " && (JobUniverse == 5 || JobUniverse == 11)"
-    " && JobMaterializePaused =!= 1 && TotalSubmitProcs > JobMaterializeNextProcId"
+    " && (JobMaterializePaused is undefined || JobMaterializePaused == 0)"
+    " && TotalSubmitProcs > JobMaterializeNextProcId"
 )
+MAX_WALLTIME_S = 10 * 366 * 86400
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")
 _NOT_MATCHED = frozenset(("id", "jobcount", "jobids", "jobstatus", "jobuniverse", "servertime"))
 # Each job has its own: never a key to group by, whatever the configuration says.
@@ -68,7 +71,12 @@ def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] 
 
 def _constrained(constraint: str) -> list[str]:
     """Return the attributes of a constraint: GroupBy finds nothing unless they are projected."""
-    return _references(ads.parse(f"[Requirements = {constraint}]")) if constraint else []
+    if not constraint:
+        return []
+    try:
+        return _references(ads.parse(f"[Requirements = {constraint}]"))
+    except Exception as error:  # ClassAdException, which has no base that could be named here
+        raise QueryError("bad_constraint", f"{constraint}: {error}") from None
 
 
 def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
@@ -152,21 +160,23 @@ def _group(
     attributes: Attributes,
     problems: list[Problem],
 ) -> DemandGroup:
-    drop = {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
-    drop |= {attributes.accounting_group.lower()} - set(map(str.lower, _references(ad)))
+    drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
+    drop -= set(map(str.lower, _references(ad)))
+    drop |= {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
     names = [
         name
         for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
         if name.lower() not in drop and name.lower() not in ads.SECRET
     ]
     text = ads.source_text(ad, names)
-    cores, memory = ads.number(ad, "RequestCpus"), ads.number(ad, "RequestMemory")
-    gpus = ads.count(ad, "RequestGPUs") or 0
-    if cores is None or memory is None or cores < 0 or memory < 0:
-        missing = "RequestCpus" if cores is None or cores < 0 else "RequestMemory"
+    cores = _request(ad, "RequestCpus", slots.MAX_CORES)
+    memory = _request(ad, "RequestMemory", slots.MAX_MEMORY_MIB)
+    gpus = _request(ad, "RequestGPUs", slots.MAX_CORES) or 0
+    if cores is None or memory is None:
+        missing = "RequestCpus" if cores is None else "RequestMemory"
         problems.append(Problem(schedd, "bad_request", f"{missing} of {jobs} jobs is no number"))
-        cores = 1 if cores is None or cores < 0 else cores
-        memory = DEFAULT_MEMORY_MIB * cores if memory is None or memory < 0 else memory
+        cores = 1 if cores is None else cores
+        memory = DEFAULT_MEMORY_MIB * cores if memory is None else memory
     minutes = ads.first_number(ad, attributes.walltime_minutes)
     seconds = ads.first_number(ad, attributes.walltime_seconds)
     if seconds is None and minutes is not None:
@@ -177,19 +187,23 @@ def _group(
         signature=ads.signature(text),
         ad=text,
         jobs=jobs,
-        size=Size(cores, memory, gpus),
-        walltime_s=None if seconds is None or seconds <= 0 else int(seconds),
+        size=Size(cores, memory, int(gpus)),
+        walltime_s=None if seconds is None or not 0 < seconds <= MAX_WALLTIME_S else int(seconds),
     )
+
+
+def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:
+    """Return what each job asks for; no slot has more than ``most``, whatever is asked."""
+    value = ads.number(ad, name)
+    return None if value is None or value < 0 else min(value, most)
 
 
 def _references(ad: classad2.ClassAd) -> list[str]:
     """Return the job attributes that Requirements may refer to, secrets excepted."""
     try:
         expression = ad.lookup("Requirements")
-    except KeyError:
+        names = [*ad.internalRefs(expression), *ad.externalRefs(expression)]
+    except (KeyError, TypeError, UnicodeDecodeError):
         return []
-    if isinstance(expression, bool):
-        return []
-    names = [*ad.internalRefs(expression), *ad.externalRefs(expression)]
-    plain = {name.removeprefix("MY.").removeprefix("my.") for name in names}
+    plain = {name[3:] if name.lower().startswith("my.") else name for name in names}
     return [name for name in plain if name and "." not in name and name.lower() not in ads.SECRET]

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
     from gwmond.sources.access import Access, Daemon
 
-STATUS = {1: "pending", 2: "running", 5: "held"}  # JobStatus of a grid job
+STATUS = {1: "submitted", 2: "running", 5: "held"}  # JobStatus of a grid job
 _GRID = "JobUniverse == 9 && GlideinEntryName isnt undefined"
-_KEYS = ("JobStatus", "JobUniverse", "GlideinFactory", "GlideinName", "GlideinEntryName")
+_KEYS = (
+    *("JobStatus", "JobUniverse", "GridJobStatus"),
+    *("GlideinFactory", "GlideinName", "GlideinEntryName", "GlideinClient"),
+)
 _MONITOR = "GlideinMonitor"
 
 
@@ -53,7 +56,10 @@ class FactoryEntry(NamedTuple):
 
 
 class QueueCount(NamedTuple):
-    """Pilots in a factory schedd's queue; ``waiting_long`` of them are pending past the grace."""
+    """Pilots in a factory schedd's queue; ``waiting_long`` of them are pending past the grace.
+
+    ``submitted`` are those of which the site's queue has not said anything yet.
+    """
 
     entry: str
     factory: str
@@ -119,9 +125,9 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
 
 def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
     """Return the queries for all pilots, and for those pending for longer than the grace."""
-    old = f"{_GRID} && JobStatus == 1 && QDate < {int(now - grace_s)}"
-    projection = (*_KEYS, "GlideinClient")
-    return Query("queue", "", _GRID, projection), Query("queue_waiting", "", old, projection)
+    pending = f"{_GRID} && JobStatus == 1 && GridJobStatus isnt undefined"
+    long = f"{pending} && QDate < {int(now - grace_s)}"
+    return Query("queue", "", _GRID, _KEYS), Query("queue_waiting", "", long, (*_KEYS, "QDate"))
 
 
 def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
@@ -136,6 +142,8 @@ def decode_queue(every: Sequence[classad2.ClassAd], waiting: Sequence[classad2.C
     for index, rows in enumerate((every, waiting)):
         for ad in rows:
             status = STATUS.get(ads.integer(ad, "JobStatus") or 0, "other")
+            if status == "submitted" and ads.evaluate(ad, "GridJobStatus") is not None:
+                status = "pending"
             glidein = ads.text(ad, "GlideinName") or ""
             factory = ads.text(ad, "GlideinFactory") or ""
             key = (

@@ -62,7 +62,7 @@ def decode(
         requests.append(request)
         if request.entry not in templates and request.pilot_size is not None:
             templates[request.entry] = template_from_glideresource(
-                ad, request.entry, request.pilot_size, request.max_walltime_s, now
+                ad, request.entry, request.pilot_size, request.max_walltime_s
             )
     return Requests(tuple(requests), tuple(templates.values()), tuple(problems))
 
@@ -74,10 +74,11 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
     if not entry_name:
         return None
     entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
+    client = ads.label(ad, ("GlideClientName",)) or _client(ad)
     return EntryRequest(
         entry=entry,
-        group=ads.label(ad, ("GlideClientName",)) or _client(ad),
-        factory=factory.removesuffix("@" + _client(ad)),
+        group=client,
+        factory=factory.removesuffix("@" + client),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
         pending=waiting(ad, _STATUS),
         running=ads.count(ad, _STATUS + "Running"),
@@ -122,18 +123,31 @@ def _client(ad: classad2.ClassAd) -> str:
 
 def _pilot_size(ad: classad2.ClassAd) -> Size | None:
     """Return what a pilot of the entry is expected to be; GLIDEIN_CPUS may say "auto"."""
-    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"))
-    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"))
-    gpus = _positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs")) or 0
+    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"), slots.MAX_CORES)
+    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"), slots.MAX_MEMORY_MIB)
     if memory is None:
-        per_core = _positive(ad, ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu"))
+        names = ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu")
+        per_core = _positive(ad, names, slots.MAX_MEMORY_MIB)
         memory = None if per_core is None or cores is None else per_core * cores
-    if cores is None or memory is None:
+    if cores is None or memory is None or memory > slots.MAX_MEMORY_MIB:
         return None
-    return Size(cores, memory, int(gpus))
+    return Size(cores, memory, _gpus(ad))
 
 
-def _positive(ad: classad2.ClassAd, names: tuple[str, ...]) -> float | None:
+def _gpus(ad: classad2.ClassAd) -> int:
+    """Return the GPUs of a pilot: of ``GLIDEIN_Resource_Slots``, such as ``GPUs,2,type=main``.
+
+    Without a number the pilot takes what it finds, which is one at least.
+    """
+    for resource in (ads.text(ad, "GLIDEIN_Resource_Slots") or "").split(";"):
+        name, *rest = (part.strip() for part in resource.split(","))
+        if name.lower() == "gpus":
+            said = rest[0] if rest else ""
+            return min(int(said), int(slots.MAX_CORES)) if said.isdecimal() else 1
+    return int(_positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs"), slots.MAX_CORES) or 0)
+
+
+def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> float | None:
     """Return the first positive number; GlideinWMS writes some numbers as strings."""
     for name in names:
         value = ads.number(ad, name)
@@ -142,7 +156,7 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...]) -> float | None:
                 value = float(said)
             except ValueError:
                 continue
-        if value is not None and 0 < value <= slots.MAX_MEMORY_MIB:
+        if value is not None and 0 < value <= most:
             return value
     return None
 

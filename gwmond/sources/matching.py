@@ -38,7 +38,6 @@ _NOT_OF_THE_PILOT = tuple(
         *("GlideClientMonitor", "GlideFactoryMonitor", "GlideClientMatching", "GlideClientConstr"),
     )
 )
-_EPOCHS = ("GLIDEIN_ToRetire", "GLIDEIN_ToDie")
 
 
 def samples_query(names: Iterable[str]) -> Query:
@@ -60,15 +59,16 @@ def templates_from_slots(
         started = ads.number(ad, "DaemonStartTime")
         die = ads.first_number(ad, attributes.die)
         lifetime = None if started is None or die is None else max(0, int(die - started))
-        made.append(_template(ad, sample.entry, sample.size, lifetime, now, "measured"))
+        epochs = dict.fromkeys((*attributes.retire, *attributes.die))
+        made.append(_template(ad, sample.entry, sample.size, lifetime, "measured", now, epochs))
     return tuple(made)
 
 
 def template_from_glideresource(
-    ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None, now: float
+    ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None
 ) -> Template:
     """Make an estimated template of what the factory says of an entry."""
-    return _template(ad, entry, size, lifetime_s, now, "estimated")
+    return _template(ad, entry, size, lifetime_s, "estimated")
 
 
 def _template(
@@ -76,11 +76,13 @@ def _template(
     entry: EntryKey,
     size: Size,
     lifetime_s: int | None,
-    now: float,
     evidence: Evidence,
+    now: float = 0,
+    epochs: Iterable[str] = (),
 ) -> Template:
+    """Make a template; ``epochs`` are moved as if the pilot had started ``now``."""
     started = ads.number(ad, "DaemonStartTime")
-    epochs = {name: ads.number(ad, name) for name in _EPOCHS}
+    moved = {name: ads.number(ad, name) for name in epochs}
     names = [
         name
         for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
@@ -94,9 +96,9 @@ def _template(
     empty["State"], empty["Activity"], empty["PartitionableSlot"] = "Unclaimed", "Idle", True
     if (disk := ads.number(ad, "TotalSlotDisk")) is not None:
         empty["Disk"] = int(disk)
-    text = ads.source_text(empty, [n for n in empty.keys() if n not in _EPOCHS])  # noqa: SIM118
+    text = ads.source_text(empty, [n for n in empty.keys() if n not in moved])  # noqa: SIM118
     identity = ads.signature(text)
-    for name, epoch in epochs.items():
+    for name, epoch in moved.items():
         if epoch is not None and started is not None:
             empty[name] = int(now + epoch - started)
     return Template(entry, str(empty), identity, size, lifetime_s, evidence)
@@ -105,7 +107,13 @@ def _template(
 def evaluate(
     groups: Sequence[str], templates: Sequence[Template], pairs: Sequence[tuple[int, int]]
 ) -> tuple[list[Verdict], int]:
-    """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``."""
+    """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``.
+
+    An attribute without MY or TARGET is looked up in both ads, as the negotiator does; classad2
+    does so once htcondor2 has read the configuration (STRICT_CLASSAD_EVALUATION).
+    """
+    import htcondor2  # noqa: F401, PLC0415 (only ever in a child)
+
     jobs = [ads.parse(text) for text in groups]
     slots = [(ads.parse(t.ad), t.evidence == "estimated") for t in templates]
     verdicts = [match(jobs[i], slots[j][0], estimated=slots[j][1]) for i, j in pairs]
@@ -115,28 +123,51 @@ def evaluate(
 def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> Verdict:
     """Match one job with one empty pilot.
 
-    A job's Requirements that a live slot leaves undefined are not met, as in HTCondor.  What is
-    undefined against a glideresource ad, and a START expression that asks for a job attribute
-    which the group does not carry, is possible.
+    A job's Requirements that a live slot leaves undefined are not met, as in HTCondor.  Where the
+    answer hangs on what a glideresource ad does not tell, or START on a job attribute which the
+    group does not carry, it is possible.
     """
-    wanted = _holds(job, slot)
-    offered = _holds(slot, job)
-    if wanted is False or offered is False or (wanted is None and not estimated):
+    wanted = _holds(job, slot, untold=estimated)
+    if wanted is False or (wanted is None and not estimated):
+        return Verdict.NO
+    offered = _holds(slot, job, untold=True)
+    if offered is False:
         return Verdict.NO
     return Verdict.YES if wanted and offered else Verdict.POSSIBLE
 
 
-def _holds(mine: classad2.ClassAd, target: classad2.ClassAd) -> bool | None:
+def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) -> bool | None:
+    """Evaluate Requirements; None where they are neither true nor false.
+
+    With ``untold``, a ``false`` which hangs on attributes that nobody has is None as well.
+    """
     try:
         expression = mine.lookup("Requirements")
     except KeyError:
         return True
-    if isinstance(expression, bool):
-        return expression
     try:
         value = expression.eval(mine, target)
+        if type(value).__name__ == "Value" or not isinstance(value, (bool, int, float)):
+            return None
+        return bool(value) or (None if untold and _open(expression, mine, target) else False)
     except Exception:
         return None
-    if type(value).__name__ == "Value" or not isinstance(value, (bool, int, float)):
-        return None
-    return bool(value)
+
+
+def _open(
+    expression: classad2.ExprTree, mine: classad2.ClassAd, target: classad2.ClassAd
+) -> bool:
+    """Return whether anything is left of an expression once all that is told is put in.
+
+    Functions such as stringListMember, and ``=?=``, make false of undefined: only partial
+    evaluation shows that it would depend.
+    """
+    added = [n for n in mine.externalRefs(expression) if "." not in n and n in target]
+    for name in added:
+        mine[name] = target.lookup(name)
+    mine["TARGET"] = target
+    try:
+        return type(mine.flatten(expression)).__name__ == "ExprTree"
+    finally:
+        for name in (*added, "TARGET"):
+            del mine[name]

@@ -28,6 +28,8 @@ DEFAULT_LIFETIME_S = 900  # CLASSAD_LIFETIME
 MAX_CORES = 1e5
 MAX_MEMORY_MIB = 1e9
 _NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
+_RUNS = ("Claimed", "Preempting")
+_CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
 _PLAUSIBLE_SKEW_S = 600
 _REMAINING_STEP_S = 600
 
@@ -86,10 +88,10 @@ def decode(
     problems: list[Problem] = []
     startds: dict[str, list[_Slot]] = defaultdict(list)
     for ad in fresh(found, now):
-        if any(
-            ads.truth(ad, name) for name in ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
-        ):
+        if any(ads.truth(ad, name) for name in _NO_RESOURCE):
             continue
+        if ads.text(ad, "SlotType") == "Dynamic":
+            continue  # the lists of its partitionable slot tell all of it
         slot = _slot(ad)
         if isinstance(slot, str):
             problems.append(Problem(source, slot, ads.text(ad, "Name") or "ad without a name"))
@@ -103,9 +105,10 @@ def decode(
         if pilot.entry.site == UNKNOWN_SITE:
             problems.append(Problem(source, "no_site", name))
         pilots.append(pilot)
-        tally[pilot.entry, pilot.size] += 1
         if pilot.accepting:
-            samples[pilot.entry].setdefault(pilot.size, slots[0].name)
+            sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
+            tally[pilot.entry, sample.size] += 1
+            samples[pilot.entry].setdefault(sample.size, sample.name)
     chosen = []
     for entry, sizes in samples.items():
         size = max(sizes, key=lambda s: (tally[entry, s], s))
@@ -138,9 +141,12 @@ def _slot(ad: classad2.ClassAd) -> _Slot | str:
     free = size_of(ad, ("Cpus", "Memory", "GPUs"))
     if free is None:
         return "bad_size"
-    size = size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
-    if kind != "Partitionable" or size is None:
-        size = free
+    size = free
+    if kind == "Partitionable" and ads.number(ad, "TotalSlotCpus") is not None:
+        whole = size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
+        if whole is None:
+            return "bad_size"
+        size = whole
     children = _children(ad, size, free) if kind == "Partitionable" else ()
     return _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
 
@@ -166,41 +172,42 @@ def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
     return tuple(
         Size(c, m, int(g or 0))
         for c, m, g, state in itertools.islice(columns, len(cores))
-        if state in (None, "Claimed", "Preempting")
+        if state in (None, *_RUNS) and _plausible(c, m, g or 0)
     )
 
 
 def size_of(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
     """Return cores, memory and GPUs by these names; None when absent or absurd."""
     cores, memory = ads.number(ad, names[0]), ads.number(ad, names[1])
-    gpus = ads.count(ad, names[2]) or 0
-    if cores is None or memory is None:
-        return None
-    if not (0 <= cores <= MAX_CORES and 0 <= memory <= MAX_MEMORY_MIB and gpus <= MAX_CORES):
+    gpus = ads.integer(ad, names[2]) or 0
+    if cores is None or memory is None or not _plausible(cores, memory, gpus):
         return None
     return Size(cores, memory, gpus)
+
+
+def _plausible(cores: float, memory: float, gpus: float) -> bool:
+    return 0 <= cores <= MAX_CORES and 0 <= memory <= MAX_MEMORY_MIB and 0 <= gpus <= MAX_CORES
 
 
 def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) -> Pilot:
     free: list[Size] = []
     jobs: list[Size] = []
+    closed = {slot.name for slot in slots if _closed(slot)}
+    every = len(closed) == len(slots)
     for slot in slots:
+        offers = every or slot.name not in closed  # a pilot that refuses still shows what is free
         if slot.type == "Partitionable":
-            free.append(slot.free)
+            free += [slot.free] if offers else []
             jobs += slot.children
-        elif slot.state in ("Claimed", "Preempting"):
+        elif slot.state in _RUNS:
             jobs.append(slot.size)
-        else:
+        elif offers:
             free.append(slot.size)
     ad = slots[0].ad
     retire = ads.first_number(ad, attributes.retire)
     die = ads.first_number(ad, attributes.die)
     remaining = None if die is None else max(0, int(die - now) // _REMAINING_STEP_S)
-    refusing = (
-        any(s.state in ("Drained", "Owner", "Delete", "Shutdown") for s in slots)
-        or any(ads.truth(s.ad, "Draining") or ads.truth(s.ad, "GLIDEIN_Failed") for s in slots)
-        or (retire is not None and retire <= now)
-    )
+    refusing = every or (retire is not None and retire <= now)
     return Pilot(
         name=name,
         started=ads.integer(ad, "DaemonStartTime") or 0,
@@ -214,6 +221,12 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
     )
+
+
+def _closed(slot: _Slot) -> bool:
+    """Return whether a slot takes no more jobs."""
+    refuses = ads.truth(slot.ad, "Draining") or ads.truth(slot.ad, "GLIDEIN_Failed")
+    return slot.state in _CLOSED or bool(refuses)
 
 
 def _sum(sizes: Sequence[Size]) -> Size:

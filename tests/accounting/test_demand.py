@@ -208,10 +208,10 @@ def test_places_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few places are looked at in one go, all of them are counted."""
     shapes = [Shape(Size(1, 2000), None), Shape(Size(2, 4000), 60)]
     free = {Place(Size(i, 2000 * i), 10 * i): i for i in range(1, 9)}
-    whole = absorption(dict.fromkeys(shapes, [A]), {A: free}, "cpu", 2000)
+    whole = absorption({shape: [A] for shape in shapes}, {A: free}, "cpu", 2000)
     for chunk in (1, 4, 5, 1000):
         monkeypatch.setattr("gwmond.accounting.absorb._CHUNK", chunk)
-        assert absorption(dict.fromkeys(shapes, [A]), {A: free}, "cpu", 2000) == whole
+        assert absorption({shape: [A] for shape in shapes}, {A: free}, "cpu", 2000) == whole
     assert whole.jobs == {shapes[0]: {A: 204}, shapes[1]: {A: 3 * 6 + 3 * 7 + 4 * 8}}
 
 
@@ -236,6 +236,7 @@ def test_an_edge_carries_whole_jobs() -> None:
     """An edge is bounded by the jobs there are and by the whole jobs that spare holds."""
     assert classes_of([group(10, Size(4, 8000))], "cpu", {A: 11, B: 3}) == [(40, {A: 8}, {})]
     assert classes_of([group(1, Size(4, 8000))], "cpu", {A: 11, B: 400}) == [(4, {A: 4, B: 4}, {})]
+    assert classes_of([group(9, Size(4, 8000))], "cpu", {A: 4, B: 7}) == [(36, {A: 4, B: 4}, {})]
 
 
 def test_need_is_in_canonical_units() -> None:
@@ -248,6 +249,9 @@ def test_gpu_jobs_need_cores_only_where_gpus_are_spare() -> None:
     job = [group(10, Size(2, 4000, 1))]
     assert classes_of(job, "cpu", {A: 100, B: 100}, {A: 3}) == [(20, {A: 6}, {})]
     assert classes_of(job, "gpu", {A: 100, B: 100}, {A: 3}) == [(10, {A: 3}, {})]
+    pairs = [group(10, Size(2, 4000, 2))]
+    assert classes_of(pairs, "cpu", {A: 100, B: 100}, {A: 5, B: 1}) == [(20, {A: 4}, {})]
+    assert classes_of(pairs, "gpu", {A: 100, B: 100}, {A: 5, B: 1}) == [(20, {A: 4}, {})]
 
 
 def test_jobs_without_gpus_never_need_gpus() -> None:
@@ -260,6 +264,7 @@ def test_pending_pilots_absorb_jobs() -> None:
     """Pending pilots take what fits in empty ones, not more than there is."""
     assert classes_of([group(100)], "cpu", {}, None, {A: 2}) == [(100, {}, {A: 16})]
     assert classes_of([group(3)], "cpu", {}, None, {A: 2}) == [(3, {}, {A: 3})]
+    assert classes_of([group(9, Size(3, 6000))], "cpu", {}, None, {A: 2}) == [(27, {}, {A: 12})]
     gpu_job = [group(100, Size(1, 2000, 1))]
     assert classes_of(gpu_job, "gpu", {}, None, {A: 2}) == [(100, {}, {A: 4})]
     assert classes_of(gpu_job, "cpu", {}, None, {A: 2}) == [(100, {}, {A: 4})]
@@ -278,6 +283,18 @@ def test_assigned_jobs_and_uncertain_entries_are_read_from_the_flow() -> None:
     jobs, uncertain = carried(matches, assign(found.classes, spare, found.absorb), "cpu")
     assert jobs == {A: 3.0, B: 4.0}
     assert uncertain == {B}
+
+
+def test_one_possible_match_among_alike_groups_makes_the_entry_uncertain() -> None:
+    """Groups that flow together are as uncertain as the least certain of them."""
+    groups = [group(4, signature="sure"), group(4, signature="maybe")]
+    templates = [template(A)]
+    known = verdicts(groups, templates) | {("maybe", A.entry): Verdict.POSSIBLE}
+    matches = match(groups, templates, known)
+    found = demand(matches, "cpu", {"cpu": {A: 100}, "gpu": {}}, {})
+    flow = assign(found.classes, {A: 100}, found.absorb)
+    assert len(flow.bundles) == 1
+    assert carried(matches, flow, "cpu") == ({A: 8.0}, frozenset({A}))
 
 
 def test_alike_groups_of_unlike_need_carry_their_own_jobs() -> None:
