@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gwmond import __version__
-from gwmond.config import Config, ConfigError, load
+from gwmond.config import Config, ConfigError, load, parse
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 
@@ -92,7 +92,8 @@ def configuration(arguments: argparse.Namespace) -> Config:
     """Return the configuration that the common options ask for; raises ConfigError."""
     config = load(arguments.config) if arguments.config else Config()
     if arguments.collector:
-        pool = config.pool.model_copy(update={"collectors": tuple(arguments.collector)})
+        given = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
+        pool = config.pool.model_copy(update={"collectors": given.collectors})
         replay = config.replay.model_copy(update={"file": ""})
         config = config.model_copy(update={"pool": pool, "replay": replay})
     if arguments.log_level:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -42,7 +43,10 @@ class SystemClock:
 
 
 class Position(NamedTuple):
-    """Where a replay is: the recorded time, and the seconds to add to epochs in its ads."""
+    """Where a replay is: the recorded time, and the seconds to add to epochs in its ads.
+
+    ``shift`` is whole and the same throughout one pass, so that a pilot's start does not waver.
+    """
 
     time: float
     shift: float
@@ -71,6 +75,6 @@ class ReplayClock:
 
     def position(self, tick: Tick) -> Position:
         """Return which instant of the recording ``tick`` is."""
-        passed = tick.wall - self._start.wall
-        recorded = self._first + passed % self._duration
-        return Position(recorded, tick.wall - recorded)
+        turns, passed = divmod(tick.wall - self._start.wall, self._duration)
+        shift = math.floor(self._start.wall + turns * self._duration - self._first)
+        return Position(self._first + passed, shift)

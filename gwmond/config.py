@@ -6,54 +6,23 @@ example file ``etc/gwmond.toml`` is held equal to these models by a test.
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PositiveFloat,
-    PositiveInt,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from gwmond.config_errors import explain
-
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdwy])")
+from gwmond.config_types import Attribute, Duration, HostPort, Section, has_content, is_loopback
+from gwmond.durations import parse_duration as _seconds
 
 
 class ConfigError(Exception):
     """Bad configuration; the message names the file, the key and the remedy."""
 
 
-def parse_duration(text: object) -> float:
-    """Turn ``"60s"``, ``"1h30m"`` or ``"30d"`` into seconds (units as in Prometheus)."""
-    if isinstance(text, str) and _DURATION.fullmatch(text.strip()):
-        return sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text))
-    raise ValueError('write a duration as a string with its unit, such as "60s", "1h30m" or "30d"')
-
-
-_seconds = parse_duration
-Duration = Annotated[PositiveFloat, BeforeValidator(parse_duration)]
-Attribute = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-HostPort = Annotated[str, StringConstraints(pattern=r"^[^\s,]+$")]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Wms(_Section):
+class Wms(Section):
     """Optional: the factory's side, for what only the factory knows."""
 
     collectors: tuple[HostPort, ...] = Field((), description="WMS collectors, HOST[:PORT].")
@@ -62,7 +31,7 @@ class Wms(_Section):
     )
 
 
-class Pool(_Section):
+class Pool(Section):
     """Which HTCondor pool is watched."""
 
     collectors: tuple[HostPort, ...] = Field(
@@ -80,7 +49,7 @@ class Pool(_Section):
     wms: Wms = Wms()
 
 
-class Attributes(_Section):
+class Attributes(Section):
     """Which ClassAd attributes say what; of a list, the first that is defined counts."""
 
     site: tuple[Attribute, ...] = Field(("GLIDEIN_Site",), description="Slots: the site.")
@@ -112,7 +81,7 @@ class Attributes(_Section):
     )
 
 
-class Poll(_Section):
+class Poll(Section):
     """How often is asked, and how long is waited."""
 
     interval: Duration = Field(_seconds("60s"), description="Time between the starts of two polls.")
@@ -129,13 +98,13 @@ class Poll(_Section):
     busy_factor: PositiveInt = Field(5, description="Then, only every so many polls.")
 
 
-class Canonical(_Section):
+class Canonical(Section):
     """The canonical unit: 1 core and this much memory."""
 
     memory_mib: PositiveInt = Field(2000, description="Memory of a canonical unit in MiB.")
 
 
-class Pledge(_Section):
+class Pledge(Section):
     """What a site or an entry has promised; it is the capacity then."""
 
     site: str = ""
@@ -151,7 +120,7 @@ class Pledge(_Section):
         return self
 
 
-class Site(_Section):
+class Site(Section):
     """Rules that turn what is seen at a site into its state."""
 
     pending_grace: Duration = Field(
@@ -173,8 +142,17 @@ class Site(_Section):
     )
     pledge: tuple[Pledge, ...] = ()
 
+    @model_validator(mode="after")
+    def _pledged_once(self) -> Self:
+        names = [(p.site, p.entry) for p in self.pledge]
+        if twice := sorted(
+            {site or entry for site, entry in names if names.count((site, entry)) > 1}
+        ):
+            raise ValueError(f"pledge: more than one for {', '.join(twice)}")
+        return self
 
-class Demand(_Section):
+
+class Demand(Section):
     """Which idle jobs count, and what tells them apart."""
 
     constraint: str = Field("", description="ClassAd expression that jobs must satisfy besides.")
@@ -187,7 +165,7 @@ class Demand(_Section):
     )
 
 
-class Http(_Section):
+class Http(Section):
     """Where metrics and pages are served."""
 
     listen: str = Field("127.0.0.1:9818", description="ADDRESS:PORT, [ADDRESS]:PORT for IPv6.")
@@ -214,10 +192,10 @@ class Http(_Section):
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("tls_cert and tls_key go together")
         for key in ("tls_cert", "tls_key", "auth_token_file"):
-            if (path := getattr(self, key)) and not os.access(path, os.R_OK):
-                raise ValueError(f"{key}: cannot read {path}")
+            if (path := getattr(self, key)) and not has_content(path):
+                raise ValueError(f"{key}: cannot read {path}, or it is empty")
         secured = self.tls_cert and self.auth_token_file
-        if not (_loopback(host.strip("[]")) or secured or self.allow_insecure):
+        if not (is_loopback(host.strip("[]")) or secured or self.allow_insecure):
             raise ValueError(
                 f"listen: {self.listen} is not loopback: set tls_cert, tls_key and "
                 "auth_token_file, or allow_insecure = true where a proxy protects it"
@@ -225,19 +203,12 @@ class Http(_Section):
         return self
 
 
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _default_ledger() -> str:
     directory = os.environ.get("STATE_DIRECTORY", "/var/lib/gwmond").partition(":")[0]
     return f"sqlite:///{directory}/ledger.sqlite"
 
 
-class Ledger(_Section):
+class Ledger(Section):
     """The durable memory: totals, peaks, and the time up to which was accounted."""
 
     url: str = Field(
@@ -252,7 +223,7 @@ class Ledger(_Section):
     )
 
 
-class Metrics(_Section):
+class Metrics(Section):
     """What /metrics shows."""
 
     series_budget: PositiveInt = Field(
@@ -261,7 +232,7 @@ class Metrics(_Section):
     )
 
 
-class Log(_Section):
+class Log(Section):
     """The log, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -270,14 +241,14 @@ class Log(_Section):
     )
 
 
-class Replay(_Section):
+class Replay(Section):
     """Instead of a live pool: a recording made by ``gwmond record``."""
 
     file: str = Field("", description="The recording. Empty: the live pool.")
     speed: PositiveFloat = Field(60.0, description="Recorded seconds per real second.")
 
 
-class Config(_Section):
+class Config(Section):
     """The whole configuration file."""
 
     pool: Pool = Pool()

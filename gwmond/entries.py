@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
-from gwmond.accounting.capacity import Capacity, PeakWindow, capacities
+from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, limit
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.pending import PendingHistory, Waiting, measured
 from gwmond.config import Config, Pledge
@@ -33,6 +33,23 @@ def with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
     known = {key.site for key in entries}
     pledged = {p.site for p in config.site.pledge if p.site}
     return entries | {EntryKey(site, site) for site in pledged - known}
+
+
+class _OfClient(Protocol):
+    @property
+    def client(self) -> str: ...
+
+
+C = TypeVar("C", bound=_OfClient)
+
+
+def ours(counts: Sequence[C], totals: Mapping[EntryKey, EntryTotals]) -> list[C]:
+    """Return what the factory says of our frontends' groups, for it serves others as well.
+
+    Where it names none of ours, its names are other than the frontend's: all of it is taken.
+    """
+    groups = {group for total in totals.values() for group in total.groups}
+    return [count for count in counts if count.client in groups] or list(counts)
 
 
 def histories(
@@ -63,12 +80,12 @@ def waiting(
     """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
     queue: dict[str, list[int]] = {}
     queues, queues_whole = fresh.all("queue")
-    for answer in queues if queues_whole else ():
-        for count in answer.counts:
-            if count.status == "pending":
-                of = queue.setdefault(count.entry, [0, 0])
-                of[0] += count.pilots
-                of[1] += count.waiting_long
+    counts = [count for answer in queues for count in answer.counts] if queues_whole else []
+    for count in ours(counts, totals or {}):
+        of = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
+        if count.status == "pending":
+            of[0] += count.pilots
+            of[1] += count.waiting_long
     started: dict[EntryKey, list[int]] = {}
     for pilot in pilots:
         started.setdefault(pilot.entry, []).append(pilot.started)
@@ -104,8 +121,7 @@ def entry_capacities(
             and (peak := window.value(hour)) is not None
             and (
                 now - memory.first_seen[key] >= config.site.peak_after
-                or key not in totals
-                or totals[key].max_pilots is None
+                or limit(totals.get(key), resource, q) is None
             )
         }
         found = capacities(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config import Config
-from gwmond.sources.gather import Answer, Round
+from gwmond.sources.gather import SCHEDDS, WMS, Answer, Round
 
 
 class Fresh:
@@ -27,8 +27,12 @@ class Fresh:
         return answer
 
     def all(self, kind: str) -> tuple[list[Any], bool]:
-        """Return the values of all usable answers, and whether no source of the kind is stale."""
+        """Return the values of all usable answers, and whether no source of the kind is stale.
+
+        Schedds that a WMS collector knows are the factory's, and none of ours.
+        """
         sources = sorted({s.source for s in self._round.statuses if s.kind == kind})
+        sources = [s for s in sources if kind != SCHEDDS or not s.startswith(WMS)]
         found = [self.usable(source, kind) for source in sources]
         values = [answer.value for answer in found if answer is not None]
         return values, bool(sources) and len(values) == len(sources)

@@ -14,7 +14,7 @@ from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
 from gwmond.config import Ledger as Options
-from gwmond.entries import EMPTY, Memory
+from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import model
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
@@ -35,7 +35,7 @@ class Keeper:
         self._ledger: Ledger | None = None
         self._stored: Tick | None = None
         self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
-        self._waiting: dict[tuple[model.SiteKey, int], model.Increment] = {}
+        self._waiting: dict[tuple[model.SiteKey, int, int], model.Increment] = {}
         self._error = ""
         self._last_commit: float | None = None
         self._pruned_at = 0.0
@@ -124,8 +124,11 @@ class Keeper:
             self._ledger = None
 
     def _wait(self, increment: model.Increment) -> None:
-        """Add to what waits: increments of one series that end in one hour become one."""
-        at = increment.key, int(increment.end // 3600)
+        """Add to what waits: increments of one series within one hour become one.
+
+        One that reaches over a full hour stays apart, because its parts are divided by time.
+        """
+        at = increment.key, int(increment.start // HOUR_S), int(increment.end // HOUR_S)
         if before := self._waiting.get(at):
             increment = increment._replace(
                 micros=before.micros + increment.micros, start=min(before.start, increment.start)

@@ -8,6 +8,7 @@ No I/O and no clock here either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from gwmond.accounting.capacity import Capacity, PeakWindow, in_use
@@ -15,7 +16,15 @@ from gwmond.accounting.entries import EntryTotals, combine
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.site_time import Facts
 from gwmond.config import Config
-from gwmond.entries import HOUR_S, Memory, entry_capacities, histories, waiting, with_pledged
+from gwmond.entries import (
+    HOUR_S,
+    Memory,
+    entry_capacities,
+    histories,
+    ours,
+    waiting,
+    with_pledged,
+)
 from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Template
 from gwmond.freshness import Fresh
 from gwmond.sources.frontend import FrontendJobs
@@ -73,18 +82,21 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     seen = {p.entry for p in pilots} | set(totals or ())
     hour = int(now // HOUR_S)
     window_hours = max(1, round(config.site.peak_window / HOUR_S))
+    young = _young(fresh, config, now)
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
     }
+    if young or not slots_whole or not fresh.all(REQUESTS)[1]:  # it may only be out of sight
+        remembered |= set(memory.first_seen)
     entries = frozenset(with_pledged(seen | remembered, config))
-    doubtful = _doubtful(fresh, slots_whole, used, memory, entries, config, now)
+    doubtful = _doubtful(slots_whole, young, used, seen, memory, entries) if slots else {}
     trusted = [key for key in entries if key not in doubtful] if slots else []
     peaks = dict(memory.peaks)
     last_use = dict(memory.in_use)
     for key in trusted:
         for resource in RESOURCES:
             units = used[resource].get(key, 0)
-            window = peaks.get((key, resource), PeakWindow(window_hours))
+            window = peaks.get((key, resource), PeakWindow())._replace(hours=window_hours)
             peaks[key, resource] = window.add(hour, units).prune(hour)
             last_use[key, resource] = units
     after = Memory(
@@ -140,7 +152,7 @@ def _requests(
     totals = combine(requests)
     for answer in fresh.all("factoryclient")[0]:
         ages: dict[str, list[Any]] = {}
-        for client in answer:
+        for client in ours(answer, totals):
             ages.setdefault(client.entry, []).append(client)
         for key, total in totals.items():
             if clients := ages.get(key.entry):
@@ -153,22 +165,26 @@ def _requests(
     return requests, totals
 
 
+def _young(fresh: Fresh, config: Config, now: float) -> bool:
+    """Return whether a collector was started a short time ago."""
+    infos = [info for info in fresh.all("collector")[0] if info.started is not None]
+    return any(now - info.started < config.site.collector_distrust for info in infos)
+
+
 def _doubtful(
-    fresh: Fresh,
     whole: bool,
+    young: bool,
     used: Mapping[Resource, Mapping[EntryKey, int]],
+    seen: AbstractSet[EntryKey],
     memory: Memory,
     entries: Iterable[EntryKey],
-    config: Config,
-    now: float,
 ) -> dict[EntryKey, str]:
     """Return entries whose pilots are not surely all seen, with a reason.
 
     A collector that was restarted learns of pilots as they report; one that is silent hides its
-    own.  An entry that shows as much as when last trusted is not doubted.
+    own.  An entry that shows as much as when last trusted is not doubted; one that has vanished
+    from a young collector is (one that is named like its site is no factory's, but a pledge's).
     """
-    infos = [info for info in fresh.all("collector")[0] if info.started is not None]
-    young = any(now - info.started < config.site.collector_distrust for info in infos)
     if whole and not young:
         return {}
     reason = "young_collector" if whole else "collector"
@@ -183,7 +199,7 @@ def _doubtful(
             used[resource].get(key, 0) < (units or 0)
             for resource, units in zip(RESOURCES, before, strict=True)
         )
-        if fewer:
+        if fewer or (young and key not in seen and key.entry != key.site):
             doubtful[key] = reason
     return doubtful
 
@@ -199,8 +215,9 @@ def _demand(fresh: Fresh, found: Round, config: Config) -> tuple[tuple[DemandGro
             continue
         groups += answer.value.groups
         complete = complete and answer.value.complete
-    names = {schedd.daemon.name for schedd in found.chosen}
-    missing = [n for n in config.pool.schedds if not set("*?[") & set(n) and n not in names]
+    names = {schedd.daemon.name.lower() for schedd in found.chosen}
+    wanted = (name.lower() for name in config.pool.schedds if not set("*?[") & set(name))
+    missing = [name for name in wanted if name not in names]
     discovered = all(fresh.all(kind)[1] for kind in ("schedds", "submitters"))
     return tuple(groups), complete and discovered and not missing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import structlog
 
@@ -14,7 +14,7 @@ from gwmond.accounting.integrate import integrate
 from gwmond.accounting.site_time import Facts, Settings, evaluate
 from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
-from gwmond.facts import Problem, Verdict
+from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, remembered
 from gwmond.picture import Picture, take
 from gwmond.pool import Pool
@@ -94,13 +94,14 @@ class Poller:
         picture = take(found, self._memory, config, tick.wall, time.monotonic())
         stages.end("picture")
         self._match(picture)
+        found = pool.gatherer.last()
         stages.end("matching")
         evaluation, wrong = self._evaluate(picture.facts(self._verdicts), tick.wall)
         if wrong:
             problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
         stages.end("evaluation")
         self._memory = picture.memory
-        problems += found.problems
+        problems += [*found.problems, *_doubts(picture.doubtful)]
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
@@ -199,6 +200,22 @@ class Poller:
             totals=dict(keeper.totals) if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
         )
+
+
+def _doubts(doubtful: Mapping[EntryKey, str]) -> list[Problem]:
+    """Return a problem for each reason to doubt that all pilots are seen."""
+    by_reason: dict[str, list[str]] = {}
+    for key, reason in sorted(doubtful.items()):
+        by_reason.setdefault(reason, []).append(key.entry)
+    return [
+        Problem("entries", reason, f"unknown: fewer pilots than before: {_few(names)}")
+        for reason, names in by_reason.items()
+    ]
+
+
+def _few(names: list[str]) -> str:
+    left = len(names) - _EXAMPLES
+    return ", ".join(names[:_EXAMPLES]) + (f" and {left} more" if left > 0 else "")
 
 
 def _positions(items: list[str]) -> dict[str, int]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from rich.progress import Progress
 
 from gwmond import cli, log
-from gwmond.config import Config, ConfigError, parse_duration
+from gwmond.config import Config, ConfigError
+from gwmond.durations import parse_duration
 from gwmond.pool import Pool
 from gwmond.sources.recorder import Recorder
 from gwmond.sources.recording import Writer

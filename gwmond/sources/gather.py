@@ -24,6 +24,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
+SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
 TEMPLATE_TTL_S = 1800.0
 _LEAST_S = 1.0
 
@@ -107,6 +108,10 @@ class Gatherer:
                 future.result()
         self._rounds += 1
         self._forget()
+        return self.last()
+
+    def last(self) -> Round:
+        """Return what is known now: the last round, and what was run since."""
         return Round(
             answers=dict(self._answers),
             statuses=tuple(self._statuses[key] for key in sorted(self._statuses)),
@@ -120,18 +125,12 @@ class Gatherer:
     ) -> T | None:
         """Run one task in a child within what is left of the deadline, and note how it went."""
         started, key = time.monotonic(), (source, kind)
-        before = self._statuses.get(key)
-        success = before.last_success if before else None
         left = max(_LEAST_S, self._until - started)
         limit = self._config.poll.memory_limit_mib
         try:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
-            took = time.monotonic() - started
-            self._statuses[key] = Status(
-                *(source, kind, False, took, 0, 0, success, 0, 0, error.problem, error.detail)
-            )
-            self._problems.append(Problem(source, error.problem, f"{kind}: {error.detail}"))
+            self._failed(source, kind, error.problem, error.detail, time.monotonic() - started)
             return None
         took = time.monotonic() - started
         self._statuses[key] = Status(
@@ -141,6 +140,14 @@ class Gatherer:
         self._problems.extend(getattr(value, "problems", ()))
         return value
 
+    def _failed(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+        before = self._statuses.get((source, kind))
+        success = before.last_success if before else None
+        self._statuses[source, kind] = Status(
+            source, kind, False, took, 0, 0, success, 0, 0, problem, detail
+        )
+        self._problems.append(Problem(source, problem, f"{kind}: {detail}"))
+
     def _ask_collectors(
         self, pool: ThreadPoolExecutor, access: Access, now: float
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
@@ -149,7 +156,7 @@ class Gatherer:
         others: list[Future[Any]] = []
         for host in self._targets.collectors:
             plan: tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...] = (
-                ("schedds", tasks.collector_schedds, (now,)),
+                (SCHEDDS, tasks.collector_schedds, (now,)),
                 ("submitters", tasks.collector_submitters, (now,)),
                 (SLOTS, tasks.collector_slots, (attributes, now)),
                 (STARTDS, tasks.collector_startds, (attributes, now)),
@@ -159,15 +166,15 @@ class Gatherer:
             )
             for kind, task, rest in plan:
                 future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
-                (discovery if kind in ("schedds", "submitters") else others).append(future)
+                (discovery if kind in (SCHEDDS, "submitters") else others).append(future)
         for host in self._targets.wms_collectors:
             for kind, factory_task in (
                 ("factoryclient", tasks.factory_clients),
                 ("factory", tasks.factory_entries),
-                ("schedds", tasks.collector_schedds),
+                (SCHEDDS, tasks.collector_schedds),
             ):
-                future = pool.submit(self.run, f"wms:{host}", kind, factory_task, access, host, now)
-                (discovery if kind == "schedds" else others).append(future)
+                future = pool.submit(self.run, WMS + host, kind, factory_task, access, host, now)
+                (discovery if kind == SCHEDDS else others).append(future)
         return discovery, others
 
     def _ask_schedds(
@@ -207,7 +214,7 @@ class Gatherer:
     def _discover(self) -> None:
         seen: list[schedds.ScheddSeen] = []
         for host in self._targets.collectors:
-            for kind in ("schedds", "submitters"):
+            for kind in (SCHEDDS, "submitters"):
                 if answer := self._answers.get((host or "local", kind)):
                     seen += answer.value.schedds
         self._seen = {s.daemon.name: s for s in schedds.choose(seen, self._config.pool.schedds)}
@@ -217,13 +224,13 @@ class Gatherer:
     ) -> list[Future[Any]]:
         known: dict[str, Daemon] = {}
         for host in self._targets.wms_collectors:
-            if answer := self._answers.get((f"wms:{host}", "schedds")):
+            if answer := self._answers.get((WMS + host, SCHEDDS)):
                 known |= {s.daemon.name: s.daemon for s in answer.value.schedds}
         futures = []
         for name in self._targets.factory_schedds:
             if name not in known:
-                self._problems.append(
-                    Problem(name, "unknown_schedd", "no WMS collector knows this factory schedd")
+                self._failed(
+                    name, "queue", "unknown_schedd", "no WMS collector knows this factory schedd"
                 )
                 continue
             grace = self._config.site.pending_grace

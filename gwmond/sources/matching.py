@@ -149,14 +149,14 @@ def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) ->
         value = expression.eval(mine, target)
         if type(value).__name__ == "Value" or not isinstance(value, (bool, int, float)):
             return None
-        return bool(value) or (None if untold and _open(expression, mine, target) else False)
+        if not value and untold and _open(expression, mine, target):
+            return None
+        return bool(value)
     except Exception:
         return None
 
 
-def _open(
-    expression: classad2.ExprTree, mine: classad2.ClassAd, target: classad2.ClassAd
-) -> bool:
+def _open(expression: classad2.ExprTree, mine: classad2.ClassAd, target: classad2.ClassAd) -> bool:
     """Return whether anything is left of an expression once all that is told is put in.
 
     Functions such as stringListMember, and ``=?=``, make false of undefined: only partial

@@ -2,9 +2,9 @@
 
 A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
 daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
-of frames, a JSON list of the whole answer first and then only what changed.  Attributes are kept as
-ClassAd text.  Secrets are left out, user names replaced by pseudonyms; times of hearing are not
-kept, because a replayed ad is always heard now.
+of frames, a JSON list of the whole answer first and then only what changed, compressed by LZMA.
+Attributes are kept as ClassAd text.  Secrets are left out, user names replaced by pseudonyms; times
+of hearing are not kept, because a replayed ad is always heard now.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import re
 import secrets
 import zipfile
 from bisect import bisect_right
-from functools import cached_property
+from functools import cache, cached_property
+from lzma import LZMAError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.sources import ads
@@ -34,11 +35,11 @@ Answer = dict[str, Ad]
 Delta = dict[str, "dict[str, str | None] | None"]
 
 VERSION = 1
-FRAMES_A_BLOCK = 12
+FRAMES_A_BLOCK = 48
 
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
 _VOLATILE = re.compile(
-    r"^(LastHeardFrom|MyCurrentTime|ServerTime|JobIds|Update.*|Recent(?!DaemonCoreDutyCycle).*"
+    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Id|JobIds|Update.*|Recent(?!DaemonCoreDutyCycle).*"
     r"|MonitorSelf.*|.*LoadAvg|TotalTime.*|DaemonCore.*|DC.*|Last.*|.*Idle(Time)?Sec.*)$",
     re.IGNORECASE,
 )
@@ -81,6 +82,7 @@ class Pseudonyms:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(16)
         self._known: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
 
     def learn(self, found: Iterable[Ad], kind: str) -> None:
         """Take note of every user name in some ads."""
@@ -94,13 +96,14 @@ class Pseudonyms:
         if len(user) > 1 and re.fullmatch(r"[\w.+-]+", user) and user not in self._known:
             digest = hashlib.blake2b(user.encode(), key=self._key, digest_size=4).hexdigest()
             self._known[user] = f"user-{digest}"
+            names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
+            self._pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
 
     def clean(self, ad: Ad) -> Ad:
         """Return the ad with every known user name replaced, in all of its texts."""
-        if not self._known:
+        pattern = self._pattern
+        if pattern is None:
             return ad
-        names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
-        pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
         return {
             name: pattern.sub(lambda m: self._known[m[1]], text) if '"' in text else text
             for name, text in ad.items()
@@ -111,7 +114,7 @@ class Writer:
     """Writes frames as they come; close it, also after an interruption, to have a whole file."""
 
     def __init__(self, path: Path, daemons: Mapping[str, Sequence[str]]) -> None:
-        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA)
         self._daemons = {kind: list(names) for kind, names in daemons.items()}
         self._times: list[float] = []
         self._last: dict[str, Answer] = {}
@@ -131,7 +134,7 @@ class Writer:
             if stream not in answers:
                 frames.append(None)
                 continue
-            answer = {_key(ad): self._pseudonyms.clean(ad) for ad in answers[stream]}
+            answer = _by_key(self._pseudonyms.clean(ad) for ad in answers[stream])
             whole = all(frame is None for frame in frames)
             frames.append(answer if whole else difference(self._last[stream], answer))
             self._last[stream] = answer
@@ -161,8 +164,21 @@ class Writer:
         self._zip.close()
 
 
+def _by_key(found: Iterable[Ad]) -> Answer:
+    """Return ads by what makes each the same one in the next frame; alike ones are numbered."""
+    answer: Answer = {}
+    for ad in found:
+        key = first = _key(ad)
+        number = 1
+        while key in answer:
+            number += 1
+            key = f"{first}#{number}"
+        answer[key] = ad
+    return answer
+
+
 def _key(ad: Ad) -> str:
-    """Return what makes an ad the same one in the next frame."""
+    """Return what an ad is known by: a row of jobs by all that it says, for it has no name."""
     if "JobCount" in ad:
         rest = sorted((name, text) for name, text in ad.items() if name != "JobCount")
         return ads.signature(json.dumps(rest))
@@ -171,7 +187,7 @@ def _key(ad: Ad) -> str:
 
 def difference(before: Answer, after: Answer) -> Delta:
     """Return what makes ``after`` of ``before``; ``None`` removes an ad or an attribute."""
-    delta: Delta = {key: None for key in before if key not in after}
+    delta: Delta = dict.fromkeys(key for key in before if key not in after)
     for key, ad in after.items():
         old = before.get(key, {})
         changed: dict[str, str | None] = {n: t for n, t in ad.items() if old.get(n) != t}
@@ -181,11 +197,13 @@ def difference(before: Answer, after: Answer) -> Delta:
     return delta
 
 
-def apply(answer: Answer, delta: Delta) -> Answer:
+def apply(answer: Answer, delta: Mapping[str, Mapping[str, str | None] | None]) -> Answer:
     """Return the answer after a change."""
-    result = {key: ad for key, ad in answer.items() if delta.get(key, ad) is not None}
+    result = dict(answer)
     for key, changed in delta.items():
-        if changed is not None:
+        if changed is None:
+            result.pop(key, None)
+        else:
             merged = {**result.get(key, {}), **changed}
             result[key] = {name: text for name, text in merged.items() if text is not None}
     return result
@@ -198,11 +216,12 @@ class Recording:
         self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
-                self.meta: dict[str, Any] = json.loads(archive.read("meta.json"))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+                meta = json.loads(archive.read("meta.json"))
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, LZMAError) as error:
             raise ValueError(f"{path}: not a recording made by gwmond record: {error}") from None
-        if self.meta.get("version") != VERSION or not self.meta.get("times"):
+        if not isinstance(meta, dict) or meta.get("version") != VERSION or not meta.get("times"):
             raise ValueError(f"{path}: a recording without frames, or of another version")
+        self.meta: dict[str, Any] = meta
 
     @cached_property
     def times(self) -> list[float]:
@@ -242,7 +261,7 @@ class Recording:
 class ReplayAccess(NamedTuple):
     """A recording in the place of live daemons, at one instant of its repetition.
 
-    ``time`` is the recorded time, ``shift`` the seconds to add to every epoch in an ad.
+    ``time`` is the recorded time, ``shift`` the whole seconds to add to every epoch in an ad.
     """
 
     path: str
@@ -265,15 +284,22 @@ class ReplayAccess(NamedTuple):
         answer = Recording(self.path).frame(stream, self.time)
         if answer is None:
             raise QueryError("unreachable", f"{stream}: did not answer when recorded")
-        heard = int(self.time + self.shift)
+        shift = round(self.shift)
+        heard = int(self.time) + shift
         found = []
         for ad in answer.values():
-            parts = [f"{name} = {self._moved(name, text)}" for name, text in ad.items()]
+            parts = [f"{name} = {_moved(name, text, shift)}" for name, text in ad.items()]
             parts += [f"{name} = {heard}" for name in _HEARD]
             found.append(ads.parse("[" + "; ".join(parts) + "]"))
         return found
 
-    def _moved(self, name: str, text: str) -> str:
-        if _EPOCH.match(name) and text.isdigit() and int(text) > 0:
-            return str(int(int(text) + self.shift))
-        return text
+
+def _moved(name: str, text: str, shift: int) -> str:
+    if _is_epoch(name) and text.isdigit() and int(text) > 0:
+        return str(int(text) + shift)
+    return text
+
+
+@cache
+def _is_epoch(name: str) -> bool:
+    return _EPOCH.match(name) is not None

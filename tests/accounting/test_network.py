@@ -40,16 +40,17 @@ def rank(net: Network, of: set[int]) -> int:
     """The most that can flow into the sinks ``of``, by trying every cut (no flow needed)."""
     sources = range(len(net.supply))
     cuts = chain.from_iterable(combinations(sources, n) for n in range(len(net.supply) + 1))
-    edges = list(zip(net.tail.tolist(), net.head.tolist(), net.cap.tolist(), strict=True))
+    supply: list[int] = net.supply.tolist()
+    edges: list[tuple[int, int, int]] = np.stack((net.tail, net.head, net.cap), axis=1).tolist()
     return min(
-        sum(int(net.supply[i]) for i in cut)
+        sum(supply[i] for i in cut)
         + sum(cap for tail, head, cap in edges if tail not in cut and head in of)
         for cut in cuts
     )
 
 
 def most(net: Network, limit: Ints) -> int:
-    """The maximum flow: the least over sets of sinks of what reaches them, and the others' limits."""
+    """The maximum flow: over all sets of sinks, the least of what reaches them and others take."""
     sinks = range(len(limit))
     sets = chain.from_iterable(combinations(sinks, n) for n in range(len(limit) + 1))
     return min(rank(net, set(of)) + sum(int(limit[j]) for j in sinks if j not in of) for of in sets)

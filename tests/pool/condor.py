@@ -131,8 +131,12 @@ class CondorPool(PoolClient):
 
     def stop(self) -> None:
         """Kill all daemons, pilots and jobs; nothing remains. May be called again."""
+        processes = (self._master, *(pilot.popen for pilot in self.pilots))
+        for process in processes:
+            if process is not None:
+                process.send_signal(signal.SIGCONT)  # nsenter stops with a master that is stopped
         self._sandbox.stop()
-        for process in (self._master, *(pilot.popen for pilot in self.pilots)):
+        for process in processes:
             if process is not None:
                 process.wait(30)
 

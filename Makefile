@@ -1,0 +1,84 @@
+# What a fresh Debian needs to try and to test gwmond: python3, git, make and apt are enough.
+# Everything that is installed comes from PyPI (into .venv) and from Debian.
+
+PYTHON ?= python3
+VENV ?= .venv
+# More arguments for pytest: make test PYTEST_ARGS="-k flow -x"
+PYTEST_ARGS ?=
+# More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
+DEMO_ARGS ?=
+# More arguments for the benchmark: make bench BENCH_ARGS="--jobs 20000 --rounds 2"
+BENCH_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+SAY := @printf '== %s\n'
+
+export PIP_ROOT_USER_ACTION := ignore
+export DEBIAN_FRONTEND := noninteractive
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint pytest setup setup-test system-packages bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup ## replay a recorded pool, in the foreground; prints the URL to open
+	$(SAY) 'starting the demo; Ctrl-C ends it'
+	@exec $(BIN)/gwmond demo $(DEMO_ARGS)
+
+test: setup-test lint pytest ## set up, then run all checks and tests (as root: they start real daemons)
+
+lint: $(VENV)/.test ## ruff and mypy alone, which need no root
+	$(SAY) 'ruff check'
+	@$(BIN)/ruff check
+	$(SAY) 'ruff format --check'
+	@$(BIN)/ruff format --check
+	$(SAY) 'mypy'
+	@$(BIN)/mypy
+
+pytest: $(VENV)/.test ## the tests alone, without looking at what they need
+	$(SAY) 'pytest'
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: setup-test ## measure a poll of 200,000 jobs and 20,000 slots (some minutes; as root)
+	$(SAY) 'benchmark'
+	@$(BIN)/python -m tests.bench.poll_cycle $(BENCH_ARGS)
+
+setup: $(VENV)/.run ## make .venv, with gwmond in it
+
+setup-test: system-packages $(VENV)/.test ## make .venv, and install what only the tests need
+	$(SAY) 'HTCondor for the tests'
+	@tests/pool/setup.sh
+	$(SAY) 'PostgreSQL for the tests'
+	@tests/ledger/setup.sh
+
+system-packages:
+	$(SAY) 'Debian packages for the tests'
+	@tests/packaging/system-packages.sh prometheus debootstrap procps util-linux systemd
+
+# Stamps: what they stand for is done again only when the dependencies have changed.
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(SAY) 'installing gwmond and its dependencies into $(VENV)'
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(SAY) 'installing gwmond with all that its tests need into $(VENV)'
+	@$(PIP) install --editable '.[test,postgresql]'
+	@touch $@ $(VENV)/.run
+
+$(BIN)/python:
+	$(SAY) 'making $(VENV)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    tests/packaging/system-packages.sh python3-venv
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+clean: ## remove .venv, caches and builds (the tests' HTCondor stays in /var/cache/gwmond-pool)
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,68 @@
+"""What children are told to do by the tests of gwmond.sources.child."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+from gwmond.sources.child import QueryError
+
+
+def echo(*given: Any) -> Any:
+    return given
+
+
+def many(size: int) -> bytes:
+    return b"x" * size
+
+
+def modules() -> list[str]:
+    return sorted(sys.modules)
+
+
+def deny() -> NoReturn:
+    raise QueryError("denied", "not for you")
+
+
+def fail() -> NoReturn:
+    raise ZeroDivisionError("nothing to divide by")
+
+
+def unpicklable() -> Any:
+    return lambda: None
+
+
+def sleep() -> None:
+    time.sleep(60)
+
+
+def loop() -> NoReturn:
+    """As the bindings do: never return, never let another thread run."""
+    sys.setswitchinterval(1000)
+    while True:
+        pass
+
+
+def stop() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+    time.sleep(60)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(code: int) -> None:
+    os._exit(code)
+
+
+def allocate(mib: int) -> int:
+    return len(bytearray(mib << 20))

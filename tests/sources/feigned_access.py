@@ -1,0 +1,51 @@
+"""Daemons that are feigned inside the child processes.  Imports little: every child does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import classad2
+
+from gwmond.sources.access import Daemon, Query
+from gwmond.sources.ads import parse
+from gwmond.sources.child import QueryError
+
+
+class Feigned(NamedTuple):
+    """Answers by (daemon, kind): texts of ads, or ``!problem``, or ``~seconds`` of silence.
+
+    Every question is noted in the file ``log``, as a line with daemon and kind.
+    """
+
+    answers: dict[tuple[str, str], tuple[str, ...]]
+    log: str
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        found = self._answer(host, query.kind)
+        if query.kind != "templates":
+            return found
+        import htcondor2  # noqa: F401, PLC0415 (stringListIMember is a function of its own)
+
+        wanted = classad2.ExprTree(query.constraint)
+        return [ad for ad in found if wanted.eval(ad) is True]
+
+    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        return self._answer(schedd.address, query.kind)
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        return self._answer(schedd.address, query.kind)
+
+    def _answer(self, daemon: str, kind: str) -> list[classad2.ClassAd]:
+        with Path(self.log).open("a") as log:
+            log.write(f"{daemon} {kind}\n")
+        ads = []
+        for text in self.answers.get((daemon, kind), ()):
+            if text.startswith("!"):
+                raise QueryError(text[1:], "as feigned")
+            if text.startswith("~"):
+                time.sleep(float(text[1:]))
+            else:
+                ads.append(parse(text))
+        return ads

@@ -1,0 +1,184 @@
+"""One child process a query."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+
+from gwmond.sources import child
+from gwmond.sources.child import QueryError
+from tests.pool.condor import free_port
+from tests.sources import child_tasks as tasks
+
+child.start()
+
+
+def problem(task: Callable[..., object], *args: object, deadline_s: float = 20) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        child.run(task, *args, deadline_s=deadline_s, memory_mib=1024)
+    return caught.value
+
+
+def server_pid() -> int:
+    pid: int = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    return pid
+
+
+def children() -> list[str]:
+    """Processes that the fork server has and nobody has waited for."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text()
+        except OSError:  # it ended just now
+            continue
+        if f"\nPPid:\t{server_pid()}\n" in text:
+            found.append(text)
+    return found
+
+
+def test_result_and_what_it_cost() -> None:
+    """The result comes back as it is, with the child's CPU time and memory."""
+    value, usage = child.run(tasks.echo, 1, "two", None, deadline_s=20)
+    assert value == (1, "two", None)
+    assert 0 < usage.cpu_s < 5
+    assert 5 < usage.peak_mib < 1024
+
+
+def test_large_result() -> None:
+    """A result larger than any pipe's buffer comes back whole."""
+    value, usage = child.run(tasks.many, 50 << 20, deadline_s=20)
+    assert len(value) == 50 << 20
+    assert usage.peak_mib > 50
+
+
+def test_children_find_everything_loaded() -> None:
+    """A child imports nothing: bindings, decoders and configuration are in the fork server."""
+    loaded, usage = child.run(tasks.modules, deadline_s=20)
+    assert {"htcondor2", "classad2", "gwmond.sources.tasks", "gwmond.config"} <= set(loaded)
+    assert usage.cpu_s < 0.05
+
+
+def test_own_error() -> None:
+    """A task's own error comes out with its word."""
+    error = problem(tasks.deny)
+    assert (error.problem, error.detail) == ("denied", "not for you")
+    assert str(error) == "denied: not for you"
+
+
+def test_exception_becomes_an_error() -> None:
+    """Any exception of a task is told by its type and text."""
+    error = problem(tasks.fail)
+    assert (error.problem, error.detail) == (
+        "failed",
+        "ZeroDivisionError: nothing to divide by",
+    )
+
+
+def test_what_cannot_be_sent() -> None:
+    """A result, or an argument, that cannot be pickled is an error, not a crash of either side."""
+    assert problem(tasks.unpicklable).problem == "failed"
+    assert problem(tasks.echo, threading.Lock()).problem == "failed"
+
+
+@pytest.mark.parametrize("task", [tasks.sleep, tasks.loop, tasks.stop, tasks.ignore_signals])
+def test_late_child_is_killed(task: Callable[[], None]) -> None:
+    """A child that sleeps, loops, is stopped or ignores signals is killed at its deadline."""
+    began = time.monotonic()
+    error = problem(task, deadline_s=0.5)
+    took = time.monotonic() - began
+    assert error.problem == "timeout"
+    assert "0.5 s" in error.detail
+    assert 0.5 <= took < 2.5
+    assert children() == []
+
+
+def test_crash() -> None:
+    """A child that dies is a crash, told by its exit code."""
+    assert str(problem(tasks.die)) == "crashed: exit code -9"
+    assert str(problem(tasks.leave, 3)) == "crashed: exit code 3"
+
+
+def test_memory_limit() -> None:
+    """A child that needs more memory than it may is told so."""
+    error = problem(tasks.allocate, 2048)
+    assert error.problem == "too_large"
+    assert "1024 MiB" in error.detail
+    assert child.run(tasks.allocate, 100, deadline_s=20, memory_mib=1024)[0] == 100 << 20
+
+
+def test_fork_server_that_was_killed() -> None:
+    """When the fork server is gone the next query has a new one."""
+    child.run(tasks.echo, deadline_s=20)
+    os.kill(server_pid(), signal.SIGKILL)
+    time.sleep(0.1)
+    assert child.run(tasks.echo, 1, deadline_s=20)[0] == (1,)
+
+
+def test_nothing_is_left() -> None:
+    """After many runs, good and bad, no process, file descriptor or thread is left."""
+
+    def some() -> None:
+        child.run(tasks.echo, deadline_s=20)
+        problem(tasks.fail)
+        problem(tasks.die)
+        problem(tasks.echo, threading.Lock())
+        problem(tasks.sleep, deadline_s=0.05)
+
+    def left() -> tuple[int, int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), len(children())
+
+    some()
+    before = left()
+    for _ in range(10):
+        some()
+    assert left() == before
+    assert before[2] == 0
+
+
+def test_many_at_once() -> None:
+    """Runs in several threads do not mix up their results."""
+    results: dict[int, object] = {}
+
+    def run(number: int) -> None:
+        results[number] = child.run(tasks.echo, number, deadline_s=20)[0]
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {number: (number,) for number in range(16)}
+
+
+ALONE = """
+import sys
+from gwmond.config import Config
+from gwmond.poller import poll_once
+
+config = Config.model_validate({
+    "pool": {"collectors": ["127.0.0.1:%d"]},
+    "ledger": {"url": "%s"},
+})
+snapshot = poll_once(config)
+print(sorted({(s.up, s.problem) for s in snapshot.sources}))
+print([name for name in ("htcondor2", "classad2", "htcondor2_impl") if name in sys.modules])
+"""
+
+
+def test_daemon_itself_never_loads_the_bindings(tmp_path: Path) -> None:
+    """After a poll of a collector that refuses, the polling process has not loaded HTCondor."""
+    script = ALONE % (free_port(), tmp_path / "ledger.sqlite")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-2:] == ["[(False, 'refused')]", "[]"]

@@ -1,0 +1,176 @@
+"""The factory's ads, and its queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import classad2
+
+from gwmond.facts import Limit
+from gwmond.sources import factory, frontend
+from gwmond.sources.access import Daemon, Query
+from gwmond.sources.factory import FactoryEntry, QueueCount
+from gwmond.sources.frontend import FrontendJobs
+from tests.pool.adtext import Ad, Expr, Value
+from tests.pool.feign import glidefactory, glidefactoryclient, glidefrontendmonitor
+from tests.sources.make import NOW, classad, classads, heard
+
+
+def test_client() -> None:
+    """A glidefactoryclient ad tells one client's pilots at one entry, and how old its wish is."""
+    ad = glidefactoryclient(
+        pending=5,
+        staging=2,
+        running=30,
+        held=1,
+        requested_idle=7,
+        requested_max=40,
+        info_age=120,
+        limits={"IdleGlideinsPerEntry": (5, 5)},
+    )
+    (found,) = factory.decode_clients(classads(heard(ad)), NOW)
+    assert (found.entry, found.factory, found.client) == (
+        "entry",
+        "glidein@factory",
+        "frontend.main",
+    )
+    assert (found.pending, found.running, found.held) == (5, 30, 1)
+    assert (found.requested_idle, found.requested_max, found.info_age_s) == (7, 40, 120)
+    name = "GlideinMonitorStatus_GlideFactoryLimitIdleGlideinsPerEntry"
+    assert found.limits == (Limit(name, "count=5, limit=5"),)
+
+
+def test_client_that_tells_nothing() -> None:
+    """What a glidefactoryclient ad lacks is absent, not zero."""
+    ad: Ad = {"MyType": "glidefactoryclient", "Name": "e@g@f@c", "LastHeardFrom": NOW}
+    (found,) = factory.decode_clients(classads(ad), NOW)
+    assert found[:3] == ("e", "g@f@c", "")
+    assert found[3:] == (None,) * 6 + ((),)
+
+
+def test_stale_ads_of_the_factory() -> None:
+    """Ads of a factory that is gone are dropped."""
+    old, new = heard(glidefactoryclient(), NOW - 1000), heard(glidefactoryclient("other"))
+    assert [c.entry for c in factory.decode_clients(classads(old, new), NOW)] == ["other"]
+    old, new = heard(glidefactory(), NOW - 1000), heard(glidefactory("other"))
+    assert [e.entry for e in factory.decode_entries(classads(old, new), NOW)] == ["other"]
+
+
+def test_entry() -> None:
+    """A glidefactory ad tells the most pilots of an entry, or nothing where that is negative."""
+    ads = classads(
+        heard(glidefactory(GlideinConfigPerEntryMaxGlideins=250)),
+        heard(glidefactory("e2", GlideinConfigPerEntryMaxGlideins=-1)),
+    )
+    assert factory.decode_entries(ads, NOW) == (
+        FactoryEntry("entry", "glidein@factory", 250),
+        FactoryEntry("e2", "glidein@factory", None),
+    )
+
+
+def row(status: int, jobs: int, **more: Value) -> Ad:
+    """Pilots in the factory's queue, as GroupBy returns them."""
+    ad: Ad = {
+        "JobStatus": status,
+        "JobUniverse": 9,
+        "JobCount": jobs,
+        "GlideinEntryName": "entry",
+        "GlideinName": "glidein",
+        "GlideinFactory": "factory",
+        "GlideinClient": "frontend.main",
+    }
+    return ad | more
+
+
+def test_queue_by_status() -> None:
+    """Pilots are counted by status: those that the site has not acknowledged do not wait there."""
+    every = classads(
+        row(1, 3, GridJobStatus="PENDING"),
+        row(1, 2, GridJobStatus="IDLE"),
+        row(1, 4),
+        row(1, 1, GridJobStatus=Expr("undefined")),
+        row(2, 30, GridJobStatus="RUNNING"),
+        row(5, 6),
+        row(4, 7),
+    )
+    old = classads(
+        row(1, 1, GridJobStatus="PENDING", QDate=NOW - 9000),
+        row(1, 1, GridJobStatus="PENDING", QDate=NOW - 8000),
+    )
+    found = {c.status: (c.pilots, c.waiting_long) for c in factory.decode_queue(every, old).counts}
+    assert found == {
+        "pending": (5, 2),
+        "submitted": (5, 0),
+        "running": (30, 0),
+        "held": (6, 0),
+        "other": (7, 0),
+    }
+
+
+def test_queue_by_entry_factory_and_client() -> None:
+    """Counts of different entries, factories and clients stay apart, absent names are empty."""
+    every = classads(
+        row(2, 1),
+        row(2, 2, GlideinEntryName="e2"),
+        row(2, 3, GlideinFactory="f2"),
+        row(2, 4, GlideinClient="frontend.other"),
+        {"JobStatus": 2, "JobCount": 5},
+    )
+    assert factory.decode_queue(every, ()).counts == (
+        QueueCount("", "", "", "running", 5, 0),
+        QueueCount("e2", "glidein@factory", "frontend.main", "running", 2, 0),
+        QueueCount("entry", "glidein@f2", "frontend.main", "running", 3, 0),
+        QueueCount("entry", "glidein@factory", "frontend.main", "running", 1, 0),
+        QueueCount("entry", "glidein@factory", "frontend.other", "running", 4, 0),
+    )
+
+
+@dataclass
+class Schedd:
+    """A factory's schedd: it finds nothing of a constraint whose attributes are not projected."""
+
+    jobs: tuple[str, ...]
+
+    def job_ads(self, _schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        expression = classad2.ExprTree(query.constraint)
+        wanted = {ref.lower() for ref in classad("[]").externalRefs(expression)}
+        if not wanted <= {name.lower() for name in query.projection}:
+            return []
+        return [ad for ad in map(classad, self.jobs) if ad.flatten(expression) is True]
+
+    def cluster_ads(self, _schedd: Daemon, _query: Query) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+    def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+
+def test_fetch_queue() -> None:
+    """The queue is asked for all pilots and for those that have waited beyond the grace."""
+    common = 'JobUniverse = 9; GlideinEntryName = "entry"; JobCount = 1'
+    jobs = (
+        f'[ {common}; JobStatus = 1; GridJobStatus = "PENDING"; QDate = {NOW - 1801} ]',
+        f'[ {common}; JobStatus = 1; GridJobStatus = "PENDING"; QDate = {NOW - 1799} ]',
+        f"[ {common}; JobStatus = 1; QDate = {NOW - 9000} ]",
+        f"[ {common}; JobStatus = 2; QDate = {NOW - 9000} ]",
+        "[ JobUniverse = 5; JobStatus = 1; QDate = 0; JobCount = 1 ]",
+    )
+    found = factory.fetch_queue(Schedd(jobs), Daemon("schedd", "<>"), 1800, NOW)
+    assert [(c.status, c.pilots, c.waiting_long) for c in found.counts] == [
+        ("pending", 2, 1),
+        ("running", 1, 0),
+        ("submitted", 1, 0),
+    ]
+
+
+def test_frontend_monitor() -> None:
+    """A frontend's own count of idle jobs by age is taken, and what it lacks is absent."""
+    ads = classads(
+        heard(glidefrontendmonitor(idle=9, idle_600=4, idle_3600=1)),
+        heard(glidefrontendmonitor("stale"), NOW - 1000),
+        {"Name": "bare", "GlideFrontend_IdleJobs_Total": -1, "LastHeardFrom": NOW},
+    )
+    assert frontend.decode(ads, NOW) == (
+        FrontendJobs("frontend", 9, 4, 1),
+        FrontendJobs("bare", None, None, None),
+    )

@@ -1,0 +1,302 @@
+"""Rounds of queries, with daemons feigned inside the child processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.config import Config
+from gwmond.facts import EntryKey, Size
+from gwmond.sources import gather, matching
+from gwmond.sources.gather import Gatherer, Round, Status, Targets
+from tests.accounting.make import pilot
+from tests.pool.adtext import Ad, Value, ad_text
+from tests.pool.feign import glidein, glideresource, partitionable_slot
+from tests.sources.feigned_access import Feigned
+from tests.sources.make import NOW, heard
+
+ENTRY = EntryKey("Site", "entry")
+
+
+class World:
+    """A pool that a test changes between two rounds."""
+
+    def __init__(self, log: Path, config: Config, targets: Targets) -> None:
+        self.answers: dict[tuple[str, str], Sequence[Mapping[str, Value] | str]] = {}
+        self.gatherer = Gatherer(config, targets)
+        self._log = log
+
+    def round(self) -> tuple[Round, list[str]]:
+        """Ask everybody; also what was asked, as "daemon kind"."""
+        self._log.write_text("")
+        texts = {
+            key: tuple(ad if isinstance(ad, str) else ad_text(ad) for ad in ads)
+            for key, ads in self.answers.items()
+        }
+        found = self.gatherer.round(Feigned(texts, str(self._log)), NOW)
+        return found, sorted(self._log.read_text().splitlines())
+
+
+def options(**poll: Any) -> Config:
+    defaults = {"interval": "60s", "deadline": "20s"}
+    return Config.model_validate({"poll": defaults | poll})
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A pool of one collector that knows one schedd and one pilot."""
+    found = World(tmp_path / "log", options(), Targets(("cm",), (), ()))
+    found.answers = {
+        ("cm", "slots"): [slot()],
+        ("cm", "templates"): [slot()],
+        ("cm", "schedds"): [schedd("ap1", "<ap1>")],
+        ("<ap1>", "demand"): [job(3)],
+    }
+    return found
+
+
+def slot(name: str = "pilot", cpus: int = 8) -> Ad:
+    return heard(partitionable_slot(name, cpus=cpus, started=NOW - 60, now=NOW, glidein=glidein()))
+
+
+def schedd(name: str, address: str, duty: float = 0.1) -> Ad:
+    ad: Ad = {"Name": name, "MyAddress": address, "JobsUnmaterialized": 0}
+    return heard(ad | {"RecentDaemonCoreDutyCycle": duty})
+
+
+def job(count: int) -> Ad:
+    return {"JobCount": count, "JobStatus": 1, "RequestCpus": 1, "RequestMemory": 1000}
+
+
+def status(found: Round, source: str, kind: str) -> Status:
+    (one,) = [s for s in found.statuses if (s.source, s.kind) == (source, kind)]
+    return one
+
+
+def idle(found: Round, name: str = "ap1") -> int:
+    return sum(group.jobs for group in found.answers[name, "demand"].value.groups)
+
+
+def test_everybody_is_asked(world: World) -> None:
+    """One round asks the collector for all kinds, and each schedd that it knows."""
+    found, asked = world.round()
+    kinds = "collector frontendmonitor glideresource schedds slots startds submitters templates"
+    assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in kinds.split())]
+    assert all(s.up and s.last_success for s in found.statuses)
+    assert idle(found) == 3
+    assert [s.daemon.name for s in found.chosen] == ["ap1"]
+    assert status(found, "cm", "slots").records == 1
+    assert found.problems == ()
+
+
+def test_last_answer_is_kept_and_marked(world: World) -> None:
+    """A source that fails keeps its last answer with its age, is marked down, and told of."""
+    before, _ = world.round()
+    world.answers["cm", "slots"] = ["!denied"]
+    after, _ = world.round()
+    assert after.answers["cm", "slots"] == before.answers["cm", "slots"]
+    assert after.answers["cm", "schedds"].at_s > before.answers["cm", "schedds"].at_s
+    failed = status(after, "cm", "slots")
+    assert (failed.up, failed.problem, failed.detail, failed.records) == (
+        False,
+        "denied",
+        "as feigned",
+        0,
+    )
+    assert failed.last_success == status(before, "cm", "slots").last_success
+    assert [(p.source, p.problem, p.detail) for p in after.problems] == [
+        ("cm", "denied", "slots: as feigned")
+    ]
+    world.answers["cm", "slots"] = [slot()]
+    again, _ = world.round()
+    assert status(again, "cm", "slots").up
+    assert again.problems == ()
+
+
+def test_bad_ads_are_problems_of_an_answer(world: World) -> None:
+    """What was wrong with some ads is told beside what the others say."""
+    world.answers["cm", "slots"] = [slot(), slot("bad") | {"Cpus": -1}]
+    found, _ = world.round()
+    assert [(p.source, p.problem) for p in found.problems] == [("cm", "bad_size")]
+    assert status(found, "cm", "slots").up
+
+
+def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
+    """A silent schedd is given up at the deadline, and the round ends with the other answers."""
+    late = World(tmp_path / "late", options(deadline="1500ms"), Targets(("cm",), (), ()))
+    late.answers = world.answers | {("<ap1>", "demand"): ["~60"]}
+    began = time.monotonic()
+    found, _ = late.round()
+    assert time.monotonic() - began < 4
+    assert status(found, "ap1", "demand").problem == "timeout"
+    assert status(found, "cm", "slots").up
+
+
+def test_schedd_seen_for_the_first_time_is_asked_in_the_same_round(world: World) -> None:
+    """A new schedd needs no second round, a known one is asked once a round."""
+    world.round()
+    world.answers["cm", "schedds"] = [schedd("ap1", "<ap1>"), schedd("ap2", "<ap2>")]
+    world.answers["<ap2>", "demand"] = [job(7)]
+    found, asked = world.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<ap1> demand", "<ap2> demand"]
+    assert idle(found, "ap2") == 7
+
+
+def test_moved_schedd_is_asked_at_its_new_address(world: World) -> None:
+    """A schedd that was restarted elsewhere is asked there in the round in which it is found."""
+    world.round()
+    world.answers["cm", "schedds"] = [schedd("ap1", "<moved>")]
+    world.answers["<ap1>", "demand"] = ["!refused"]
+    world.answers["<moved>", "demand"] = [job(5)]
+    found, asked = world.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<ap1> demand", "<moved> demand"]
+    assert status(found, "ap1", "demand").up
+    assert idle(found) == 5
+    _, asked = world.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<moved> demand"]
+
+
+def test_forgotten_schedd(world: World) -> None:
+    """A schedd that no collector knows any more is not asked, and leaves nothing behind."""
+    world.round()
+    world.answers["cm", "schedds"] = [schedd("ap2", "<ap2>")]
+    found, _ = world.round()
+    assert [s.daemon.name for s in found.chosen] == ["ap2"]
+    assert ("ap1", "demand") not in found.answers
+    assert [s.source for s in found.statuses if s.kind == "demand"] == ["ap2"]
+    _, asked = world.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<ap2> demand"]
+
+
+def test_schedds_stay_known_while_the_collector_is_silent(world: World) -> None:
+    """Schedds are asked at their last address while the collector does not answer."""
+    world.round()
+    world.answers["cm", "schedds"] = ["!timeout"]
+    found, asked = world.round()
+    assert "<ap1> demand" in asked
+    assert [s.daemon.name for s in found.chosen] == ["ap1"]
+
+
+def test_busy_schedd_is_asked_less_often(tmp_path: Path, world: World) -> None:
+    """A busy schedd is asked every busy_factor rounds, and at once when it has calmed down."""
+    busy = World(tmp_path / "busy", options(busy_factor=3), Targets(("cm",), (), ()))
+    busy.answers = world.answers | {("cm", "schedds"): [schedd("ap1", "<ap1>", duty=0.99)]}
+    skipped, asked = [], []
+    for _ in range(7):
+        found, of = busy.round()
+        skipped.append(status(found, "ap1", "demand").skipped)
+        asked.append("<ap1> demand" in of)
+    assert skipped == [0, 1, 2, 0, 1, 2, 0]
+    assert asked == [True, False, False, True, False, False, True]
+    assert idle(found) == 3
+    busy.round()
+    busy.answers["cm", "schedds"] = [schedd("ap1", "<ap1>", duty=0.5)]
+    busy.round()
+    found, of = busy.round()
+    assert "<ap1> demand" in of
+    assert status(found, "ap1", "demand").skipped == 0
+
+
+def test_configured_schedds_only(tmp_path: Path, world: World) -> None:
+    """Of the schedds that the collector knows only those of the configuration are asked."""
+    config = Config.model_validate({"pool": {"schedds": ["ap2*"]}})
+    chosen = World(tmp_path / "chosen", config, Targets(("cm",), (), ()))
+    chosen.answers = dict(world.answers)
+    chosen.answers["cm", "schedds"] = [schedd("ap1", "<ap1>"), schedd("ap2.test", "<ap2>")]
+    found, asked = chosen.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<ap2> demand"]
+    assert [s.daemon.name for s in found.chosen] == ["ap2.test"]
+
+
+def test_two_collectors(tmp_path: Path, world: World) -> None:
+    """A schedd that two collectors know is asked once; each collector has its own statuses."""
+    two = World(tmp_path / "two", options(), Targets(("cm", "cm2"), (), ()))
+    two.answers = world.answers | {("cm2", kind): ads for (_, kind), ads in world.answers.items()}
+    two.answers["cm2", "slots"] = ["!refused"]
+    found, asked = two.round()
+    assert [a for a in asked if a.endswith("demand")] == ["<ap1> demand"]
+    assert [s.up for s in found.statuses if s.kind == "slots"] == [True, False]
+    assert [a for a in asked if a.endswith("templates")] == ["cm templates"]
+
+
+def test_local_collector_has_a_name(tmp_path: Path) -> None:
+    """The collector of this host's configuration is shown as local."""
+    found, asked = World(tmp_path / "log", options(), Targets(("",), (), ())).round()
+    assert {s.source for s in found.statuses} == {"local"}
+    assert " slots" in asked
+
+
+def test_template_is_fetched_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole ad of a sample is fetched when new, when its size changed and when it is old."""
+    found, asked = world.round()
+    assert "cm templates" in asked
+    assert found.templates[ENTRY].size == Size(8, 16384)
+    assert found.templates[ENTRY].evidence == "measured"
+    assert "cm templates" not in world.round()[1]
+    world.answers["cm", "slots"] = world.answers["cm", "templates"] = [slot(cpus=16)]
+    found, asked = world.round()
+    assert "cm templates" in asked
+    assert found.templates[ENTRY].size == Size(16, 16384)
+    monkeypatch.setattr(gather, "TEMPLATE_TTL_S", -1.0)
+    assert "cm templates" in world.round()[1]
+
+
+def test_template_of_an_entry_without_pilots(world: World) -> None:
+    """Where no pilot runs the glideresource ad makes the template, until a pilot does."""
+    world.answers["cm", "glideresource"] = [heard(glideresource()), heard(glideresource("e2"))]
+    found, _ = world.round()
+    assert {k.entry: t.evidence for k, t in found.templates.items()} == {
+        "entry": "measured",
+        "e2": "estimated",
+    }
+    world.answers["cm", "slots"] = []
+    found, _ = world.round()
+    assert found.templates[ENTRY].evidence == "estimated"
+    world.answers["cm", "slots"] = [slot()]
+    found, _ = world.round()
+    assert found.templates[ENTRY].evidence == "measured"
+
+
+def test_factory_schedd(tmp_path: Path) -> None:
+    """A factory's schedd is found through the WMS collector, and its queue is asked for."""
+    world = World(tmp_path / "log", options(), Targets(("cm",), ("wms",), ("fs",)))
+    world.answers["wms", "schedds"] = [schedd("fs", "<fs>"), schedd("other", "<other>")]
+    world.answers["<fs>", "queue"] = [{"JobStatus": 2, "JobCount": 4, "GlideinEntryName": "entry"}]
+    found, asked = world.round()
+    assert [c.pilots for c in found.answers["fs", "queue"].value.counts] == [4]
+    assert "<fs> queue_waiting" in asked
+    assert not any(a.startswith("<other>") or a.endswith("demand") for a in asked)
+    assert found.chosen == ()
+
+
+def test_factory_schedd_that_is_unknown(tmp_path: Path) -> None:
+    """A configured factory schedd that no WMS collector knows is a source that is down."""
+    found, _ = World(tmp_path / "log", options(), Targets(("cm",), ("wms",), ("fs",))).round()
+    assert (status(found, "fs", "queue").up, status(found, "fs", "queue").problem) == (
+        False,
+        "unknown_schedd",
+    )
+    assert [(p.source, p.problem) for p in found.problems] == [("fs", "unknown_schedd")]
+
+
+def test_what_is_run_after_a_round_is_told_with_it(world: World) -> None:
+    """Matching runs after the round: how it went is part of what is known last."""
+    world.round()
+    world.gatherer.run("gwmond", "matching", matching.evaluate, ["no ad"], [], [(0, 0)])
+    found = world.gatherer.last()
+    assert not status(found, "gwmond", "matching").up
+    assert [p.source for p in found.problems] == ["gwmond"]
+
+
+def test_pilots_of_two_collectors_are_merged() -> None:
+    """A pilot that two collectors know is one, as heard of last; two lives of one are two."""
+    old = pilot()._replace(name="a", last_heard=1, accepting=True)
+    new = old._replace(last_heard=2, accepting=False)
+    restarted = old._replace(started=old.started + 1)
+    other = old._replace(name="b")
+    assert gather.merge_pilots([(old, other), (new, restarted)]) == (new, restarted, other)
+    assert gather.merge_pilots([(new,), (old,)]) == (new,)

@@ -1,0 +1,300 @@
+"""Could a job run on an empty pilot?"""
+
+from __future__ import annotations
+
+import classad2
+import pytest
+
+from gwmond.config import Attributes
+from gwmond.facts import EntryKey, Size, Template, Verdict
+from gwmond.sources import matching
+from gwmond.sources.slots import Sample
+from tests.pool.adtext import Ad, Expr, Value, ad_text
+from tests.pool.feign import dynamic_slot, glidein, glideresource, partitionable_slot, static_slot
+from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
+
+ENTRY = EntryKey("T2_US_Example", "ce1")
+STARTED = NOW - 36_000
+LIFETIME = 172_800
+YES, NO, POSSIBLE = Verdict.YES, Verdict.NO, Verdict.POSSIBLE
+
+
+def busy(**more: Value) -> Ad:
+    """A live slot in the middle of its life, half of it in use."""
+    children = [dynamic_slot("pilot", i, cpus=2, memory=4096) for i in (1, 2)]
+    origin = glidein(
+        "ce1", "T2_US_Example", to_retire=STARTED + LIFETIME - 3600, to_die=STARTED + LIFETIME
+    )
+    ad = partitionable_slot(
+        "pilot", children=children, glidein=origin, started=STARTED, now=NOW - 300
+    )
+    used: Ad = {
+        "RemoteOwner": "alice@pool.test",
+        "RemoteUser": "alice@pool.test",
+        "JobId": "4.0",
+        "AccountingGroup": "cms.alice",
+        "ClientMachine": "ap.test",
+        "TotalTimeClaimedBusy": 17,
+        "LoadAvg": 1.5,
+        "ClaimId": "<secret>",
+        "ChildClaimIds": ["<secret>"],
+        "TotalSlotDisk": 20_000_000.0,
+        "GLIDEIN_CMSSite": "T2_US_Example",
+        "HAS_SINGULARITY": True,
+        "GLIDEIN_REQUIRED_OS": "any",
+        "HAS_CVMFS_cms_cern_ch": True,
+    }
+    return ad | used | more
+
+
+def measured(ad: Ad, by: Attributes = ATTRIBUTES, now: float = NOW) -> Template:
+    sample = Sample(ENTRY, str(ad["Name"]), Size(8, 16384))
+    (template,) = matching.templates_from_slots(classads(ad), [sample], by, now)
+    return template
+
+
+def value(template: Template, name: str) -> object:
+    return classad(template.ad).eval(name)
+
+
+def test_size_is_restored() -> None:
+    """An empty pilot has its whole size free, whatever runs on the slot now."""
+    template = measured(busy())
+    found = [value(template, name) for name in ("Cpus", "Memory", "GPUs", "Disk")]
+    assert found == [8, 16384, 0, 20_000_000]
+    assert value(template, "TotalSlotCpus") == 8
+    assert (value(template, "State"), value(template, "Activity")) == ("Unclaimed", "Idle")
+    assert template.size == Size(8, 16384)
+    assert template.evidence == "measured"
+
+
+def test_times_are_moved_to_now() -> None:
+    """An empty pilot starts now: its ends are moved by its age, its lifetime stays."""
+    template = measured(busy())
+    assert value(template, "GLIDEIN_ToDie") == NOW + LIFETIME
+    assert value(template, "GLIDEIN_ToRetire") == NOW + LIFETIME - 3600
+    assert template.lifetime_s == LIFETIME
+
+
+def test_configured_times_are_moved() -> None:
+    """The configured attributes for a pilot's ends are moved, whatever their names."""
+    by = Attributes(retire=("MyRetire",), die=("MyEnd",))
+    ad = busy(MyRetire=STARTED + 500, MyEnd=STARTED + 1000)
+    template = measured(ad, by)
+    assert (value(template, "MyRetire"), value(template, "MyEnd")) == (NOW + 500, NOW + 1000)
+    assert template.lifetime_s == 1000
+
+
+def test_user_attributes_are_gone() -> None:
+    """Who uses the slot now, its load and its secrets are not in the template."""
+    text = measured(busy()).ad
+    left = attributes(text)
+    for name in (
+        *("RemoteOwner", "RemoteUser", "JobId", "AccountingGroup", "ClientMachine"),
+        *("ClaimId", "ChildClaimIds", "ChildCpus", "NumDynamicSlots", "TotalTimeClaimedBusy"),
+        *("LoadAvg", "MyCurrentTime", "DaemonStartTime", "EnteredCurrentState", "MyAddress"),
+    ):
+        assert name.lower() not in left
+    assert not any(secret in text for secret in ("alice", "secret"))
+    assert {"arch", "opsys", "glidein_site", "has_singularity", "requirements"} <= left
+
+
+def test_identity_stays_as_time_goes_by() -> None:
+    """The same slot later, with another job, is the same template, so that verdicts stay."""
+    later = busy(Cpus=1, Memory=1, State="Claimed", TotalTimeClaimedBusy=999, JobId="5.0")
+    assert measured(busy()).signature == measured(later, now=NOW + 600).signature
+    assert measured(busy()).signature != measured(busy(HAS_SINGULARITY=False)).signature
+
+
+def test_lifetime_that_is_not_told() -> None:
+    """Without an end, or without a start, the lifetime is unknown and times stay."""
+    ad = busy()
+    del ad["DaemonStartTime"]
+    template = measured(ad)
+    assert template.lifetime_s is None
+    assert value(template, "GLIDEIN_ToDie") == STARTED + LIFETIME
+    endless = {k: v for k, v in busy().items() if not k.startswith("GLIDEIN_To")}
+    assert measured(endless).lifetime_s is None
+
+
+def test_only_samples_become_templates() -> None:
+    """An ad that was not asked for, or is gone, makes no template."""
+    sample = Sample(ENTRY, "slot1@gone", Size(1, 1))
+    assert matching.templates_from_slots(classads(busy()), [sample], ATTRIBUTES, NOW) == ()
+
+
+def test_samples_are_asked_for_by_name() -> None:
+    """The query names the sampled slots, and no name can break out of it."""
+    query = matching.samples_query(["slot1@a", 'slot1@b") || true || ("', "slot1@c\\"])
+    assert query.projection == ()
+    import htcondor2  # noqa: F401, PLC0415 (stringListIMember is a function of HTCondor's own)
+
+    wanted = classad2.ExprTree(query.constraint)
+    assert wanted.eval(classad('[ Name = "SLOT1@A" ]')) is True
+    assert wanted.eval(classad('[ Name = "slot1@c" ]')) is True
+    assert wanted.eval(classad('[ Name = "slot1@d" ]')) is False
+
+
+def test_template_of_a_glideresource_ad() -> None:
+    """Without a pilot the entry's own attributes make a template, estimated."""
+    ad = classad(glideresource("ce1", "T2_US_Example", HAS_SINGULARITY=True))
+    template = matching.template_from_glideresource(ad, ENTRY, Size(8, 16000), 3600)
+    assert (value(template, "Cpus"), value(template, "HAS_SINGULARITY")) == (8, True)
+    assert (template.evidence, template.lifetime_s) == ("estimated", 3600)
+
+
+def job(requirements: str = "true", **more: Value) -> Ad:
+    """An idle job as a GroupBy row has it."""
+    ad: Ad = {
+        "RequestCpus": 4,
+        "RequestMemory": 8000,
+        "RequestDisk": 100_000,
+        "Requirements": Expr(requirements),
+    }
+    return ad | more
+
+
+def verdict(job_ad: Ad, slot: Ad, *, estimated: bool = False) -> Verdict:
+    if estimated:
+        ad = classad(glideresource("ce1", "T2_US_Example") | slot)
+        template = matching.template_from_glideresource(ad, ENTRY, Size(8, 16384), LIFETIME)
+    else:
+        template = measured(busy() | slot)
+    ((found,), pairs) = matching.evaluate([ad_text(job_ad)], [template], [(0, 0)])
+    assert pairs == 1
+    return found
+
+
+SUBMIT = (
+    '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk)'
+    " && (TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus)"
+    " && ((TARGET.FileSystemDomain == MY.FileSystemDomain) || (TARGET.HasFileTransfer))"
+)
+CMS = (
+    'stringListMember(GLIDEIN_CMSSite,DESIRED_Sites) && ((REQUIRED_OS =?= "any") '
+    '|| (GLIDEIN_REQUIRED_OS =?= "any") || stringListMember(GLIDEIN_REQUIRED_OS,REQUIRED_OS))'
+    " && (time() < GLIDEIN_ToRetire)"
+    " && (MaxWallTimeMins * 60 < GLIDEIN_ToDie - time())"
+)
+FERMILAB = (
+    "((isUndefined(target.GLIDEIN_Site) == FALSE) ? (stringListIMember(target.GLIDEIN_Site,"
+    "my.DESIRED_Sites)) : FALSE) && (isUndefined(target.HAS_CVMFS_cms_cern_ch) == FALSE)"
+)
+OSPOOL = "(HAS_SINGULARITY == true) && (TARGET.OpSysMajorVer >= 8) && SINGULARITY_CAN_USE_SIF"
+
+
+@pytest.mark.parametrize(
+    ("requirements", "more", "live"),
+    [
+        (SUBMIT, {"FileSystemDomain": "ap.test"}, YES),
+        (SUBMIT.replace("X86_64", "aarch64"), {"FileSystemDomain": "ap.test"}, NO),
+        (SUBMIT, {"FileSystemDomain": "ap.test", "RequestMemory": 20000}, NO),
+        (SUBMIT, {"FileSystemDomain": "ap.test", "RequestCpus": 8, "RequestMemory": 16384}, YES),
+        (CMS, {"DESIRED_Sites": "T1_X,T2_US_Example", "MaxWallTimeMins": 60}, YES),
+        (CMS, {"DESIRED_Sites": "T1_X", "MaxWallTimeMins": 60}, NO),
+        (
+            CMS.replace("time()", str(NOW)),
+            {"DESIRED_Sites": "T2_US_Example", "MaxWallTimeMins": LIFETIME // 60 + 1},
+            NO,
+        ),
+        (FERMILAB, {"DESIRED_Sites": "t2_us_example,Other"}, YES),
+        (FERMILAB, {"DESIRED_Sites": "Other"}, NO),
+        (OSPOOL, {}, NO),
+        (OSPOOL.rpartition(" && ")[0], {}, YES),
+        ("GLIDEIN_Site =?= undefined", {}, NO),
+        ('TARGET.GLIDEIN_Site != "T2_US_Example"', {}, NO),
+        ("1", {}, YES),
+        ("0", {}, NO),
+        ("undefined", {}, NO),
+        ("error", {}, NO),
+        ('"text"', {}, NO),
+        ("TARGET.NoSuch > 3", {}, NO),
+        ("(TARGET.NoSuch ?: 0) < 3", {}, YES),
+    ],
+)
+def test_requirements_of_real_pools(requirements: str, more: Ad, live: Verdict) -> None:
+    """Requirements as experiments write them are judged as HTCondor would on an empty pilot."""
+    if "time()" in requirements:
+        requirements = requirements.replace("time()", str(NOW))
+    assert verdict(job(requirements, **more), {}) == live
+
+
+@pytest.mark.parametrize(
+    ("requirements", "estimated"),
+    [
+        ('GLIDEIN_Site == "T2_US_Example"', YES),
+        ('GLIDEIN_Site == "Other"', NO),
+        ('GLIDEIN_Site == "Other" && TARGET.HAS_SINGULARITY', NO),
+        ("TARGET.HAS_SINGULARITY", POSSIBLE),
+        ("TARGET.HAS_SINGULARITY =?= true", POSSIBLE),
+        ("isUndefined(TARGET.HAS_CVMFS_cms_cern_ch) == FALSE", POSSIBLE),
+        ('stringListMember("cvmfs", TARGET.FEATURES)', POSSIBLE),
+        (FERMILAB, POSSIBLE),
+        (FERMILAB.replace("DESIRED_Sites", "NoSites"), NO),
+        ('TARGET.HAS_SINGULARITY =?= true && GLIDEIN_Site == "Other"', NO),
+        ("MY.RequestCpus == 4 && TARGET.HAS_X =?= true", POSSIBLE),
+        ("MY.RequestCpus == 5 && TARGET.HAS_X =?= true", NO),
+        ('TARGET.Arch == "X86_64" && TARGET.Memory >= RequestMemory', POSSIBLE),
+        ("TARGET.Memory >= RequestMemory", YES),
+        ("TARGET.Memory >= 2 * RequestMemory + 1000", NO),
+    ],
+)
+def test_undefined_against_an_estimate_is_possible(requirements: str, estimated: Verdict) -> None:
+    """What the glideresource ad does not tell may be so on a pilot; what it tells decides."""
+    wants = job(requirements, DESIRED_Sites="T2_US_Example", NoSites="Other")
+    found = verdict(wants, {}, estimated=True)
+    assert found == estimated
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("TARGET.RequestCpus <= MY.Cpus", YES),
+        ("TARGET.RequestCpus > MY.Cpus", NO),
+        ('TARGET.x509UserProxyVOName == "cms"', POSSIBLE),
+        ('TARGET.x509UserProxyVOName =?= "cms"', POSSIBLE),
+        ('x509UserProxyVOName =?= "cms"', POSSIBLE),
+        ("stringListMember(GLIDEIN_Site, TARGET.DESIRED_Sites)", POSSIBLE),
+        ("stringListMember(GLIDEIN_Site, DESIRED_Sites) =?= true", POSSIBLE),
+        ('TARGET.VO == "lhcb"', NO),
+        ('VO == "lhcb"', NO),
+        ('VO == "lhcb" && stringListMember(GLIDEIN_Site, DESIRED_Sites)', NO),
+        ('VO == "cms" && stringListMember(GLIDEIN_Site, DESIRED_Sites)', POSSIBLE),
+        ('VO == "cms" && TARGET.WantsOther =!= true', YES),
+        (f'TARGET.VO == "cms" && GLIDEIN_ToRetire > {NOW}', YES),
+        ("false", NO),
+    ],
+)
+def test_start_of_the_pilot(start: str, found: Verdict) -> None:
+    """A START expression that asks for what the group does not carry leaves it possible."""
+    slot: Ad = {"Start": Expr(start), "Requirements": Expr("START && (WithinResourceLimits)")}
+    assert verdict(job("true", VO="cms"), slot) == found
+
+
+def test_matching_leaves_ads_as_they_are() -> None:
+    """An ad that was matched with one is the same for the next."""
+    slot = classad('[ Requirements = TARGET.VO =?= "cms" && Site == "A"; Site = "A" ]')
+    wants = classad('[ Requirements = Arch == "X" ; VO = "cms"; Site = "B" ]')
+    before = str(slot), str(wants)
+    found = [matching.match(wants, slot, estimated=True) for _ in range(2)]
+    assert found == [POSSIBLE, POSSIBLE]
+    assert (str(slot), str(wants)) == before
+
+
+def test_static_slot_as_template() -> None:
+    """A claimed static slot stands for an empty one as well as a free one does."""
+    ad = static_slot("pilot", state=("Claimed", "Busy"), cpus=8, memory=16384, glidein=glidein())
+    assert verdict(job("TARGET.Cpus >= 4"), ad) == YES
+
+
+def test_ad_without_requirements_asks_for_nothing() -> None:
+    """An ad that has no Requirements takes anything."""
+    assert matching.match(classad("[ a = 1 ]"), classad("[ b = 1 ]"), estimated=False) == YES
+
+
+def test_pairs_are_answered_in_their_order() -> None:
+    """Each pair has its verdict at its own place."""
+    templates = [measured(busy()), measured(busy(GLIDEIN_Site="Other"))]
+    jobs = [ad_text(job(f'GLIDEIN_Site == "{site}"')) for site in ("T2_US_Example", "Other")]
+    pairs = [(1, 0), (0, 0), (0, 1), (1, 1)]
+    assert matching.evaluate(jobs, templates, pairs) == ([NO, YES, NO, YES], 4)

@@ -1,0 +1,147 @@
+"""Plays the service manager: starts the daemon as Type=notify does, and notes what it says.
+
+Only the notify protocol is played here.  What a real systemd makes of the unit, the sandbox and the
+watchdog's kill, is in test_machine.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_NUMBERS = itertools.count()
+_CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One datagram: when it came, from which process, and its assignments."""
+
+    time: float
+    pid: int
+    fields: dict[str, str]
+
+
+class Manager:
+    """One run of one service; a context manager that leaves no process behind."""
+
+    def __init__(self, directory: Path, *, abstract: bool = False, watchdog_s: float = 4) -> None:
+        """Listen, on a socket in ``directory`` or in the abstract namespace."""
+        self.messages: list[Message] = []
+        self.log = directory / "log"
+        self._watchdog_s = watchdog_s
+        number = f"{os.getpid()}-{next(_NUMBERS)}"
+        self._name = f"@gwmond-manager-{number}" if abstract else str(directory / "notify")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self._socket.bind(f"\0{self._name[1:]}" if abstract else self._name)
+        self._news = threading.Condition()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(30)
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._reader.join(5)
+        self._socket.close()
+        # pytest shows this when the test fails
+        print(*self.messages, sep="\n")
+        print(self.log.read_text(errors="replace")[-4000:] if self.log.exists() else "")
+
+    def _listen(self) -> None:
+        while True:
+            data, ancillary, _, _ = self._socket.recvmsg(8192, socket.CMSG_SPACE(12))
+            if not data:
+                return
+            pid = _CREDENTIALS.unpack(ancillary[0][2])[0]
+            lines = (line.partition("=") for line in data.decode().split("\n") if line)
+            fields = {name: value for name, _, value in lines}
+            with self._news:
+                self.messages.append(Message(time.monotonic(), pid, fields))
+                self._news.notify_all()
+
+    def start(self, config: Path) -> None:
+        """Start ``gwmond run`` with the variables that systemd sets."""
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": "/",
+            "NOTIFY_SOCKET": self._name,
+            "WATCHDOG_USEC": str(int(self._watchdog_s * 1e6)),
+        }
+        command = [sys.executable, "-m", "gwmond", "run", "--config", str(config)]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", 'WATCHDOG_PID=$$ exec "$@"', "sh", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environ,
+                cwd="/",
+            )
+
+    @property
+    def pid(self) -> int:
+        """The service's main process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the main process."""
+        os.kill(self.pid, number)
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end; its exit status."""
+        assert self._process is not None
+        return self._process.wait(timeout)
+
+    def expect(
+        self,
+        what: str | Callable[[Message], bool],
+        *,
+        timeout: float = 30,
+        after: Message | None = None,
+    ) -> Message:
+        """The first message that has the assignment, or fulfils the predicate, after another."""
+
+        def fits(message: Message) -> bool:
+            if isinstance(what, str):
+                name, _, value = what.partition("=")
+                return message.fields.get(name) == value
+            return what(message)
+
+        def first() -> Message | None:
+            start = self.messages.index(after) + 1 if after else 0
+            return next((m for m in self.messages[start:] if fits(m)), None)
+
+        deadline = time.monotonic() + timeout
+        with self._news:
+            while (found := first()) is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or (self._process is not None and self._process.poll() is not None):
+                    state = "none" if self._process is None else self._process.poll()
+                    raise AssertionError(f"no {what} within {timeout} s; exit status {state}")
+                self._news.wait(min(left, 0.2))
+        return found

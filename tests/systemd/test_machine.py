@@ -1,0 +1,209 @@
+"""The unit, unchanged, under a real systemd (machine.py), with the real daemon in it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from tests.pool.condor import CondorPool
+from tests.systemd.machine import Machine, NoMachineError, check
+from tests.systemd.pools import collector, config_text, free_port
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(autouse=True)
+def _possible() -> None:
+    """A container without privileges cannot have a machine; a missing package is a failure."""
+    try:
+        check()
+    except NoMachineError as error:
+        pytest.skip(str(error))
+
+
+PORT = free_port()
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """A machine in which the service watches a collector that refuses."""
+    check()
+    with (
+        collector("refuses") as address,
+        Machine(config_text(address, PORT), drop_in="RestartSec=1\n") as running,
+    ):
+        running.wait_state("active", "running")
+        yield running
+
+
+def _healthy() -> bool:
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/-/healthy", timeout=5) as answer:
+        return bool(answer.status == 200)
+
+
+def _in_service(machine: Machine, file: str) -> str:
+    """A file as the service's main process sees it."""
+    return machine.run("cat", f"/proc/{machine.pid}/{file}").stdout
+
+
+def test_starts_without_a_pool_and_without_tokens(machine: Machine) -> None:
+    """Active means that READY=1 was accepted; the status is what the daemon says of itself."""
+    machine.systemctl("restart", "gwmond")
+    assert machine.show("ActiveState") == "active"
+    assert _healthy()
+    assert machine.show("StatusText")
+
+
+def test_polls_in_the_sandbox(machine: Machine) -> None:
+    """Its fork server, HTCondor's bindings and the ledger work; the pool is said to refuse."""
+    machine.wait_for("a poll", lambda: "refused" in machine.log, 60)
+    assert "crashed" not in machine.log, machine.log
+    assert "Traceback" not in machine.log, machine.log
+    ledger = machine.run("find", "/var/lib/private/gwmond", "-name", "ledger.sqlite", "-size", "+0")
+    assert ledger.stdout.strip(), ledger.stderr
+
+
+def test_has_no_power(machine: Machine) -> None:
+    """No user of the host, no capability, no way to gain one; system calls are filtered."""
+    status = dict(
+        line.split(":\t", 1)
+        for line in _in_service(machine, "status").splitlines()
+        if ":\t" in line
+    )
+    assert int(status["Uid"].split()[0]) > 60000  # within systemd's range of dynamic users
+    assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert status["NoNewPrivs"].strip() == "1"
+    assert status["Seccomp"].strip() == "2"
+
+
+def test_writes_only_its_state(machine: Machine) -> None:
+    """All mounts that it sees are read-only, but for its own directories and /dev and /proc."""
+    writable = set()
+    for line in _in_service(machine, "mountinfo").splitlines():
+        fields = line.split()
+        if "rw" in fields[5].split(","):
+            writable.add(fields[4])
+    own = {"/var/lib/private/gwmond", "/run/gwmond"}
+    assert own <= writable
+    # Newer systemds let a service set the threshold at which it is told of memory pressure.
+    pressure = {path for path in writable if path.endswith("/gwmond.service/memory.pressure")}
+    private = ("/tmp", "/var/tmp", "/dev", "/proc")
+    assert {path for path in writable - own - pressure if not path.startswith(private)} == set()
+
+
+def test_reload(machine: Machine) -> None:
+    """The same process goes on; systemctl reload succeeds."""
+    before = machine.pid
+    machine.systemctl("reload", "gwmond")
+    machine.wait_state("active", "running")
+    assert machine.pid == before
+    assert _healthy()
+
+
+def test_stop_and_start(machine: Machine) -> None:
+    """It stops at once, with success, and what it owns is there when it starts again."""
+    began = time.monotonic()
+    machine.systemctl("stop", "gwmond")
+    assert time.monotonic() - began < 15
+    assert machine.show("Result") == "success"
+    assert machine.show("ExecMainStatus") == "0"
+    machine.systemctl("start", "gwmond")
+    assert _healthy()
+
+
+def test_a_kill_is_answered_by_a_restart(machine: Machine) -> None:
+    """After RestartSec."""
+    restarts = int(machine.show("NRestarts"))
+    machine.systemctl("kill", "--signal=KILL", "gwmond")
+    machine.wait_for("a restart", lambda: int(machine.show("NRestarts")) > restarts)
+    machine.wait_state("active", "running")
+    assert _healthy()
+
+
+def test_bad_configuration_stays_down(machine: Machine) -> None:
+    """It is not started over and over; the log has the remedy."""
+    machine.run("sed", "-i", "s/^collectors/colectors/", "/etc/gwmond/gwmond.toml")
+    try:
+        assert machine.run("systemctl", "restart", "gwmond").returncode != 0
+        machine.wait_state("failed")
+        assert machine.show("ExecMainStatus") == "2"
+        assert "did you mean 'collectors'?" in machine.log
+    finally:
+        machine.run("sed", "-i", "s/^colectors/collectors/", "/etc/gwmond/gwmond.toml")
+        machine.systemctl("reset-failed", "gwmond")
+        machine.systemctl("start", "gwmond")
+    assert _healthy()
+
+
+def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
+    """The watchdog, shortened: a stopped process does not feed it; a working one does."""
+    port = free_port()
+    drop_in = "WatchdogSec=4\nRestartSec=1\n"
+    with (
+        collector("silent") as address,
+        Machine(config_text(address, port), drop_in=drop_in) as machine,
+    ):
+        machine.wait_state("active", "running")
+        time.sleep(8)
+        assert machine.show("NRestarts") == "0", machine.console
+        machine.systemctl("kill", "--kill-whom=main", "--signal=STOP", "gwmond")
+        machine.wait_for("the watchdog", lambda: machine.show("NRestarts") == "1", 30)
+        assert "Watchdog timeout" in machine.console
+        machine.wait_state("active", "running")
+
+
+_TOKEN_POOL = """
+COLLECTOR.SEC_READ_AUTHENTICATION = REQUIRED
+COLLECTOR.SEC_READ_AUTHENTICATION_METHODS = CLAIMTOBE, IDTOKENS
+SEC_PASSWORD_DIRECTORY = $(LOCAL_DIR)/keys
+SEC_TOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/keys/POOL
+TRUST_DOMAIN = pool.test
+"""
+
+
+@pytest.fixture(scope="module")
+def token_pool() -> Iterator[tuple[CondorPool, str]]:
+    """A collector that answers only who has a token, and a token."""
+    with CondorPool(deny_read=True, config=_TOKEN_POOL) as pool:
+        key = pool.local / "keys" / "POOL"
+        key.parent.mkdir(mode=0o700, exist_ok=True)
+        key.write_bytes(secrets.token_bytes(64))
+        key.chmod(0o600)
+        made = pool.tool("condor_token_create", "-identity", "reader@pool.test", "-authz", "READ")
+        assert made.returncode == 0, made.stderr
+        yield pool, made.stdout
+
+
+@pytest.mark.parametrize("with_token", [False, True], ids=["without", "with"])
+def test_the_token_is_for_the_service_alone(
+    token_pool: tuple[CondorPool, str], with_token: bool
+) -> None:
+    """A file that only root can read gets the daemon past a collector that denies others.
+
+    So does the bearer token that its own clients need: a second credential, for auth_token_file.
+    """
+    pool, token = token_pool
+    port = free_port()
+    config = config_text(pool.collector, port, http='auth_token_file = "/run/gwmond/http.token"')
+    files = {"http.token": "scrape\n", **({"tokens.d/pool": token} if with_token else {})}
+    drop_in = "LoadCredential=http.token:/etc/gwmond/http.token\n"
+    address = f"http://127.0.0.1:{port}/metrics"
+
+    with Machine(config, drop_in=drop_in, secrets=files) as machine:
+        machine.wait_state("active", "running")
+
+        def collector_up() -> str | None:
+            request = urllib.request.Request(address, headers={"Authorization": "Bearer scrape"})
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+            return next((s for s in lines if s.startswith('gwmond_source_up{kind="slots"')), None)
+
+        sample = machine.wait_for("a poll", collector_up)
+        assert float(sample.rpartition(" ")[2]) == with_token
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(address, timeout=5)
