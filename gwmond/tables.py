@@ -53,7 +53,6 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
     registered: dict[EntryKey, int] = defaultdict(int)
     for (key, _), group in snapshot.pilots.items():
         registered[key] += group.registered
-    pilots_known = any(x.kind == "slots" and x.up for x in snapshot.sources)
     rows = []
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
@@ -74,7 +73,7 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 provisioning_bottleneck_units=bottleneck,
                 insufficient_demand_units=insufficient,
                 other_units=round(row.spare - bottleneck - insufficient, 3),
-                registered_pilots=registered[key] if pilots_known else None,
+                registered_pilots=None if row.in_use is None else registered[key],
                 pending_pilots=totals.pending if totals else None,
                 held_pilots=totals.held if totals else None,
                 requested_pilots=totals.requested_idle if totals else None,

@@ -1,4 +1,4 @@
-"""Keeps a family within its budget of series: the smallest are summed under ``other``."""
+"""Keeps a family within its budget of series: the rest is summed under ``other``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ def within(
 ) -> tuple[list[Sample], int]:
     """Return at most about ``budget`` samples and how many were folded into ``other``.
 
-    Those with the largest values stay; of the rest, every label but KEPT_LABELS becomes
-    ``other`` and values add up, so that sums over a family stay what they are.
+    Gauges with the largest values stay, and the oldest counters: one that moved into ``other``
+    and out again would make it go down, which reads as a restart.  Of the rest, every label but
+    KEPT_LABELS becomes ``other`` and values add up, so that sums over a family stay what they are.
     """
     if len(samples) <= budget:
         return list(samples), 0
-    ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
+    if any(sample.created is not None for sample in samples):
+        ranked = sorted(samples, key=lambda s: s.created or 0)  # stable: as they are given
+    else:
+        ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
     folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for sample in ranked[budget:]:
         key = tuple(

@@ -16,7 +16,7 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.registry import Collector
 
 from gwmond.metrics import budget
-from gwmond.metrics.family import Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample
 
 if TYPE_CHECKING:
     from gwmond.snapshot import Snapshot
@@ -28,8 +28,8 @@ FOLDED = Family(
     "gwmond_series_folded",
     "gauge",
     "",
-    'Series of a family which the last poll summed under "other" to stay within '
-    "metrics.series_budget. Unit: series.",
+    'Series of a family that are summed under "other", to stay within metrics.series_budget. '
+    "Unit: series." + POLLED,
     ("family",),
     lambda _: (),
 )
@@ -78,11 +78,11 @@ def _metric(family: Family, samples: Sequence[Sample], *, created: bool) -> Metr
     labels = list(family.labels)
     metric: CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
     if family.kind == "counter":
-        metric = CounterMetricFamily(family.name, family.help, labels=labels)
+        metric = CounterMetricFamily(family.name, family.help, labels=labels, unit=family.unit)
     elif family.kind == "info":
         metric = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=[])
     else:
-        metric = GaugeMetricFamily(family.name, family.help, labels=labels)
+        metric = GaugeMetricFamily(family.name, family.help, labels=labels, unit=family.unit)
     for sample in sorted(samples, key=lambda s: s.labels):
         if sample.labels in seen:
             raise DuplicateSeries(f"{family.name}{sample.labels}")

@@ -102,7 +102,7 @@ FAMILIES = (
                 total.micros / 1_000_000,
                 total.created,
             )
-            for key, total in s.totals.items()
+            for key, total in sorted(s.totals.items())
         ),
     ),
     Family(

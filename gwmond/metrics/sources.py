@@ -28,7 +28,7 @@ FAMILIES = (
         "gwmond_source_up",
         "gauge",
         "",
-        "Whether the last query of this kind to this source succeeded: 1 or 0." + POLLED,
+        "Whether the last query of this kind to this source succeeded: 1 or 0. No unit." + POLLED,
         ("source", "kind"),
         _up,
     ),

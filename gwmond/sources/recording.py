@@ -50,8 +50,9 @@ _SECRET = re.compile(
 )
 _USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
 _EPOCH = re.compile(
-    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate|EnteredCurrent\w+"
-    r"|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate|EpochWriteDate)$"
+    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate"
+    r"|EnteredCurrent\w+|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate"
+    r"|EpochWriteDate)$"
 )
 
 

@@ -11,12 +11,12 @@ from gwmond.tables import Row, entry_state_counts, site_rows
 
 _STYLE = """
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+body { margin: 2rem auto; max-width: 96rem; padding: 0 1rem; }
 h1 small { font-weight: normal; font-size: 1rem; opacity: .7; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; }
-th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #8884; }
+th, td { padding: .2rem .5rem; white-space: nowrap; text-align: left; border-bottom: 1px solid #8884; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-.bar { display: flex; height: .8rem; min-width: 12rem; background: #8882; }
+.bar { display: flex; height: .8rem; min-width: 9rem; background: #8882; }
 .bar i { display: block; height: 100%; }
 .in_use { background: #4477aa; } .provisioning_bottleneck { background: #ee6677; }
 .insufficient_demand { background: #bbbbbb; } .other { background: #ccbb44; }

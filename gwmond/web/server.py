@@ -27,12 +27,14 @@ def bind(options: Http) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # only now nobody else can have the port
     except OSError as error:
         listener.close()
-        why = "is in use by another process" if error.errno == errno.EADDRINUSE else error.strerror
-        raise PortError(
-            f"http.listen: {options.listen} {why}: stop that one or configure another port"
-        ) from None
+        if error.errno == errno.EADDRINUSE:
+            why = "is in use by another process: stop that one or configure another port"
+        else:
+            why = f"cannot be listened on: {error.strerror}: configure another address"
+        raise PortError(f"http.listen: {options.listen} {why}") from None
     return listener
 
 

@@ -176,6 +176,20 @@ def test_demand_that_can_go_elsewhere_makes_room_for_demand_that_can_not() -> No
     found = assign(classes, {E0: 10, E1: 10}, {})
     assert found.entries == {E0: 10 * SCALE, E1: 10 * SCALE}
     assert found.classes == {"a": Share(0, 10 * SCALE), "b": Share(0, 10 * SCALE)}
+    carried = {bundle.keys: bundle.entries for bundle in found.bundles}
+    assert carried == {("a",): {E0: 10 * SCALE}, ("b",): {E1: 10 * SCALE}}
+
+
+def test_what_can_not_be_divided_goes_to_the_same_sink_in_any_order() -> None:
+    """The thousandth of a unit that is left over has one place, for spare and absorbers alike."""
+    classes = [demand("a", 2, dict.fromkeys(KEYS[:3], 2), dict.fromkeys(KEYS[:3], 1))]
+    room = dict.fromkeys(KEYS[:3], 9)
+    found = assign(classes, room, dict.fromkeys(KEYS[:3], 1))
+    assert found.absorbed == {E0: 667, E1: 667, E2: 666}
+    for keys in ([E2, E1, E0], [E1, E2, E0]):
+        assert assign(classes, room, dict.fromkeys(keys, 1)).absorbed == found.absorbed
+        alone = assign([classes[0]._replace(absorbers={})], dict.fromkeys(keys, 9), {})
+        assert alone.entries == {E0: 667, E1: 667, E2: 666}
 
 
 def test_absorbers_go_first() -> None:
@@ -230,10 +244,13 @@ def test_scarce_room_is_shared_by_alike_classes() -> None:
 
 def test_more_units_than_int32_holds_at_full_scale() -> None:
     """Huge pools are computed with a coarser grain, and totals stay exact."""
-    huge = 40_000_001
-    found = assign([demand("a", huge, {E0: huge, E1: huge})], {E0: huge, E1: huge}, {})
-    assert found.total_assigned == huge * SCALE
-    assert abs(found.entries[E0] - found.entries[E1]) <= SCALE
+    for huge in (4_000_001, 40_000_001, 400_000_001):
+        found = assign([demand("a", huge, {E0: huge, E1: huge})], {E0: huge, E1: huge}, {})
+        assert found.total_assigned == huge * SCALE
+        uneven = abs(found.entries[E0] - found.entries[E1])
+        assert uneven == (0 if huge < 100_000_000 else SCALE)
+    three = dict.fromkeys(KEYS[:3], 2_000_000)
+    assert assign([demand("a", 6_000_000, three)], three, {}).total_assigned == 6_000_000 * SCALE
     wide = assign([demand("a", 7, {E0: 7, E1: 7})], {E0: 10**10, E1: 6 * 10**10}, {E2: 10**12})
     assert wide.entries == {E0: 1 * SCALE, E1: 6 * SCALE}
     with pytest.raises(ValueError, match="too many"):
