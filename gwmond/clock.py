@@ -55,7 +55,7 @@ class Position(NamedTuple):
 class ReplayClock:
     """A clock that runs ``speed`` times as fast as the machine's, over a recording, repeatedly.
 
-    It starts at the machine's time, so a restarted replay goes on later than it stopped.
+    It starts at the machine's time.
     """
 
     def __init__(self, first: float, duration_s: float, speed: float) -> None:

@@ -18,6 +18,7 @@ from gwmond import __version__
 from gwmond.config import Config, ConfigError
 from gwmond.entries import EMPTY, Memory
 from gwmond.keeper import Keeper
+from gwmond.log import configure
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.poller import Poller
@@ -124,6 +125,7 @@ class Daemon:
         self._notifier.reloading()
         try:
             config = self._reload()
+            Pool(config)  # a recording that cannot be read is a bad configuration, too
         except ConfigError as error:
             log.error("configuration not reloaded, the old one stays", error=str(error))
             self._poller.failed("bad_configuration")
@@ -144,9 +146,9 @@ class Daemon:
         """Poll once; whatever happens is logged, and the next poll comes."""
         self._poll_began = time.monotonic()
         try:
-            if self._next is not None:
-                self._adopt(self._next)
+            if (config := self._next) is not None:
                 self._next = None
+                self._adopt(config)
             snapshot = self._poller.poll()
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
@@ -161,11 +163,12 @@ class Daemon:
 
     def _adopt(self, config: Config) -> None:
         """Go on under a new configuration, with what is remembered."""
+        pool = Pool(config)
+        configure(config.log)
         if config.ledger != self._config.ledger:
             self._keeper.close()
             self._keeper = Keeper(config.ledger)
         memory: Memory = self._poller.memory if config.ledger == self._config.ledger else EMPTY
-        pool = Pool(config)
         if config.replay == self._config.replay:
             pool.clock = self._pool.clock
         self._pool = pool

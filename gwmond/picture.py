@@ -31,6 +31,8 @@ from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, STARTDS, Round, merge_pilots
 from gwmond.units import RESOURCES, Resource
 
+YOUNG = "young_collector"
+
 
 class Picture(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
@@ -187,7 +189,7 @@ def _doubtful(
     """
     if whole and not young:
         return {}
-    reason = "young_collector" if whole else "collector"
+    reason = YOUNG if whole else "collector"
     doubtful = {}
     for key in entries:
         before = [memory.in_use.get((key, resource)) for resource in RESOURCES]

@@ -16,7 +16,7 @@ from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, remembered
-from gwmond.picture import Picture, take
+from gwmond.picture import YOUNG, Picture, take
 from gwmond.pool import Pool
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching
@@ -203,14 +203,11 @@ class Poller:
 
 
 def _doubts(doubtful: Mapping[EntryKey, str]) -> list[Problem]:
-    """Return a problem for each reason to doubt that all pilots are seen."""
-    by_reason: dict[str, list[str]] = {}
-    for key, reason in sorted(doubtful.items()):
-        by_reason.setdefault(reason, []).append(key.entry)
-    return [
-        Problem("entries", reason, f"unknown: fewer pilots than before: {_few(names)}")
-        for reason, names in by_reason.items()
-    ]
+    """Return a problem where a young collector hides pilots; a silent one tells of itself."""
+    hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
+    if not hidden:
+        return []
+    return [Problem("entries", YOUNG, f"unknown: fewer pilots than before: {_few(hidden)}")]
 
 
 def _few(names: list[str]) -> str:

@@ -12,6 +12,7 @@ import os
 import sys
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gwmond import cli, log
@@ -121,7 +122,7 @@ def _table(statuses: list[Status]) -> None:
     for s in statuses:
         verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
-        table.add_row(s.source, s.kind, verdict, records, f"{s.duration_s:.2f}")
+        table.add_row(escape(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
     console = Console(soft_wrap=True)
     console.print(table)
     failed = {(s.source, s.problem): s for s in statuses if not s.up}

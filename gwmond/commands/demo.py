@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from gwmond.commands import run
-from gwmond.config import Config, Ledger, Poll, Replay
+from gwmond.config import Config, Ledger, Poll, parse
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
@@ -40,7 +40,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="gwmond-demo-") as directory,
     ):
         path = arguments.recording or packaged
-        replay = Replay(file=str(path), speed=arguments.speed)
+        replay = parse({"replay": {"file": str(path), "speed": arguments.speed}}, "--speed").replay
         poll = Poll.model_construct(**{**Poll().model_dump(), **_PACE})
         ledger = config.ledger if arguments.config else Ledger(url=f"{directory}/ledger.sqlite")
         honoured = Config(
@@ -56,7 +56,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             f"{arguments.speed:g} times as fast as it was. Stop it with Ctrl-C.",
             flush=True,
         )
-        return run.execute(demo, arguments)
+        return run.serve(demo, lambda: demo)
 
 
 _PACE = {"interval": INTERVAL_S, "deadline": DEADLINE_S}

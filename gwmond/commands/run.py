@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 
 from gwmond import cli, log
 from gwmond.config import Config
@@ -21,10 +22,14 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
+    return serve(config, lambda: cli.configuration(arguments))
+
+
+def serve(config: Config, reload: Callable[[], Config]) -> int:
+    """Run until told to stop; ``reload`` says what the configuration is after SIGHUP."""
     log.configure(config.log)
     try:
-        daemon = Daemon(config, lambda: cli.configuration(arguments))
-        daemon.run()
+        Daemon(config, reload).run()
     except PortError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED

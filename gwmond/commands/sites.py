@@ -12,6 +12,7 @@ import json
 import sys
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gwmond import cli, log
@@ -69,11 +70,11 @@ def _show(rows: list[Row], *, entries: bool) -> None:
         table.add_column(name, justify="right")
     for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry)):
         table.add_row(
-            row.site,
-            *((row.entry,) if entries else ()),
+            escape(row.site),
+            *((escape(row.entry),) if entries else ()),
             row.resource,
             f"[{_COLOURS[row.state]}]{row.state}[/]",
-            f"{row.reason}: {row.limits}" if "limit" in row.reason and row.limits else row.reason,
+            escape(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
             f"{row.capacity_units}",
             _cell(row.in_use_units),
             f"{row.provisioning_bottleneck_units:.0f}",
@@ -86,6 +87,10 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             f"{row.matching_idle_jobs}",
         )
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _is_limit(row: Row) -> bool:
+    return "limit" in row.reason and bool(row.limits)
 
 
 def _cell(value: int | None) -> str:

@@ -31,6 +31,14 @@ class State(Protocol):
         """Return why the daemon is not ready, empty when it is."""
 
 
+def _token(path: str) -> bytes:
+    """Return the token, read anew for it may be changed; empty lets nobody in."""
+    try:
+        return Path(path).read_bytes().strip()
+    except OSError:
+        return b""
+
+
 def create(state: State, token_file: str) -> FastAPI:
     """Make the application; with ``token_file`` all but ``/-/healthy`` asks for the token."""
     app = FastAPI(
@@ -40,9 +48,9 @@ def create(state: State, token_file: str) -> FastAPI:
     @app.middleware("http")
     async def authorize(request: Request, call_next: _Next) -> Response:
         if token_file and request.url.path != "/-/healthy":
-            expected = f"Bearer {Path(token_file).read_text(encoding='utf-8').strip()}"
-            given = request.headers.get("authorization", "")
-            if not hmac.compare_digest(given.encode(), expected.encode()):
+            token = _token(token_file)
+            given = request.headers.get("authorization", "").encode()
+            if not token or not hmac.compare_digest(given, b"Bearer " + token):
                 return PlainTextResponse(
                     "a bearer token is needed\n",
                     status_code=401,

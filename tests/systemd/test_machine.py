@@ -207,3 +207,20 @@ def test_the_token_is_for_the_service_alone(
         assert float(sample.rpartition(" ")[2]) == with_token
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(address, timeout=5)
+
+
+def test_the_whole_daemon_works_on_a_replayed_pool() -> None:
+    """Recorded ads, matching, flow and ledger: nothing of it needs what the sandbox forbids."""
+    port = free_port()
+    replay = '[replay]\nfile = "/opt/repository/gwmond/data/demo.zip"\n'
+    config = config_text("127.0.0.1:1", port) + replay
+    with Machine(config) as machine:
+        machine.wait_state("active", "running")
+
+        def states() -> list[str]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+            return [s for s in lines if s.startswith("gwmond_site_state{") and s.endswith(" 1.0")]
+
+        assert len(machine.wait_for("the first poll", states)) > 10
+        assert "Traceback" not in machine.log
