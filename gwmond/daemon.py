@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 from types import FrameType
 
 import structlog
@@ -51,8 +52,8 @@ class Daemon:
         self._keeper = Keeper(config.ledger)
         self._poller = Poller(config, self._pool, self._keeper)
         self._next: Config | None = None
-        self._stop = threading.Event()
-        self._hup = threading.Event()
+        self._stop = self._hup = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._poll_began: float | None = None
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
@@ -100,9 +101,11 @@ class Daemon:
         every = self._notifier.watchdog_interval_s
         fed = 0.0
         wall_ahead = time.time() - time.monotonic()
-        while not self._stop.wait(min(_WAKE_S, (every or _WAKE_S) / 2)):
-            if self._hup.is_set():
-                self._hup.clear()
+        while not self._stop:
+            with contextlib.suppress(Empty):
+                self._wake.get(timeout=min(_WAKE_S, (every or _WAKE_S) / 2))
+            if self._hup and not self._stop:
+                self._hup = False
                 self._read_again(scheduler)
             now = time.monotonic()
             if abs(time.time() - now - wall_ahead) > _CLOCK_STEP_S:
@@ -119,7 +122,12 @@ class Daemon:
         return began is not None and now - began > _STUCK_POLLS * self._config.poll.interval
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
-        (self._hup if number == signal.SIGHUP else self._stop).set()
+        """Note it; a SimpleQueue, unlike an Event or a lock, may be used in signal handlers."""
+        if number == signal.SIGHUP:
+            self._hup = True
+        else:
+            self._stop = True
+        self._wake.put(None)
 
     def _read_again(self, scheduler: BackgroundScheduler) -> None:
         self._notifier.reloading()

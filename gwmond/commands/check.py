@@ -12,8 +12,8 @@ import os
 import sys
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.config import Config
@@ -38,7 +38,6 @@ REMEDIES = {
     "no_ledger": "Make the directory of [ledger] url, writable for the user that runs gwmond.",
     "port": "Stop the other process, or configure another [http] listen.",
     "none": "Name collectors that know schedds, or look at the collector's verdict above.",
-    "no_ad": "It is no collector, or has just started.",
 }
 _ELSE = "See the message, and the daemon's own log."
 
@@ -122,7 +121,7 @@ def _table(statuses: list[Status]) -> None:
     for s in statuses:
         verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
-        table.add_row(escape(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
+        table.add_row(Text(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
     console = Console(soft_wrap=True)
     console.print(table)
     failed = {(s.source, s.problem): s for s in statuses if not s.up}

@@ -12,8 +12,8 @@ import json
 import sys
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.config import Config
@@ -70,11 +70,11 @@ def _show(rows: list[Row], *, entries: bool) -> None:
         table.add_column(name, justify="right")
     for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry)):
         table.add_row(
-            escape(row.site),
-            *((escape(row.entry),) if entries else ()),
+            Text(row.site),
+            *((Text(row.entry),) if entries else ()),
             row.resource,
             f"[{_COLOURS[row.state]}]{row.state}[/]",
-            escape(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
+            Text(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
             f"{row.capacity_units}",
             _cell(row.in_use_units),
             f"{row.provisioning_bottleneck_units:.0f}",
