@@ -55,6 +55,7 @@ class Poller:
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._problems: Counter[tuple[str, str]] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
+        self._succeeded: dict[tuple[str, str], float | None] = {}
         self._told: set[tuple[str, str]] = set()
         self._started_at = time.time()
         self._polls = 0
@@ -160,8 +161,10 @@ class Poller:
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
         for status in statuses:
-            if status.up and status.skipped == 0:
-                self._records[status.source, status.kind] += status.records
+            of = status.source, status.kind
+            if status.up and status.last_success != self._succeeded.get(of):  # it was run
+                self._records[of] += status.records
+                self._succeeded[of] = status.last_success
 
     def _snapshot(
         self,

@@ -1,8 +1,8 @@
 """Run the daemon on a recorded pool, at accelerated speed: no HTCondor is needed.
 
 The recording is replayed through the same sources as live ads, over and over. Of a configuration
-file only [http], [ledger], [canonical], [metrics] and [log] are honoured; without one, the ledger
-is temporary.
+file only [http], [ledger], [canonical], [metrics] and [log] are honoured; without [ledger] it is
+temporary.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         path = arguments.recording or packaged
         replay = parse({"replay": {"file": str(path), "speed": arguments.speed}}, "--speed").replay
         poll = Poll.model_construct(**{**Poll().model_dump(), **_PACE})
-        ledger = config.ledger if arguments.config else Ledger(url=f"{directory}/ledger.sqlite")
+        temporary = Ledger(url=f"{directory}/ledger.sqlite")
+        ledger = config.ledger if "ledger" in config.model_fields_set else temporary
         honoured = Config(
             http=config.http,
             ledger=ledger,

@@ -1,0 +1,207 @@
+"""Recordings: what is written is what is read, without secrets and user names."""
+
+from __future__ import annotations
+
+import json
+import string
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.clock import ReplayClock, SystemClock
+from gwmond.sources import recording
+from gwmond.sources.access import Daemon, Query
+from gwmond.sources.child import QueryError
+from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
+from tests.pool import feign
+from tests.sources.make import classad
+
+ATTRIBUTES = st.sampled_from(["Cpus", "Memory", "State", "Requirements", "JobCount"])
+TEXTS = st.one_of(
+    st.integers(-5, 5).map(str),
+    st.text(string.ascii_letters + 'äß"\\ ', max_size=6).map(json.dumps),
+)
+ADS = st.dictionaries(ATTRIBUTES, TEXTS, max_size=4)
+ANSWERS = st.dictionaries(st.sampled_from("abcdef"), ADS, max_size=4)
+STREAMS = ("collector/c:9618/slots", "collector/c:9618/schedds", "schedd/s@x/demand")
+SLOTS = STREAMS[0]
+FRAMES = st.lists(st.dictionaries(st.sampled_from(STREAMS), ANSWERS), min_size=1, max_size=9)
+
+
+def named(answer: Answer) -> list[Ad]:
+    return [{"Name": json.dumps(name), **ad} for name, ad in answer.items()]
+
+
+def by_text(found: list[Ad]) -> list[list[tuple[str, str]]]:
+    return sorted(sorted(ad.items()) for ad in found)
+
+
+def write(path: Path, *frames: dict[str, list[Ad]]) -> Recording:
+    """A recording of a frame each minute."""
+    writer = Writer(path, {"collectors": ["c:9618"], "factory_schedds": []})
+    for number, frame in enumerate(frames):
+        writer.add(60.0 * number, frame)
+    writer.close()
+    return Recording(str(path))
+
+
+def everything(path: Path) -> str:
+    """All that a recording's members say."""
+    with zipfile.ZipFile(path) as archive:
+        return "".join(archive.read(name).decode() for name in archive.namelist())
+
+
+@given(ANSWERS, ANSWERS)
+def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after: Answer) -> None:
+    """Applying what changed to an answer gives the next one; nothing is left of what vanished."""
+    assert recording.apply(before, recording.difference(before, after)) == after
+    assert recording.difference(after, after) == {}
+
+
+@given(FRAMES, st.integers(1, 4))
+def test_every_frame_is_read_as_it_was_written(frames: list[dict[str, Answer]], block: int) -> None:
+    """Each stream of each frame comes back, however frames fall into blocks; or that it failed."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(recording, "FRAMES_A_BLOCK", block)
+        written = [{s: named(answer) for s, answer in frame.items()} for frame in frames]
+        found = write(Path(directory) / "r.zip", *written)
+        assert found.names("collectors") == ["c:9618"]
+        for number, frame in enumerate(written):
+            for stream in STREAMS:
+                for time in (60.0 * number, 60.0 * number + 59):
+                    answer = found.frame(stream, time)
+                    read = None if answer is None else by_text(list(answer.values()))
+                    assert read == (by_text(frame[stream]) if stream in frame else None)
+
+
+def test_ads_that_look_alike_are_all_kept(tmp_path: Path) -> None:
+    """Ads without names, such as those of clusters, do not take the place of each other."""
+    alike: list[Ad] = [{"TotalSubmitProcs": "10"}, {"TotalSubmitProcs": "10"}]
+    answer = write(tmp_path / "r.zip", {STREAMS[2]: alike}).frame(STREAMS[2], 0)
+    assert answer is not None
+    assert list(answer.values()) == alike
+
+
+def test_secrets_and_what_changes_by_itself_are_left_out() -> None:
+    """Of a whole ad with everything in it, only what a recording may hold is kept."""
+    ad = classad(
+        feign.partitionable_slot("pilot@host")
+        | {
+            "ClaimId": "<1.2.3.4>#secret",
+            "Environment": "TOKEN=secret",
+            "Arguments": "--password secret",
+            "x509userproxysubject": "/CN=secret",
+            "x509UserProxyVOName": "physics",
+            "AuthTokenId": "secret",
+            "LastHeardFrom": 1,
+            "UpdateSequenceNumber": 7,
+            "JobIds": "1.0 1.1",
+        }
+    )
+    (kept,) = recording.dump([ad])
+    assert "secret" not in json.dumps(kept)
+    assert not {"LastHeardFrom", "UpdateSequenceNumber", "JobIds", "MyCurrentTime"} & set(kept)
+    assert kept["x509UserProxyVOName"] == '"physics"'
+    assert kept["Requirements"] == "START && (WithinResourceLimits)"
+
+
+def test_user_names_become_the_same_pseudonyms_everywhere(tmp_path: Path) -> None:
+    """Users known by an attribute or as submitters are nowhere in the file, not even in texts."""
+    frames: dict[str, list[Ad]] = {
+        "collector/c:9618/submitters": [
+            {"Name": '"analysis.top.alice@pool.test"', "ScheddName": '"s@x"'},
+            {"Name": '"bob@pool.test"', "ScheddName": '"s@x"'},
+        ],
+        "collector/c:9618/slots": [
+            {"Name": '"slot1@a"', "RemoteOwner": '"carol@pool.test"', "Site": '"Bobcat"'}
+        ],
+        "schedd/s@x/demand": [
+            {
+                "JobCount": "3",
+                "Owner": '"dave"',
+                "Requirements": 'TARGET.RemoteOwner == "alice" || TARGET.Group == "x.bob"',
+            }
+        ],
+    }
+    found = write(tmp_path / "r.zip", frames)
+    text = everything(tmp_path / "r.zip")
+    assert not [user for user in ("alice", "bob@", "bob\\", "carol", "dave") if user in text]
+    assert "Bobcat" in text
+    (row,) = (found.frame("schedd/s@x/demand", 0) or {}).values()
+    submitters = (found.frame("collector/c:9618/submitters", 0) or {}).values()
+    names = [ad["Name"].partition("@")[0].rpartition(".")[2].strip('"') for ad in submitters]
+    assert row["Requirements"].startswith(f'TARGET.RemoteOwner == "{names[0]}"')
+    assert row["Requirements"].endswith(f'"x.{names[1]}"')
+
+
+def test_an_interrupted_recording_that_was_closed_is_whole(tmp_path: Path) -> None:
+    """A recording that ends in the middle of a block has all frames until then."""
+    frames = [{SLOTS: named({"a": {"Cpus": str(n)}})} for n in range(recording.FRAMES_A_BLOCK + 2)]
+    found = write(tmp_path / "r.zip", *frames)
+    assert len(found.times) == recording.FRAMES_A_BLOCK + 2
+    assert found.duration_s == 60 * len(frames)
+    assert [
+        ad["Cpus"] for t in found.times for ad in (found.frame(SLOTS, t) or {}).values()
+    ] == list(map(str, range(len(frames))))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.95, 0.999])
+def test_a_truncated_file_is_refused(tmp_path: Path, share: float) -> None:
+    """What is left of a file that was cut is no recording, wherever it was cut."""
+    path = tmp_path / "r.zip"
+    write(path, {SLOTS: named({name: {"Cpus": "1"} for name in "abcdefghij"})})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match="not a recording made by gwmond record"):
+        Recording(str(path))
+
+
+@pytest.mark.parametrize("meta", ["", "[]", "{}", '{"version": 0, "times": [1]}', '{"version": 1}'])
+def test_what_is_no_recording_is_refused(tmp_path: Path, meta: str) -> None:
+    """An archive that is not ours, or of another version, is refused with a reason."""
+    with zipfile.ZipFile(tmp_path / "r.zip", "w") as archive:
+        archive.writestr("meta.json", meta)
+    with pytest.raises(ValueError, match="recording"):
+        Recording(str(tmp_path / "r.zip"))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """The message names the file."""
+    with pytest.raises(ValueError, match=r"missing\.zip"):
+        Recording(str(tmp_path / "missing.zip"))
+
+
+def test_replayed_ads_are_of_now(tmp_path: Path) -> None:
+    """Epochs are moved and ads are heard now; other numbers and strings stay as they are."""
+    ad = {"Name": '"slot1@a"', "DaemonStartTime": "1000", "GLIDEIN_ToDie": "2000", "Cpus": "8"}
+    write(tmp_path / "r.zip", {SLOTS: [ad]}, {})
+    access = ReplayAccess(str(tmp_path / "r.zip"), 30.0, 500.0)
+    (found,) = access.collector_ads("c:9618", Query("slots", "Startd", "", ()))
+    names = ("Name", "DaemonStartTime", "GLIDEIN_ToDie", "Cpus", "LastHeardFrom")
+    assert [found[name] for name in names] == ["slot1@a", 1500, 2500, 8, 530]
+
+
+def test_a_stream_that_failed_fails_when_replayed(tmp_path: Path) -> None:
+    """What did not answer when recorded is unreachable in the replay, and only that."""
+    write(tmp_path / "r.zip", {STREAMS[2]: []}, {SLOTS: []})
+    schedd, query = Daemon("s@x", "<192.0.2.1:9618>"), Query("demand", "", "", ())
+    assert ReplayAccess(str(tmp_path / "r.zip"), 0.0, 0.0).job_ads(schedd, query) == []
+    with pytest.raises(QueryError, match="did not answer when recorded"):
+        ReplayAccess(str(tmp_path / "r.zip"), 60.0, 0.0).job_ads(schedd, query)
+
+
+def test_epochs_are_moved_alike_throughout_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pilot's start does not waver between polls of one pass; the next pass is later by one."""
+    clock = ReplayClock(1000.0, 600.0, 60.0)
+    begin = clock.tick()
+    seen = [clock.position(begin._replace(wall=begin.wall + 0.07 * n)) for n in range(20_000)]
+    assert {p.shift for p in seen[: int(600 / 0.07)]} == {seen[0].shift}
+    assert sorted({p.shift - seen[0].shift for p in seen}) == [0.0, 600.0, 1200.0]
+    assert all(p.shift == int(p.shift) for p in seen)
+    assert all(1000 <= p.time < 1600 for p in seen)
+    real = SystemClock().tick()
+    assert abs(seen[0].time + seen[0].shift - real.wall) < 60
