@@ -21,7 +21,7 @@ from gwmond.metrics.family import POLLED, Family, Sample
 if TYPE_CHECKING:
     from gwmond.snapshot import Snapshot
 
-TEXT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
+TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST
 
 FOLDED = Family(

@@ -14,7 +14,8 @@ _STYLE = """
 body { margin: 2rem auto; max-width: 96rem; padding: 0 1rem; }
 h1 small { font-weight: normal; font-size: 1rem; opacity: .7; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; }
-th, td { padding: .2rem .5rem; white-space: nowrap; text-align: left; border-bottom: 1px solid #8884; }
+th, td { padding: .2rem .5rem; text-align: left; border-bottom: 1px solid #8884; }
+th, td { white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .bar { display: flex; height: .8rem; min-width: 9rem; background: #8882; }
 .bar i { display: block; height: 100%; }

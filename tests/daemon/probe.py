@@ -1,0 +1,71 @@
+"""How long scrapes take while something else happens."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+import urllib.request
+from types import TracebackType
+from typing import Self
+
+_PAUSE_S = 0.05
+_STALL_S = 0.01
+
+
+class LatencyProbe:
+    """Scrapes a URL again and again in a thread of its own.
+
+    A second thread only sleeps: by how much it oversleeps tells what this machine itself costs.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=f) for f in (self._scrape, self._sleep)]
+        self.seconds: list[float] = []
+        self.failures: list[str] = []
+        self.longest_stall = 0.0
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _scrape(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                with urllib.request.urlopen(self._url, timeout=30) as reply:
+                    reply.read()
+                self.seconds.append(time.monotonic() - began)
+            except OSError as error:
+                self.failures.append(str(error))
+            self._stop.wait(_PAUSE_S)
+
+    def _sleep(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            time.sleep(_STALL_S)
+            self.longest_stall = max(self.longest_stall, time.monotonic() - began - _STALL_S)
+
+    def check(self) -> None:
+        """Assert that scrapes were answered at once, as far as this machine allows."""
+        median, slowest = statistics.median(self.seconds), max(self.seconds)
+        print(
+            f"{len(self.seconds)} scrapes: median {median * 1e3:.1f} ms, slowest "
+            f"{slowest * 1e3:.1f} ms; the machine stalled {self.longest_stall * 1e3:.1f} ms"
+        )
+        assert not self.failures
+        assert median < 0.1
+        assert slowest < 1 + 2 * self.longest_stall

@@ -1,0 +1,272 @@
+"""A real daemon of this package, run as a user runs it, and what its endpoint and log say."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.daemon.probe import LatencyProbe
+from tests.daemon.scrape import Metrics
+from tests.pool.condor import free_port
+from tests.pool.sandbox import wait_until
+
+INTERVAL_S = 4.0
+_MARK = "GWMOND_TEST_DAEMON"
+
+
+def gwmond(
+    *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; by default this host has no HTCondor configuration."""
+    return subprocess.run(
+        [sys.executable, "-m", "gwmond", *arguments],
+        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV", "COLUMNS": "200", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+Tables = Mapping[str, Mapping[str, object]]
+
+
+def polls(interval_s: float) -> dict[str, dict[str, object]]:
+    """Configuration in which a poll comes that often, and its queries have most of that time."""
+    deadline = round(interval_s * 700)
+    return {"poll": {"interval": f"{interval_s:g}s", "deadline": f"{deadline}ms"}}
+
+
+def toml(tables: Tables) -> str:
+    """Write tables as TOML; a dict among the values becomes an inline table."""
+    lines: list[str] = []
+    for name, table in tables.items():
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {_inline(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k} = {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
+
+
+def configuration(
+    directory: Path, collectors: Iterable[str], tables: Tables | None = None, port: int = 0
+) -> str:
+    """Return a configuration with short polls and a ledger in ``directory``; ``tables`` override.
+
+    The test pools' collectors are young; only tests of that distrust them.
+    """
+    base: dict[str, dict[str, object]] = {
+        "pool": {"collectors": list(collectors)},
+        **polls(INTERVAL_S),
+        "site": {"collector_distrust": "1ms"},
+        "http": {"listen": f"127.0.0.1:{port or free_port()}"},
+        "ledger": {"url": f"sqlite:///{directory}/ledger.sqlite"},
+        "log": {"format": "json"},
+    }
+    for name, table in (tables or {}).items():
+        base[name] = {**base.get(name, {}), **table}
+    return toml(base)
+
+
+class RunningDaemon:
+    """``gwmond run`` with a configuration file of its own; a context manager.
+
+    ``directory`` is where configuration, ledger and logs are; two daemons may share it.  With
+    ``ready`` the first poll is waited for.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        collectors: Iterable[str],
+        tables: Tables | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        name: str = "gwmond",
+        ready: bool = True,
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.config = directory / f"{name}.toml"
+        self._directory, self._collectors = directory, list(collectors)
+        self._ready = ready
+        self._env = {"CONDOR_CONFIG": "ONLY_ENV", **(env or {})}
+        self._mark = secrets.token_hex(8)
+        self._log = directory / f"{name}.log"
+        self._log.touch()
+        self._process: subprocess.Popen[bytes] | None = None
+        #: epoch seconds, before the first process was started
+        self.began = time.time()
+        self.configure(tables)
+
+    def configure(self, tables: Tables | None = None) -> None:
+        """Write the configuration file; a running daemon reads it upon ``hup``."""
+        text = configuration(self._directory, self._collectors, tables, self.port)
+        self.config.write_text(text)
+
+    def __enter__(self) -> Self:
+        self.start(ready=self._ready)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            error.add_note(self._log.read_text(errors="replace")[-4000:])
+        self.kill9()
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    # -- the process
+
+    def start(self, *, ready: bool = True) -> None:
+        """Start it; returns when it has polled once (with ``ready``) or serves."""
+        command = [sys.executable, "-m", "gwmond", "run", "--config", str(self.config)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                # Killed with the test process, whatever becomes of that.
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self._env, _MARK: self._mark},
+            )
+        wait_until("the daemon", lambda: self._answers("/-/ready" if ready else "/-/healthy"))
+
+    def _answers(self, path: str) -> bool:
+        assert self._process is not None
+        code = self._process.poll()
+        if code is not None:
+            raise RuntimeError(f"the daemon ended with {code}: {self._log.read_text()[-2000:]}")
+        try:
+            self.get(path)
+        except (urllib.error.HTTPError, OSError):
+            return False
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the daemon itself."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def hup(self) -> None:
+        """Have it read its configuration again."""
+        self.signal(signal.SIGHUP)
+
+    def kill9(self) -> None:
+        """Kill the daemon's own process, as a kernel out of memory does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(30)
+
+    def stop(self, timeout: float = 30) -> tuple[int, float]:
+        """Ask it to end, as a service manager does; its exit code, and how long that took."""
+        assert self._process is not None
+        began = time.monotonic()
+        self._process.terminate()
+        return self._process.wait(timeout), time.monotonic() - began
+
+    def processes(self) -> list[int]:
+        """All live processes that descend from the daemon, itself included."""
+        mark = f"{_MARK}={self._mark}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found
+
+    # -- what it says
+
+    def get(self, path: str, accept: str = "*/*") -> str:
+        """The body that it serves; HTTPError and OSError are the caller's."""
+        request = urllib.request.Request(self.url + path, headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            body: bytes = reply.read()
+            return body.decode()
+
+    def metrics(self) -> Metrics:
+        """Scrape it."""
+        return Metrics.parse(self.get("/metrics"))
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """One sample of a scrape, None if it is not there."""
+        return self.metrics().value(name, **labels)
+
+    def wait_until(
+        self, what: str, predicate: Callable[[Metrics], bool], timeout: float = 60
+    ) -> Metrics:
+        """The first scrape of which the predicate holds."""
+        last = Metrics()
+
+        def probe() -> Metrics | None:
+            nonlocal last
+            last = self.metrics()
+            return last if predicate(last) else None
+
+        try:
+            return wait_until(what, probe, timeout, 0.2)
+        except TimeoutError as error:
+            shown = (f"{name}{dict(labels)} {value}" for (name, labels), value in last.items())
+            error.add_note("\n".join(line for line in shown if "_source_" not in line))
+            raise
+
+    def wait_for(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        predicate: Callable[[float | None], bool],
+        timeout: float = 60,
+    ) -> Metrics:
+        """The first scrape in which the predicate holds of one sample."""
+        what = f"{name}{dict(labels)}"
+        return self.wait_until(what, lambda m: predicate(m.value(name, **labels)), timeout)
+
+    def wait_state(self, **states: str) -> Metrics:
+        """The first scrape in which sites are in these states."""
+        what = f"states {states}"
+        return self.wait_until(what, lambda m: all(m.state(s) == of for s, of in states.items()))
+
+    def next_polls(self, n: int = 2, timeout: float = 60) -> Metrics:
+        """A scrape after ``n`` more polls; the last of two began after this was called."""
+        before = self.metrics().polls
+        return self.wait_until(f"{n} polls", lambda m: m.polls >= before + n, timeout)
+
+    def log(self, event: str = "", **fields: object) -> list[dict[str, Any]]:
+        """The log's events in their order: those of a name, which have these fields."""
+        found = []
+        for line in self._log.read_text(errors="replace").splitlines():
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if event in {"", entry.get("event")} and fields.items() <= entry.items():
+                found.append(entry)
+        return found
+
+    def probe(self) -> LatencyProbe:
+        """Scrapes all the while; a context manager."""
+        return LatencyProbe(f"{self.url}/metrics")

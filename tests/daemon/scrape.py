@@ -1,0 +1,72 @@
+"""What one scrape says, by name and labels."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+SECONDS = "gwmond_site_canonical_seconds_total"
+
+
+class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
+    """One scrape: every sample by its name and labels."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the Prometheus text format; two samples of one series are an error."""
+        found = cls()
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                key = sample.name, frozenset(sample.labels.items())
+                assert key not in found, f"{key} is there twice"
+                found[key] = sample.value
+        return found
+
+    def rows(self, name: str, **labels: str) -> dict[frozenset[tuple[str, str]], float]:
+        """The series of a name which have at least these labels."""
+        wanted = labels.items()
+        return {
+            have: value
+            for (of, have), value in self.items()
+            if of == name and all(pair in have for pair in wanted)
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The one series with at least these labels; None if there is none."""
+        found = list(self.rows(name, **labels).values())
+        assert len(found) < 2, f"{name}{labels} gives {len(found)} series"
+        return found[0] if found else None
+
+    def sum(self, name: str, **labels: str) -> float:
+        """The sum of the series with at least these labels."""
+        return sum(self.rows(name, **labels).values())
+
+    def state(self, site: str) -> str:
+        """The state of a site that has one entry; empty when it is not known."""
+        rows = self.rows("gwmond_site_state", site=site)
+        return next((dict(labels)["state"] for labels, value in rows.items() if value), "")
+
+    def reason(self, site: str, resource: str = "cpu") -> str:
+        """The reasons that are named for parts of the site's spare units."""
+        rows = self.rows("gwmond_site_reason_canonical_units", site=site, resource=resource)
+        return ",".join(sorted(dict(labels)["reason"] for labels in rows))
+
+    def units(self, site: str, kind: str, resource: str = "cpu") -> float:
+        """A site's canonical units of a kind, over its entries."""
+        return self.sum("gwmond_site_canonical_units", site=site, kind=kind, resource=resource)
+
+    def seconds(self, site: str, state: str = "", resource: str = "cpu") -> float:
+        """A site's canonical seconds, of one state or of all."""
+        of = {"state": state} if state else {}
+        return self.sum(SECONDS, site=site, resource=resource, **of)
+
+    @property
+    def polled_at(self) -> float:
+        """When the poll that this scrape shows had ended (epoch seconds)."""
+        return self.sum("gwmond_poll_timestamp_seconds")
+
+    @property
+    def polls(self) -> int:
+        """How many polls had ended."""
+        return int(self.sum("gwmond_polls_total"))

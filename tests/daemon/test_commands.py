@@ -1,0 +1,291 @@
+"""Commands other than ``run``, on a real pool."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+
+from gwmond import cli
+from tests.daemon.gate import Gate
+from tests.daemon.running import RunningDaemon, configuration, gwmond, polls
+from tests.daemon.scene import PILOT, Scene, pledged
+from tests.daemon.scrape import SECONDS, Metrics
+from tests.pool.condor import CondorPool, free_port
+
+STATES = {
+    "Bored": "insufficient_demand",
+    "Closed": "down",
+    "Starved": "provisioning_bottleneck",
+    "Queued": "filling",
+}
+
+
+@pytest.fixture(scope="module")
+def sites(shared_scene: Scene) -> Iterator[Scene]:
+    """Four sites, each in its state."""
+    shared_scene.pilot("Starved", busy=PILOT)
+    shared_scene.resource("Starved", running=1, requested_idle=0)
+    shared_scene.resource("Bored")
+    shared_scene.resource("Closed", down=True)
+    shared_scene.resource("Queued", pending=2)
+    shared_scene.jobs(10, "Starved", accounting_group="cms", accounting_group_user="alice")
+    yield shared_scene
+
+
+@pytest.fixture
+def config(sites: Scene, tmp_path: Path) -> str:
+    """A configuration file for that pool."""
+    return _config(tmp_path, sites.pool.collector)
+
+
+def _config(directory: Path, *collectors: str, **tables: dict[str, object]) -> str:
+    file = directory / "gwmond.toml"
+    pledges = pledged(Starved=24, Bored=16, Closed=16, Queued=16)
+    file.write_text(configuration(directory, collectors, pledges | polls(20) | tables))
+    return str(file)
+
+
+def _promtool(text: str) -> str:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def test_once_prints_what_is(config: str) -> None:
+    """``once`` ends with 0 and prints clean metrics, each of which says its unit."""
+    done = gwmond("once", "--config", config)
+    assert (done.returncode, done.stderr) == (0, "")
+    metrics = Metrics.parse(done.stdout)
+    assert {site: metrics.state(site) for site in STATES} == STATES
+    assert _promtool(done.stdout) == ""
+    helps = re.findall(r"^# HELP (\S+) (.+)$", done.stdout, re.MULTILINE)
+    assert len(helps) > 20
+    for name, text in helps:
+        assert re.search(r"Unit: [a-z].*\.|No unit", text), name
+    assert not Path(config).with_name("ledger.sqlite").exists()
+
+
+def test_openmetrics(sites: Scene, daemon: Callable[..., RunningDaemon]) -> None:
+    """OpenMetrics parses, has no series twice, and says since when each counter counts."""
+    running = daemon(sites.pool.collector, tables=pledged(Starved=24) | polls(2))
+    running.wait_until("counters", lambda m: m.seconds("Starved") > 0)
+    text = running.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n")
+    created = 0
+    for family in parse_openmetrics(text):
+        series = [(s.name, tuple(sorted(s.labels.items()))) for s in family.samples]
+        assert len(series) == len(set(series))
+        if family.type == "counter":
+            for name, labels in series:
+                if name.endswith("_total"):
+                    assert (name.replace("_total", "_created"), labels) in series
+        for sample in family.samples:
+            if sample.name.endswith("_created"):
+                created += 1
+                assert running.began <= sample.value <= time.time()
+    assert created > 10
+    assert f"{SECONDS.removesuffix('_total')}_created" in text
+    assert _promtool(running.get("/metrics")) == ""
+
+
+def test_once_with_a_source_that_is_down(sites: Scene, tmp_path: Path) -> None:
+    """``once`` ends with 3 when a collector refuses, and prints what it knows all the same."""
+    refused = f"127.0.0.1:{free_port()}"
+    done = gwmond("once", "--config", _config(tmp_path, sites.pool.collector, refused))
+    assert done.returncode == 3
+    metrics = Metrics.parse(done.stdout)
+    assert metrics.value("gwmond_source_up", source=refused, kind="slots") == 0
+    assert metrics.value("gwmond_problems_total", source=refused, problem="refused") is not None
+    assert metrics.state("Starved") == "unknown"
+    (event,) = (json.loads(line) for line in done.stderr.splitlines())
+    assert (event["source"], event["problem"]) == (refused, "refused")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[pol]\n", ("pol: unknown key; did you mean 'pool'?",)),
+        ("[poll]\nintervall = '60s'\n", ("poll.intervall: ", "did you mean 'interval'?")),
+        ("[[site.pledge]]\nsit = 'A'\n", ("site.pledge[0].sit: ", "did you mean 'site'?")),
+        ("[poll]\ninterval = 60\n", ("poll.interval: ", 'such as "60s"')),
+        ("[poll]\ninterval = '5s'\n", ("poll.deadline must be shorter than poll.interval",)),
+        ("[http]\nlisten = '0.0.0.0:9818'\n", ("http: listen: ", "allow_insecure")),
+        ("not toml", ("not valid TOML",)),
+    ],
+)
+def test_a_bad_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: tuple[str, ...]
+) -> None:
+    """A bad file ends a command with 2 before anything starts; file, key and remedy are named."""
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    assert cli.main(["once", "--config", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"gwmond: {file}: ")
+    for word in words:
+        assert word in printed.err
+
+
+def test_no_command_starts_with_a_bad_configuration(tmp_path: Path) -> None:
+    """The daemon does not start either: it ends with 2, and listens nowhere."""
+    file = tmp_path / "bad.toml"
+    file.write_text("[http]\nlistn = '127.0.0.1:9818'\n")
+    done = gwmond("run", "--config", str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"gwmond: {file}: http.listn: unknown key; did you mean 'listen'?\n"
+
+
+def test_sites_in_three_formats(sites: Scene, config: str) -> None:
+    """``sites`` shows the same states, units, pilots and demand as table, JSON and CSV."""
+    text = gwmond("sites", "--config", config, "--format", "json")
+    assert text.returncode == 0
+    found = json.loads(text.stdout)
+    assert found["sources_down"] == []
+    assert found["time_epoch_seconds"] == pytest.approx(time.time(), abs=60)
+    rows = {row["site"]: row for row in found["sites"]}
+    assert {site: row["state"] for site, row in rows.items()} == STATES
+    starved = rows["Starved"]
+    assert starved["reason"]
+    wanted = {
+        "capacity_units": 24,
+        "in_use_units": 8,
+        "spare_units": 16,
+        "provisioning_bottleneck_units": 10,
+        "insufficient_demand_units": 6,
+        "registered_pilots": 1,
+        "matching_idle_jobs": 10,
+    }
+    assert {key: starved[key] for key in wanted} == wanted
+
+    table = gwmond("sites", "--config", config, "--format", "csv")
+    assert table.returncode == 0
+    lines = {row["site"]: row for row in csv.DictReader(io.StringIO(table.stdout))}
+    assert {site: row["state"] for site, row in lines.items()} == STATES
+    assert set(lines["Starved"]) == set(starved)
+    assert {key: float(lines["Starved"][key]) for key in wanted} == wanted
+
+    shown = gwmond("sites", "--config", config)
+    assert shown.returncode == 0
+    for site, state in STATES.items():
+        assert re.search(rf"^ *{site} +cpu +{state} ", shown.stdout, re.MULTILINE)
+
+    host = gwmond("sites", "--entries", env=sites.pool.client_env())
+    assert host.returncode == 0
+    assert re.search(r"^ *Starved +e-Starved +cpu +provisioning_b", host.stdout, re.MULTILINE)
+
+
+def _checked(config: str, code: int, **env: str) -> dict[str, dict[str, Any]]:
+    done = gwmond("check", "--config", config, "--format", "json", env=env)
+    assert done.returncode == code, done.stdout + done.stderr
+    return {f"{row['source']} {row['kind']}": row for row in json.loads(done.stdout)}
+
+
+def test_check_when_all_is_well(sites: Scene, config: str) -> None:
+    """``check`` ends with 0, asks every daemon, and says that all is well."""
+    rows = _checked(config, 0)
+    for kind in ("slots", "glideresource", "schedds", "submitters", "collector"):
+        assert rows[f"{sites.pool.collector} {kind}"]["ok"]
+    for schedd in sites.pool.schedds:
+        assert rows[f"{schedd} demand"]["ok"]
+    assert rows["ledger open"]["ok"]
+    assert rows["http listen"]["ok"]
+    done = gwmond("check", "--collector", sites.pool.collector, "--config", config)
+    assert done.returncode == 0
+    assert "All is well." in done.stdout
+
+
+@pytest.mark.parametrize("verdict", ["refused", "timeout", "unknown_host"])
+def test_check_tells_what_is_wrong(sites: Scene, tmp_path: Path, verdict: str) -> None:
+    """A collector that refuses, is silent or has no address gets its own verdict and remedy."""
+    remedies = {
+        "refused": "Is the daemon running? Is the port right",
+        "timeout": "accepts connections and stays silent",
+        "unknown_host": "Check the name in [pool] collectors",
+    }
+    with Gate(sites.pool.collector) as gate:
+        gate.silence()
+        collectors = {
+            "refused": f"127.0.0.1:{free_port()}",
+            "timeout": gate.address,
+            "unknown_host": "collector.invalid",
+        }
+        collector = collectors[verdict]
+        config = _config(tmp_path, collector, **polls(4 if verdict == "timeout" else 60))
+        row = _checked(config, 3)[f"{collector} slots"]
+        assert (row["ok"], row["problem"]) == (False, verdict)
+        assert remedies[verdict] in row["remedy"]
+
+
+def test_check_tells_what_to_do(tmp_path: Path) -> None:
+    """The table of ``check`` is followed by what is wrong and what to do, once for each source."""
+    collector = f"127.0.0.1:{free_port()}"
+    done = gwmond("check", "--config", _config(tmp_path, collector))
+    assert done.returncode == 3
+    assert done.stdout.count(f"{collector}: refused: ") == 1
+    assert "what to do: Is the daemon running?" in done.stdout
+    assert "no schedd is known to ask" in done.stdout
+
+
+def test_check_of_a_pool_that_denies(denying_pool: CondorPool, tmp_path: Path) -> None:
+    """Who may not read is told so, and how to get a token; who may read sees the collector."""
+    config, slots = _config(tmp_path, denying_pool.collector), f"{denying_pool.collector} slots"
+    row = _checked(config, 3, **denying_pool.client_env("alice"))[slots]
+    assert row["problem"] == "denied"
+    assert "condor_token_create" in row["remedy"]
+    assert _checked(config, 3, **denying_pool.client_env("reader"))[slots]["ok"]
+
+
+def test_a_recording_of_the_pool_shows_the_same(sites: Scene, config: str, tmp_path: Path) -> None:
+    """What ``record`` writes is replayed to the same states, and holds no user's name."""
+    file = tmp_path / "pool.zip"
+    done = gwmond("record", str(file), "--config", config, "--frames", "2", "--every", "1s")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{file}: " in done.stdout
+    assert "2 frames" in done.stdout
+    before = Metrics.parse(gwmond("once", "--config", config).stdout)
+    replay: dict[str, object] = {"file": str(file), "speed": 1}
+    replayed = gwmond("once", "--config", _config(tmp_path, replay=replay))
+    assert replayed.returncode == 0, replayed.stderr
+    after = Metrics.parse(replayed.stdout)
+    assert {site: after.state(site) for site in STATES} == STATES
+    for name in ("gwmond_site_canonical_units", "gwmond_demand_canonical_units", "gwmond_pilots"):
+        assert after.rows(name) == before.rows(name)
+    with zipfile.ZipFile(file) as recording:
+        assert all(b"alice" not in recording.read(name) for name in recording.namelist())
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command explains itself and the options that all have."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for option in ("--config FILE", "--collector HOST[:PORT]", "--log-level"):
+        assert option in text
+    assert f"usage: gwmond {command}" in text
+    assert text.count(".") > 2
+
+
+def test_help_of_all() -> None:
+    """Without HTCondor or a configuration, help lists every command and what exit codes mean."""
+    done = gwmond("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    for command, what in cli.COMMANDS.items():
+        assert re.search(rf"^ +{command} +{what}", done.stdout, re.MULTILINE)
+    assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in done.stdout

@@ -1,0 +1,61 @@
+"""Pilots that are real and really run jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.daemon.running import RunningDaemon
+from tests.daemon.scene import Scene, pledged
+from tests.daemon.scrape import Metrics
+
+
+def _pilot_units(metrics: Metrics) -> dict[str, float]:
+    return {
+        use: metrics.sum("gwmond_pilot_canonical_units", site="Real", use=use, resource="cpu")
+        for use in ("total", "busy", "idle", "remainder")
+    }
+
+
+def _demand(metrics: Metrics) -> dict[str, float]:
+    name = "gwmond_demand_canonical_units"
+    return {kind: metrics.sum(name, kind=kind) for kind in ("idle", "absorbed", "assigned")}
+
+
+def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemon]) -> None:
+    """A real pilot's units are busy while jobs run there and idle after; what waits is absorbed
+    by a pilot that waits in the queue, is a bottleneck without one, and runs on the next pilot."""
+    pool, (schedd, _) = scene.pool, scene.pool.schedds
+    entry = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
+    pool.start_pilot("one", cores=4, memory=8192, attrs=entry)
+    scene.resource("Real", cpus=4, memory=8192, running=1)
+    scene.jobs(2, "Real", request_memory=2000)
+    pool.wait_for("two jobs to run", lambda: len(pool.jobs(schedd, "JobStatus == 2")) == 2)
+    scene.jobs(2, "Real", request_memory=3500)
+    pool.wait_for("three jobs to run", lambda: len(pool.jobs(schedd, "JobStatus == 2")) == 3)
+
+    running = daemon(pool.collector, tables=pledged(Real=12))
+    metrics = running.wait_until("three busy units", lambda m: _pilot_units(m)["busy"] == 3)
+    # A core is left, but not the memory for a unit; the job that waits needs that of two units.
+    assert _pilot_units(metrics) == {"total": 4, "busy": 3, "idle": 0, "remainder": 1}
+    assert metrics.units("Real", "in_use") == 4
+    assert _demand(metrics) == {"idle": 2, "absorbed": 0, "assigned": 2}
+    assert metrics.state("Real") == "provisioning_bottleneck"
+    assert metrics.units("Real", "provisioning_bottleneck") == 2
+    assert metrics.value("gwmond_site_evidence_info", site="Real", evidence="measured") == 1
+
+    scene.resource("Real", cpus=4, memory=8192, running=1, pending=1)
+    metrics = running.wait_state(Real="filling")
+    assert _demand(metrics) == {"idle": 2, "absorbed": 2, "assigned": 0}
+
+    pool.start_pilot("two", cores=4, memory=8192, attrs=entry)
+    scene.resource("Real", cpus=4, memory=8192, running=2)
+    metrics = running.wait_until("four busy units", lambda m: _pilot_units(m)["busy"] == 4)
+    assert _pilot_units(metrics) == {"total": 8, "busy": 4, "idle": 2, "remainder": 2}
+    metrics = running.wait_state(Real="insufficient_demand")
+    assert _demand(metrics) == {"idle": 0, "absorbed": 0, "assigned": 0}
+    assert metrics.units("Real", "in_use") == 8
+    assert metrics.units("Real", "insufficient_demand") == 4
+
+    pool.remove(schedd)
+    metrics = running.wait_until("eight idle units", lambda m: _pilot_units(m)["idle"] == 8)
+    assert metrics.units("Real", "in_use") == 8

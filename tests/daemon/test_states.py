@@ -1,0 +1,136 @@
+"""Sites in known states, through a real Prometheus, while they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.daemon.running import RunningDaemon, polls
+from tests.daemon.scene import PILOT, Scene, pledged
+from tests.daemon.scrape import SECONDS
+from tests.pool.prometheus import Prometheus
+
+PLEDGES = {"Starved": 40, "Bored": 16, "Full": 8, "Queued": 16, "Down": 16}
+
+
+def _states(prometheus: Prometheus) -> dict[str, str]:
+    samples = prometheus.query("gwmond_site_state == 1")
+    return {labels["site"]: labels["state"] for labels, _ in samples}
+
+
+def _wait(prometheus: Prometheus, **states: str) -> None:
+    """Until PromQL says that sites are in these states, and no other."""
+    prometheus.wait_for(
+        "gwmond_site_state == 1",
+        lambda samples: (
+            states.items() <= {labels["site"]: labels["state"] for labels, _ in samples}.items()
+        ),
+    )
+
+
+def _units(prometheus: Prometheus, site: str) -> dict[str, float]:
+    query = f'gwmond_site_canonical_units{{site="{site}",resource="cpu"}} > 0'
+    return {labels["kind"]: value for labels, value in prometheus.query(query)}
+
+
+def _rates(prometheus: Prometheus, site: str, window: str) -> dict[tuple[str, str], float]:
+    """Canonical seconds a second by state and reason: both counters step at the same scrapes."""
+    spent = f'sum by (state, reason) (delta({SECONDS}{{site="{site}"}}[{window}]))'
+    time = f"scalar(delta(gwmond_poll_timestamp_seconds[{window}]))"
+    samples = prometheus.query(f"{spent} / {time} > 0")
+    return {
+        (labels["state"], labels.get("reason", "").partition("_total")[0]): v
+        for labels, v in samples
+    }
+
+
+def test_five_sites_as_prometheus_sees_them(
+    shared_scene: Scene,
+    daemon: Callable[..., RunningDaemon],
+    prometheus: Callable[..., Prometheus],
+) -> None:
+    """State, units, seconds by reason, demand and pilots are as set up, and follow each change."""
+    scene = shared_scene
+    for site in ("Starved", "Bored", "Full"):
+        scene.pilot(site, busy=PILOT)
+    limit = {"TotalGlideinsPerEntry": (1, 1)}
+    scene.resource("Starved", running=1, requested_idle=0, limits=limit)
+    scene.resource("Bored", running=1)
+    scene.resource("Full", running=1, requested_idle=2)
+    scene.resource("Queued", pending=2, requested_idle=2)
+    scene.resource("Down", down=True)
+    waiting = scene.jobs(20, "Starved", accounting_group="cms.prod", accounting_group_user="alice")
+
+    tables = pledged(**PLEDGES) | polls(3)
+    tables["site"]["pending_grace"] = "16s"
+    running = daemon(scene.pool.collector, tables=tables)
+    seen = prometheus(f"127.0.0.1:{running.port}")
+    seen.wait_for("gwmond_polls_total")
+    assert _states(seen) == {
+        "Starved": "provisioning_bottleneck",
+        "Bored": "insufficient_demand",
+        "Full": "full",
+        "Queued": "filling",
+        "Down": "down",
+    }
+    assert _units(seen, "Starved") == {
+        "capacity": 40,
+        "in_use": 8,
+        "spare": 32,
+        "provisioning_bottleneck": 20,
+        "insufficient_demand": 12,
+    }
+    assert _units(seen, "Bored") == {
+        "capacity": 16,
+        "in_use": 8,
+        "spare": 8,
+        "insufficient_demand": 8,
+    }
+    assert _units(seen, "Full") == {"capacity": 8, "in_use": 8}
+    assert _units(seen, "Queued") == {"capacity": 16, "spare": 16, "filling": 16}
+    assert _units(seen, "Down") == {"capacity": 16, "spare": 16, "down": 16}
+    group = seen.query('gwmond_demand_jobs{status="idle"}')
+    assert [(s[0]["accounting_group"], s[1]) for s in group] == [("cms.prod", 20)]
+    demand = 'sum by (kind) (gwmond_demand_canonical_units{resource="cpu"}) > 0'
+    assert {s[0]["kind"]: s[1] for s in seen.query(demand)} == {"idle": 20, "assigned": 20}
+    assert seen.value('gwmond_pilots{site="Queued",state="pending"}') == 2
+    assert seen.value('sum(gwmond_pilots{site="Starved",state="registered"})') == 1
+    (limited,) = seen.query('gwmond_site_reason_canonical_units{site="Starved"}')
+    assert limited[0]["reason"].startswith("frontend_limit")
+
+    _wait(seen, Queued="saturated")
+    assert _units(seen, "Queued") == {"capacity": 16}
+    rates = _rates(seen, "Starved", "9s")
+    assert rates == pytest.approx(
+        {
+            ("in_use", ""): 8,
+            ("provisioning_bottleneck", "frontend_limit"): 20,
+            ("insufficient_demand", ""): 12,
+        },
+        rel=0.1,
+    )
+    bottleneck = f'increase({SECONDS}{{site="Starved",state="provisioning_bottleneck"}}[9s])'
+    rest = f'increase({SECONDS}{{site="Starved",state="insufficient_demand"}}[9s])'
+    assert seen.value(f"sum({bottleneck}) / sum({rest})") == pytest.approx(20 / 12)
+
+    scene.remove(waiting)
+    more = scene.jobs(30, "Bored", "Down", schedd=1)
+    scene.resource("Queued", pending=0)
+    _wait(
+        seen,
+        Starved="insufficient_demand",
+        Bored="provisioning_bottleneck",
+        Queued="insufficient_demand",
+    )
+    (reason,) = seen.query('gwmond_site_reason_canonical_units{site="Bored"}')
+    assert reason[0]["reason"] == "no_match_in_frontend"
+    scene.resource("Down", down=False, requested_idle=3, staging=3)
+    _wait(seen, Down="provisioning_bottleneck", Bored="provisioning_bottleneck")
+    (reason,) = seen.query('gwmond_site_reason_canonical_units{site="Down"}')
+    assert reason[0]["reason"].startswith("not_acknowledged")
+    scene.resource("Starved", down=True)
+    scene.remove(more, schedd=1)
+    _wait(seen, Starved="down", Bored="insufficient_demand", Down="insufficient_demand")
+    assert seen.value("max_over_time(gwmond_ledger_residual_seconds[1h])") == 0
+    assert seen.value("max_over_time(gwmond_series_folded{family='gwmond_site_state'}[1h])") == 0

@@ -1,0 +1,213 @@
+"""From a snapshot to what a scrape returns."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from gwmond.metrics import catalog
+from gwmond.metrics.family import Family, Kind, Sample
+from gwmond.metrics.render import DuplicateSeries, Exposition, render
+from gwmond.snapshot import LedgerStatus
+from tests.metrics import golden
+from tests.snapshots import DARK, ODD, STARVING, snapshot
+
+REMEDY = "Run: python -m tests.metrics.golden, and look at what has changed with git diff"
+
+
+def family(kind: Kind, name: str, *samples: Sample, labels: Sequence[str] = ("site",)) -> Family:
+    return Family(name, kind, "", "Help. Unit: things.", tuple(labels), lambda _: samples)
+
+
+def rendered(*families: Family, budget: int = 100) -> Exposition:
+    return render(families, snapshot(), budget)
+
+
+def shown(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Every sample of an exposition in the text format."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for found in parse_text(text.decode())
+        for sample in found.samples
+    }
+
+
+def openmetrics(text: bytes) -> list[Metric]:
+    return list(parse_openmetrics(text.decode()))  # type: ignore[no-untyped-call]
+
+
+def value(text: bytes, name: str, **labels: str) -> float | None:
+    return shown(text).get((name, frozenset(labels.items())))
+
+
+def test_golden_text() -> None:
+    """The text format of a whole snapshot is what the golden file says."""
+    assert golden.exposition().text.decode() == golden.TEXT.read_text(), REMEDY
+
+
+def test_golden_openmetrics() -> None:
+    """OpenMetrics of a whole snapshot is what the golden file says."""
+    made = golden.exposition().openmetrics.decode()
+    assert made == golden.OPENMETRICS.read_text(), REMEDY
+
+
+def test_promtool_has_nothing_to_say() -> None:
+    """Prometheus's own linter accepts every metric."""
+    promtool = shutil.which("promtool")
+    assert promtool, "no promtool on PATH. Run: apt-get install prometheus"
+    done = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=golden.TEXT.read_bytes(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_both_formats_say_the_same() -> None:
+    """OpenMetrics has the text format's samples, and besides only when counters were created."""
+    made = golden.exposition()
+    found = {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in openmetrics(made.openmetrics)
+        for sample in family.samples
+    }
+    created = {at for at in found if at[0].endswith("_created")}
+    assert {at: v for at, v in found.items() if at not in created} == shown(made.text)
+    assert len(created) == sum(1 for name, _ in shown(made.text) if name.endswith("_total"))
+    assert b"_created" not in made.text
+    assert made.openmetrics.endswith(b"# EOF\n")
+
+
+def test_created_is_when_the_total_began() -> None:
+    """A counter tells in OpenMetrics when its total began; without that, nothing."""
+    total = family("counter", "a_total", Sample(("x",), 5, 1000.0), Sample(("y",), 1))
+    made = rendered(total)
+    assert b'a_created{site="x"} 1000.0' in made.openmetrics
+    assert b'a_created{site="y"}' not in made.openmetrics
+
+
+@pytest.mark.parametrize("kind", ["counter", "gauge"])
+def test_duplicates_are_a_defect(kind: Kind) -> None:
+    """Two samples of the same labels are not shown but raised, with what they are."""
+    twice = family(kind, "a_total", Sample(("x",), 1), Sample(("x",), 2))
+    with pytest.raises(DuplicateSeries, match=r"a_total\('x',\)"):
+        rendered(twice)
+
+
+def test_family_without_samples_is_not_there() -> None:
+    """A family of which nothing is known has neither samples nor a header."""
+    made = rendered(family("gauge", "nothing"), family("gauge", "something", Sample(("x",), 1)))
+    assert b"nothing " not in made.text.replace(b'family="nothing"', b"")
+    assert value(made.text, "something", site="x") == 1
+
+
+def test_label_values_are_escaped() -> None:
+    """Any site name survives both formats."""
+    name = 'a"b\\c\nd<&é'
+    made = rendered(family("gauge", "a", Sample((name,), 1)))
+    assert value(made.text, "a", site=name) == 1
+    (sample,) = openmetrics(made.openmetrics)[0].samples
+    assert sample.labels == {"site": name}
+
+
+def test_units_are_told_in_openmetrics() -> None:
+    """A family of seconds says so in OpenMetrics, and its name is the same in both formats."""
+    made = golden.exposition()
+    assert b"# UNIT gwmond_poll_duration_seconds seconds" in made.openmetrics
+    for one in catalog.FAMILIES:
+        assert not one.unit or one.name.removesuffix("_total").endswith(f"_{one.unit}")
+
+
+def test_absent_facts_have_no_samples() -> None:
+    """What is unknown has no sample, where a zero would be a statement."""
+    text = golden.exposition().text
+    dark = {"resource": "cpu", "site": DARK.site, "entry": DARK.entry}
+    assert value(text, "gwmond_site_canonical_units", kind="capacity", **dark) == 7
+    assert value(text, "gwmond_site_canonical_units", kind="in_use", **dark) is None
+    at = {"site": DARK.site, "entry": DARK.entry}
+    assert value(text, "gwmond_entry_idle_jobs", kind="assigned", **at) is None
+    units = {"resource": "cpu", "schedd": "ap2"}
+    assert value(text, "gwmond_demand_canonical_units", kind="idle", **units) == 3
+    assert value(text, "gwmond_demand_canonical_units", kind="assigned", **units) is None
+    frontend = {"frontend": "frontend"}
+    assert value(text, "gwmond_frontend_idle_jobs", min_age="600", **frontend) == 10
+    assert value(text, "gwmond_frontend_idle_jobs", min_age="3600", **frontend) is None
+    pilots = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
+    assert value(text, "gwmond_pilots", state="pending", **pilots) == 3
+    assert value(text, "gwmond_pilots", state="running", **pilots) is None
+    assert value(text, "gwmond_source_cpu_seconds", source="ap2", kind="demand") is None
+    name = "gwmond_source_last_success_timestamp_seconds"
+    assert value(text, name, source="ap2", kind="demand") is None
+    assert value(text, "gwmond_replay_speed_ratio") is None
+    busy = {"site": "T2_Busy", "entry": "busy-ce1"}
+    limit = "GlideClientLimitTotalGlideinsPerEntry"
+    assert value(text, "gwmond_entry_limit_hit", limit=limit, **busy) is None
+
+
+def test_states_are_a_set() -> None:
+    """Of an entry's states exactly one is 1, the one that it is in."""
+    found: dict[str, list[str]] = {}
+    for (name, labels), number in shown(golden.exposition().text).items():
+        if name == "gwmond_site_state" and number == 1:
+            found.setdefault(dict(labels)["entry"], []).append(dict(labels)["state"])
+    assert found[STARVING.entry] == ["provisioning_bottleneck"]
+    assert all(len(states) == 1 for states in found.values())
+    assert len(found) == 7
+
+
+def test_states_sum_to_the_spare() -> None:
+    """An entry's units by state are its spare, and with what is in use its capacity."""
+    units: dict[tuple[str, str], dict[str, float]] = {}
+    for (name, labels), number in shown(golden.exposition().text).items():
+        if name == "gwmond_site_canonical_units":
+            of = dict(labels)
+            units.setdefault((of["entry"], of["resource"]), {})[of["kind"]] = number
+    assert units
+    for kinds in units.values():
+        states = set(kinds) - {"capacity", "in_use", "spare"}
+        assert sum(kinds[state] for state in states) == kinds["spare"]
+
+
+def test_ledger_is_a_source() -> None:
+    """A ledger that was never tried is not shown; one that fails is down."""
+    at = {"source": "ledger", "kind": "commit"}
+    never = render(catalog.FAMILIES, snapshot(ledger=LedgerStatus(True, "", None, 0)), 1000)
+    assert value(never.text, "gwmond_source_up", **at) is None
+    failed = render(catalog.FAMILIES, snapshot(ledger=LedgerStatus(False, "full", None, 9)), 1000)
+    assert value(failed.text, "gwmond_source_up", **at) == 0
+    assert value(failed.text, "gwmond_ledger_waiting_increments") == 9
+
+
+def test_replay_tells_its_speed() -> None:
+    """A replayed pool says how fast it runs."""
+    made = render(catalog.FAMILIES, snapshot(speed=60.0), 1000)
+    assert value(made.text, "gwmond_replay_speed_ratio") == 60
+
+
+def test_budget_is_told() -> None:
+    """A family beyond its budget says how many series were folded, in a metric of its own."""
+    many = family("gauge", "a", *(Sample((f"s{n}",), n) for n in range(10)))
+    made = rendered(many, family("gauge", "b", Sample(("x",), 1)), budget=4)
+    assert value(made.text, "gwmond_series_folded", family="a") == 6
+    assert value(made.text, "gwmond_series_folded", family="b") == 0
+    assert value(made.text, "a", site="other") == 0 + 1 + 2 + 3 + 4 + 5
+    assert value(made.text, "a", site="s9") == 9
+
+
+def test_whole_snapshot_within_a_small_budget() -> None:
+    """Every family can be folded: no two folded samples have the same labels."""
+    made = render(catalog.FAMILIES, snapshot(), 1)
+    assert re.search(rb'gwmond_pilots\{entry="other"', made.text)
+    total = "gwmond_site_canonical_seconds_total"
+    kept = sum(v for (name, _), v in shown(made.text).items() if name == total)
+    assert kept == pytest.approx(324_000 + 1.234567)

@@ -1,0 +1,158 @@
+"""A snapshot made by hand, in which everything occurs that can be shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gwmond.accounting.capacity import Capacity, CapacityEvidence
+from gwmond.accounting.demand import JobCounts
+from gwmond.accounting.entries import combine
+from gwmond.accounting.evaluation import (
+    DemandTotals,
+    EntryJobs,
+    EntryTime,
+    Evaluation,
+    Part,
+    State,
+)
+from gwmond.facts import EntryKey, Evidence, JobCount, Limit
+from gwmond.ledger.model import SiteKey, Total
+from gwmond.snapshot import LedgerStatus, PilotGroup, PilotUnits, Snapshot
+from gwmond.sources.frontend import FrontendJobs
+from gwmond.sources.gather import Status
+from gwmond.units import Resource
+from tests.accounting.make import NOW, request
+
+LIMIT = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=10, limit=10")
+STARVING = EntryKey("T2_Starving", "starving-ce1")
+BORED = EntryKey("T2_Bored", "bored-ce1")
+BORED2 = EntryKey("T2_Bored", "bored-ce2")
+ODD = EntryKey('<b>&"Odd"\\', "odd")
+DARK = EntryKey("T2_Dark", "dark-ce1")
+STATES = {
+    STARVING: State.PROVISIONING_BOTTLENECK,
+    BORED: State.INSUFFICIENT_DEMAND,
+    BORED2: State.FULL,
+    ODD: State.FILLING,
+    EntryKey("T2_Busy", "busy-ce1"): State.SATURATED,
+    EntryKey("T2_Down", "down-ce1"): State.DOWN,
+    DARK: State.UNKNOWN,
+}
+
+
+def row(
+    key: EntryKey,
+    resource: Resource,
+    state: State,
+    capacity: int,
+    in_use: int | None,
+    *parts: tuple[State, str, int],
+    evidence: Evidence = "measured",
+    rests_on: CapacityEvidence = "peak",
+) -> EntryTime:
+    """A row whose spare units are those of its parts (state, reason, milliunits)."""
+    made = tuple(Part(*part) for part in parts)
+    spare = sum(part.amount for part in made) // 1000
+    reason = made[0].reason if made else ""
+    capacity_of = Capacity(capacity, rests_on)
+    return EntryTime(key, resource, state, reason, capacity_of, in_use, spare, made, evidence)
+
+
+def evaluation() -> Evaluation:
+    """Every state, a part that is no whole unit, GPUs, unknown pilots and unknown demand."""
+    short = (State.PROVISIONING_BOTTLENECK, "frontend_limit", 6500)
+    rows = [
+        row(STARVING, "cpu", STATES[STARVING], 100, 90, short, (BORED_STATE, "", 3500)),
+        row(STARVING, "gpu", State.FULL, 4, 4),
+        row(BORED, "cpu", BORED_STATE, 50, 20, (BORED_STATE, "", 30_000), evidence="estimated"),
+        row(BORED2, "cpu", State.FULL, 10, 10, rests_on="pledge"),
+        row(ODD, "cpu", State.FILLING, 8, 0, (State.FILLING, "", 8000), rests_on="limit"),
+        row(EntryKey("T2_Busy", "busy-ce1"), "cpu", State.SATURATED, 40, 30),
+        row(EntryKey("T2_Down", "down-ce1"), "cpu", State.DOWN, 5, 0, (State.DOWN, "", 5000)),
+        row(DARK, "cpu", State.UNKNOWN, 7, None, (State.UNKNOWN, "pilots", 7000)),
+    ]
+    return Evaluation(
+        {(r.entry, r.resource): r for r in sorted(rows)},
+        {
+            ("ap1", "cpu"): DemandTotals(20_000, 5000, 6500, 8500),
+            ("ap2", "cpu"): DemandTotals(3000, None, None, None),
+        },
+        {
+            STARVING: EntryJobs(JobCounts(12, 9, 4), 6.5, 2, None, -1),
+            DARK: EntryJobs(JobCounts(0, 0, 0), None, None, None, None),
+        },
+    )
+
+
+BORED_STATE = State.INSUFFICIENT_DEMAND
+
+
+def status(source: str, kind: str, problem: str = "", **more: Any) -> Status:
+    up = not problem
+    made = Status(
+        source=source,
+        kind=kind,
+        up=up,
+        duration_s=0.25,
+        cpu_s=0.125 if up else 0,
+        peak_mib=32.0 if up else 0,
+        last_success=NOW - 5.0,
+        records=7 if up else 0,
+        skipped=0,
+        problem=problem,
+        detail=f"what happened <to> {source}" if problem else "",
+    )
+    return made._replace(**more)
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    """The snapshot, with changes."""
+    requests = (
+        request(STARVING, limits=(LIMIT,), requested_idle=0, pending=0, running=11, held=2),
+        request(STARVING, group="frontend.other", requested_max=None, jobs_matching=None),
+        request(ODD, pending=3, running=None, submitted_wait=1),
+    )
+    units: dict[Resource, PilotUnits] = {
+        "cpu": PilotUnits(90, 80, 6),
+        "gpu": PilotUnits(4, 4, 0),
+    }
+    pilots = {
+        (STARVING, "frontend.main"): PilotGroup(12, 2, 1, units),
+        (BORED, ""): PilotGroup(
+            5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
+        ),
+    }
+    made = Snapshot(
+        pool_time=NOW,
+        made_at=NOW + 0.5,
+        started_at=NOW - 3600.0,
+        poll_seconds=1.25,
+        stages={"query": 1.0, "evaluation": 0.25},
+        polls=60,
+        speed=1.0,
+        sources=(
+            status("ap1", "demand", skipped=2),
+            status("ap2", "demand", "timeout", last_success=None),
+            status("cm", "slots"),
+            status("cm", "startds"),
+        ),
+        records={("cm", "slots"): 700, ("ap1", "demand"): 40},
+        problems={("ap2", "timeout"): 3, ("cm", "bad_size"): 1},
+        evaluation=evaluation(),
+        residual=0,
+        entries=combine(requests),
+        requests=requests,
+        pilots=pilots,
+        jobs=(JobCount("ap1", "", "idle", 20), JobCount("ap1", "cms.prod", "running", 90)),
+        frontends=(FrontendJobs("frontend", 30, 10, None),),
+        ledger=LedgerStatus(True, "", NOW + 0.4, 0),
+        totals={
+            SiteKey("cpu", "in_use", "", *STARVING): Total(324_000_000_000, NOW - 3600.0),
+            SiteKey("cpu", "provisioning_bottleneck", "frontend_limit", *STARVING): Total(
+                1_234_567, NOW - 60.0
+            ),
+        },
+        htcondor_version="25.14.1",
+    )
+    return replace(made, **changes)

@@ -1,0 +1,344 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond import __version__, cli
+from gwmond.config import Config, ConfigError, Http
+from gwmond.facts import EntryKey
+from gwmond.metrics.render import render
+from gwmond.snapshot import Snapshot
+from gwmond.tables import Row
+from gwmond.web.server import bind
+from tests.pool.condor import free_port
+from tests.snapshots import BORED, evaluation, row, snapshot, status
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+
+
+def arguments(*given: str) -> Namespace:
+    return cli.parser().parse_args(given)
+
+
+def configuration(*given: str) -> Config:
+    return cli.configuration(arguments("sites", *given))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    """Writes a configuration file."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "gwmond.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command explains itself, with the options that all have."""
+    with pytest.raises(SystemExit) as left:
+        cli.main([command, "--help"])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert f"usage: gwmond {command}" in said
+    for option in ("--config FILE", "--collector HOST[:PORT]", "--log-level"):
+        assert option in said
+    assert len(said.split("options:")[0].splitlines()) > 3
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help names each command, examples and exit codes."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--help"])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert all(f"    {command} " in said for command in cli.COMMANDS)
+    assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in said
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is that of the package."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"gwmond {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["nonsense"], ["sites", "--nonsense"], ["sites", "--format", "xml"], ["record"]]
+)
+def test_bad_usage(given: list[str]) -> None:
+    """Bad usage is exit code 2."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(given)
+    assert left.value.code == 2
+
+
+def test_bad_configuration(file: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A bad configuration is exit code 2, and every line of what is wrong on standard error."""
+    path = file("[poll]\nintervall = '60s'\n[nonsense]\n")
+    assert cli.main(["sites", "--config", path]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"gwmond: {path}: ")
+    assert "did you mean 'interval'" in said.err
+    assert "nonsense: unknown key" in said.err
+
+
+def test_without_options_the_defaults_hold() -> None:
+    """Without options the configuration is the default one."""
+    assert configuration() == Config()
+
+
+def test_collector_overrides(file: Callable[[str], str]) -> None:
+    """Collectors of the command line take the place of those configured, and of a replay."""
+    path = file(
+        "[pool]\ncollectors = ['a']\nschedds = ['s']\n[replay]\nfile = '/x'\n[log]\nlevel = 'error'"
+    )
+    assert configuration("--config", path).pool.collectors == ("a",)
+    found = configuration(
+        "--config", path, "--collector", "b", "--collector", "c:9620", "--log-level", "debug"
+    )
+    assert found.pool.collectors == ("b", "c:9620")
+    assert found.pool.schedds == ("s",)
+    assert found.replay.file == ""
+    assert found.log.level == "debug"
+
+
+@pytest.mark.parametrize("collector", ["", "a, b", "a b"])
+def test_bad_collector(collector: str) -> None:
+    """A collector that cannot be one is refused, naming the option."""
+    with pytest.raises(ConfigError, match=r"^--collector: pool.collectors\[0\]"):
+        configuration("--collector", collector)
+
+
+def shows(monkeypatch: pytest.MonkeyPatch, command: str, found: Snapshot) -> None:
+    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda _config: found)
+
+
+ALL_UP = (status("cm", "slots"), status("ap1", "demand"))
+
+
+@pytest.mark.parametrize("command", ["once", "sites"])
+def test_exit_codes_of_sources(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When all sources are up it is exit code 0, else 3."""
+    shows(monkeypatch, command, snapshot(sources=ALL_UP))
+    assert cli.main([command]) == 0
+    shows(monkeypatch, command, snapshot())
+    assert cli.main([command]) == 3
+
+
+@pytest.mark.parametrize("style", ["text", "openmetrics"])
+def test_once(
+    style: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once prints what a scrape would get, in either format."""
+    from gwmond.metrics import catalog  # noqa: PLC0415
+
+    shows(monkeypatch, "once", snapshot())
+    cli.main(["once", "--format", style])
+    made = render(catalog.FAMILIES, snapshot(), 10_000)
+    assert capsys.readouterr().out.encode() == getattr(made, style)
+
+
+def test_sites_as_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has a line a site, the worst first, unknown numbers as ?, and what is down."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites"])
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[1].split()[:3] == ["T2_Starving", "cpu", "provisioning_bottleneck"]
+    assert "frontend_limit: TotalGlideinsPerEntry (count=10," in lines[1]
+    assert sum("T2_Bored" in line for line in lines) == 1
+    (dark,) = [line for line in lines if "T2_Dark" in line]
+    assert dark.split()[-5:] == ["?", "?", "?", "?", "0"]
+    assert said.err == "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
+
+
+def test_entries_as_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --entries the table has a line an entry."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites", "--entries"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(BORED.site in line for line in lines) == 2
+    assert any("bored-ce2" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["[/]", "[red]x", "[link=http://x]y[/link]", "\\"])
+def test_table_takes_names_as_they_are(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No site can break or colour the table by its name."""
+    full = row(EntryKey(name, name), "cpu", evaluation().rows[BORED, "cpu"].state, 5, 5)
+    made = evaluation()._replace(rows={(full.entry, "cpu"): full})
+    shows(monkeypatch, "sites", snapshot(evaluation=made))
+    cli.main(["sites", "--entries"])
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == [name, name]
+
+
+def test_sites_as_json_and_csv(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON and CSV have the same columns, with their names."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites", "--format", "json"])
+    sites = json.loads(capsys.readouterr().out)["sites"]
+    cli.main(["sites", "--format", "csv"])
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [r["site"] for r in rows] == [s["site"] for s in sites]
+    assert tuple(rows[0]) == Row._fields == tuple(sites[0])
+
+
+def test_check_of_a_pool_that_is_not_there(
+    file: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check names each query that failed, why, and what to do; what is well is said as well."""
+    path = file(
+        f"[pool]\ncollectors = ['127.0.0.1:{free_port()}']\n"
+        f"[ledger]\nurl = '{tmp_path}/ledger.sqlite'\n[http]\nlisten = '127.0.0.1:0'\n"
+    )
+    assert cli.main(["check", "--config", path, "--format", "json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    queries = [f for f in found if f["source"].startswith("127.0.0.1")]
+    assert {(q["ok"], q["problem"]) for q in queries} == {(False, "refused")}
+    assert all("Is the daemon running?" in q["remedy"] for q in queries)
+    assert {f["kind"]: f["ok"] for f in found if f not in queries} == {
+        "open": True,
+        "listen": True,
+        "demand": False,
+    }
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_check_of_this_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check tells of a directory that is missing and of a port that is taken."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    listener = bind(Http(listen="127.0.0.1:0"))
+    config = Config.model_validate(
+        {
+            "ledger": {"url": f"{tmp_path}/missing/ledger.sqlite"},
+            "http": {"listen": f"127.0.0.1:{listener.getsockname()[1]}"},
+        }
+    )
+    found = {s.source: s for s in check._local(config)}
+    listener.close()
+    assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
+    assert (found["http"].up, found["http"].problem) == (False, "port")
+    check._table([*found.values(), status("[/]", "slots")])
+    said = capsys.readouterr().out
+    assert "what to do: Make the directory of [ledger] url" in said
+    assert "[/]" in said
+
+
+def test_remedies_are_of_problems_that_there_are() -> None:
+    """Each remedy is for a word that some part of gwmond uses."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    code = (
+        "".join(
+            path.read_text()
+            for path in Path(cli.__file__).parent.rglob("*.py")
+            if path.name != "check.py"
+        )
+        + Path(check.__file__).read_text().partition("_ELSE")[2]
+    )
+    assert [word for word in check.REMEDIES if f'"{word}"' not in code] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (["record", "x.zip", "--every", "5"], "--every: write a duration"),
+        (["record", "/no/such/place.zip"], "/no/such/place.zip: cannot write it"),
+        (["demo", "--speed", "0"], "--speed: replay.speed: Input should be greater than 0"),
+        (["demo", "--recording", "/no/such.zip"], "replay.file: /no/such.zip: not a recording"),
+    ],
+)
+def test_bad_options_of_commands(
+    given: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command cannot use is exit code 2, with a sentence."""
+    assert cli.main(given) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_recording_of_a_recording(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A replayed pool is not recorded again."""
+    assert cli.main(["record", "x.zip", "--config", file("[replay]\nfile = 'y.zip'")]) == 2
+    assert "replay.file" in capsys.readouterr().err
+
+
+def test_run_where_the_port_is_taken(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run fails with exit code 1 when it cannot listen, and names the option."""
+    listener = bind(Http(listen="127.0.0.1:0"))
+    listen = f"127.0.0.1:{listener.getsockname()[1]}"
+    assert cli.main(["run", "--config", file(f"[http]\nlisten = '{listen}'")]) == 1
+    listener.close()
+    assert f"gwmond: http.listen: {listen} is in use" in capsys.readouterr().err
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends with the exit code that shells expect, and no traceback."""
+
+    def interrupt(_config: Any, _arguments: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gwmond.commands.sites.execute", interrupt)
+    assert cli.main(["sites"]) == 130
+
+
+def test_reader_that_has_seen_enough() -> None:
+    """When the reader of the output goes away there is neither traceback nor failure."""
+    script = (
+        "import sys\nfrom gwmond import cli\nfrom gwmond.commands import sites\n"
+        "def flood(config, arguments):\n"
+        "    while True: sys.stdout.write('x' * 65536)\n"
+        "sites.execute = flood\nsys.exit(cli.main(['sites']))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(10) == b"x" * 10
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(20) == 0
+
+
+def test_as_a_module() -> None:
+    """python -m gwmond is gwmond."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gwmond", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"gwmond {__version__}\n"
