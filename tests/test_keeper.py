@@ -295,14 +295,24 @@ def test_recalled_and_new_memory(life: Life) -> None:
     assert after.peaks[A, "cpu"].export() == [(hour - 2, 50), (hour, 40)]
 
 
-def test_peaks_are_written_when_they_change(life: Life) -> None:
-    """A peak that has changed replaces the entry's in the ledger, others stay."""
+def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peak that has changed replaces the entry's in the ledger, others are not written."""
+    written: list[set[EntryKey]] = []
+    commit = Ledger.commit
+
+    def note(self: Ledger, batch: model.Batch) -> None:
+        written.append(set(batch.peaks))
+        commit(self, batch)
+
+    monkeypatch.setattr(Ledger, "commit", note)
     hour = T0 // 3600
     low, high = PeakWindow(WINDOW).add(hour, 10), PeakWindow(WINDOW).add(hour, 20)
     life.memory = Memory({A: T0, B: T0}, {}, {(A, "cpu"): low, (B, "cpu"): low}, {})
     life.poll(0)
     life.memory = life.memory._replace(peaks={(A, "cpu"): high, (B, "cpu"): low})
     life.poll(1)
+    life.poll(2)
+    assert written == [{A, B}, {A}, set()]
     assert life.stored().peaks == {
         A: (model.Peak("cpu", hour, 20),),
         B: (model.Peak("cpu", hour, 10),),

@@ -48,6 +48,7 @@ _SECRET = re.compile(
     r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|sessioninfo",
     re.IGNORECASE,
 )
+_STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 _USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
 _EPOCH = re.compile(
     r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate"
@@ -71,10 +72,12 @@ def dump(found: Sequence[classad2.ClassAd]) -> list[Ad]:
 
 
 def _text(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return an attribute's text on one line: the bindings write lists on several."""
     try:
-        return str(ad.lookup(name))
+        text = str(ad.lookup(name))
     except (KeyError, UnicodeDecodeError, ValueError):
         return None
+    return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip() if "\n" in text else text
 
 
 class Pseudonyms:

@@ -185,6 +185,20 @@ CASES: list[tuple[str, dict[str, Any], State, str, dict[tuple[str, str], int]]] 
         {("unknown", "no_resource_ad"): 84},
     ),
     (
+        "no ad, and only one of the pilots carries a factory",
+        {"totals": {}, "pilots": [pilot(), pilot(factory="")]},
+        State.UNKNOWN,
+        "no_resource_ad",
+        {("unknown", "no_resource_ad"): 84},
+    ),
+    (
+        "a queue that was read and is empty makes nobody wait",
+        {"totals": {}, "waiting": {A: measured(0, 0)}},
+        State.PROVISIONING_BOTTLENECK,
+        "unexplained",
+        {("provisioning_bottleneck", "unexplained"): 30, ("insufficient_demand", ""): 54},
+    ),
+    (
         "no ad, but other entries have one",
         {"totals": totals(request(B)), "pilots": [pilot(factory=""), pilot(factory="")]},
         State.UNKNOWN,

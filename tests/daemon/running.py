@@ -68,9 +68,9 @@ def _inline(value: object) -> str:
 
 
 def configuration(
-    directory: Path, collectors: Iterable[str], tables: Tables | None = None, port: int = 0
+    ledger: Path, collectors: Iterable[str], tables: Tables | None = None, port: int = 0
 ) -> str:
-    """Return a configuration with short polls and a ledger in ``directory``; ``tables`` override.
+    """Return a configuration with short polls and that ledger; ``tables`` override.
 
     The test pools' collectors are young; only tests of that distrust them.
     """
@@ -79,7 +79,7 @@ def configuration(
         **polls(INTERVAL_S),
         "site": {"collector_distrust": "1ms"},
         "http": {"listen": f"127.0.0.1:{port or free_port()}"},
-        "ledger": {"url": f"sqlite:///{directory}/ledger.sqlite"},
+        "ledger": {"url": f"sqlite:///{ledger}"},
         "log": {"format": "json"},
     }
     for name, table in (tables or {}).items():
@@ -90,8 +90,8 @@ def configuration(
 class RunningDaemon:
     """``gwmond run`` with a configuration file of its own; a context manager.
 
-    ``directory`` is where configuration, ledger and logs are; two daemons may share it.  With
-    ``ready`` the first poll is waited for.
+    ``directory`` is where configuration, log (``name``) and ledger are; daemons may share a ledger.
+    With ``ready`` the first poll is waited for.
     """
 
     def __init__(
@@ -102,12 +102,13 @@ class RunningDaemon:
         *,
         env: Mapping[str, str] | None = None,
         name: str = "gwmond",
+        ledger: str = "ledger",
         ready: bool = True,
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = directory / f"{name}.toml"
-        self._directory, self._collectors = directory, list(collectors)
+        self._ledger, self._collectors = directory / f"{ledger}.sqlite", list(collectors)
         self._ready = ready
         self._env = {"CONDOR_CONFIG": "ONLY_ENV", **(env or {})}
         self._mark = secrets.token_hex(8)
@@ -120,7 +121,7 @@ class RunningDaemon:
 
     def configure(self, tables: Tables | None = None) -> None:
         """Write the configuration file; a running daemon reads it upon ``hup``."""
-        text = configuration(self._directory, self._collectors, tables, self.port)
+        text = configuration(self._ledger, self._collectors, tables, self.port)
         self.config.write_text(text)
 
     def __enter__(self) -> Self:
@@ -133,8 +134,6 @@ class RunningDaemon:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
-            error.add_note(self._log.read_text(errors="replace")[-4000:])
         self.kill9()
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
@@ -232,6 +231,7 @@ class RunningDaemon:
         except TimeoutError as error:
             shown = (f"{name}{dict(labels)} {value}" for (name, labels), value in last.items())
             error.add_note("\n".join(line for line in shown if "_source_" not in line))
+            error.add_note(self._log.read_text(errors="replace")[-4000:])
             raise
 
     def wait_for(

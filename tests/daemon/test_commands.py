@@ -9,7 +9,7 @@ import re
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ STATES = {
 
 
 @pytest.fixture(scope="module")
-def sites(shared_scene: Scene) -> Iterator[Scene]:
+def sites(shared_scene: Scene) -> Scene:
     """Four sites, each in its state."""
     shared_scene.pilot("Starved", busy=PILOT)
     shared_scene.resource("Starved", running=1, requested_idle=0)
@@ -42,7 +42,7 @@ def sites(shared_scene: Scene) -> Iterator[Scene]:
     shared_scene.resource("Closed", down=True)
     shared_scene.resource("Queued", pending=2)
     shared_scene.jobs(10, "Starved", accounting_group="cms", accounting_group_user="alice")
-    yield shared_scene
+    return shared_scene
 
 
 @pytest.fixture
@@ -54,7 +54,9 @@ def config(sites: Scene, tmp_path: Path) -> str:
 def _config(directory: Path, *collectors: str, **tables: dict[str, object]) -> str:
     file = directory / "gwmond.toml"
     pledges = pledged(Starved=24, Bored=16, Closed=16, Queued=16)
-    file.write_text(configuration(directory, collectors, pledges | polls(20) | tables))
+    file.write_text(
+        configuration(directory / "ledger.sqlite", collectors, pledges | polls(20) | tables)
+    )
     return str(file)
 
 
@@ -86,7 +88,7 @@ def test_openmetrics(sites: Scene, daemon: Callable[..., RunningDaemon]) -> None
     text = running.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert text.endswith("# EOF\n")
     created = 0
-    for family in parse_openmetrics(text):
+    for family in parse_openmetrics(text):  # type: ignore[no-untyped-call]
         series = [(s.name, tuple(sorted(s.labels.items()))) for s in family.samples]
         assert len(series) == len(set(series))
         if family.type == "counter":

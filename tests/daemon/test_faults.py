@@ -33,7 +33,9 @@ def sites(scene: Scene) -> Scene:
 
 def _running(daemon: Start, *collectors: str) -> tuple[RunningDaemon, Metrics]:
     """A daemon that has seen all as it should be, and accounted some of it."""
-    running = daemon(*collectors, tables=polls(INTERVAL_S) | pledged(**PLEDGES))
+    tables = polls(INTERVAL_S) | pledged(**PLEDGES)
+    name = f"collectors-{len(collectors)}"
+    running = daemon(*collectors, tables=tables, name=name, ledger=name)
     first = running.wait_until("counters", lambda m: m.seconds("Fed") > 0)
     _all_well(first)
     return running, first
@@ -114,24 +116,9 @@ def test_a_schedd_that_is_stopped(sites: Scene, daemon: Start) -> None:
         _complete(running, first, _recovered(running, schedd, "timeout"))
 
 
-def test_a_schedd_that_is_killed_and_restarted(sites: Scene, daemon: Start) -> None:
-    """A schedd that died refuses connections; its successor is found at another address."""
-    running, first = _running(daemon, sites.pool.collector)
-    schedd = sites.pool.schedds[1]
-    with _answering(running):
-        sites.pool.signal("MASTER", signal.SIGSTOP)  # or the schedd would be back at once
-        sites.pool.signal("SCHEDD2", signal.SIGKILL)
-        metrics = _unknown_demand(running, "Poor", "Idle")
-        assert metrics.value("gwmond_source_up", source=schedd, kind="demand") == 0
-        (event,) = running.log("problem")
-        assert (event["source"], event["problem"]) == (schedd, "refused")
-        assert "refused the connection" in event["detail"]
-        sites.pool.signal("MASTER", signal.SIGCONT)
-        _complete(running, first, _recovered(running, schedd, "refused"))
-
-
-def test_a_schedd_that_denies(sites: Scene, daemon: Start) -> None:
-    """A schedd that lets us read no more is told apart from one that is away."""
+def test_a_schedd_that_denies_and_then_dies(sites: Scene, daemon: Start) -> None:
+    """A schedd that lets us read no more is told apart from one that is dead, whose successor is
+    found at another address."""
     running, first = _running(daemon, sites.pool.collector)
     schedd = sites.pool.schedds[1]
     config = sites.pool.local / "condor_config"
@@ -143,41 +130,46 @@ def test_a_schedd_that_denies(sites: Scene, daemon: Start) -> None:
         (event,) = running.log("problem")
         assert (event["source"], event["problem"]) == (schedd, "denied")
         assert "DENIED" in event["detail"]
+
         config.write_text(allowed)
-        sites.pool.tool("condor_reconfig", "-full")
-        _complete(running, first, _recovered(running, schedd, "denied"))
+        sites.pool.signal("MASTER", signal.SIGSTOP)  # or the schedd would be back at once
+        sites.pool.signal("SCHEDD2", signal.SIGKILL)
+        refused = {"source": schedd, "problem": "refused"}
+        running.wait_for("gwmond_problems_total", refused, bool)
+        metrics = _unknown_demand(running, "Poor", "Idle")
+        assert metrics.value("gwmond_source_up", source=schedd, kind="demand") == 0
+        (_, event) = running.log("problem")
+        assert refused.items() <= event.items()
+        assert "refused the connection" in event["detail"]
+        sites.pool.signal("MASTER", signal.SIGCONT)
+        _complete(running, first, _recovered(running, schedd, "refused"))
+        assert len(running.log("problem over", problem="denied")) == 1
 
 
-def test_one_of_two_collectors_is_silent(sites: Scene, daemon: Start) -> None:
-    """Of two collectors one accepts and stays silent: what the other knows of pilots is used."""
-    with Gate(sites.pool.collector) as gate:
-        running, first = _running(daemon, sites.pool.collector, gate.address)
-        with _answering(running):
+def test_a_collector_that_is_silent(sites: Scene, daemon: Start) -> None:
+    """A collector that accepts and stays silent: with another one what that knows is used, without
+    everything is unknown."""
+    address = sites.pool.collector
+    with Gate(address) as gate:
+        both, first = _running(daemon, address, gate.address)
+        alone, first_alone = _running(daemon, gate.address)
+        with _answering(both), _answering(alone):
             gate.silence()
-            metrics = _unknown_demand(running, "Idle")
+            metrics = _unknown_demand(both, "Idle")
             assert metrics.state("Poor") == "provisioning_bottleneck"
-            for source, up in ((gate.address, 0), (sites.pool.collector, 1)):
+            for source, up in ((gate.address, 0), (address, 1)):
                 assert metrics.value("gwmond_source_up", source=source, kind="slots") == up
-            (event,) = running.log("problem")
-            assert (event["source"], event["problem"]) == (gate.address, "timeout")
-            gate.open()
-            _complete(running, first, _recovered(running, gate.address, "timeout"))
 
-
-def test_the_only_collector_is_silent(sites: Scene, daemon: Start) -> None:
-    """Without any collector everything is unknown, and nothing of it is guessed."""
-    with Gate(sites.pool.collector) as gate:
-        running, first = _running(daemon, gate.address)
-        with _answering(running):
-            gate.silence()
-            metrics = running.wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
+            metrics = alone.wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
             assert metrics.reason("Fed") == "pilots"
             assert metrics.units("Fed", "unknown") == 32
             assert not metrics.rows("gwmond_site_canonical_units", kind="in_use")
-            (event,) = running.log("problem")
-            assert (event["source"], event["problem"]) == (gate.address, "timeout")
+            for running in (both, alone):
+                (event,) = running.log("problem")
+                assert (event["source"], event["problem"]) == (gate.address, "timeout")
             gate.open()
-            _complete(running, first, _recovered(running, gate.address, "timeout"))
+            _complete(both, first, _recovered(both, gate.address, "timeout"))
+            _complete(alone, first_alone, _recovered(alone, gate.address, "timeout"))
 
 
 def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
@@ -201,7 +193,8 @@ def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
         assert metrics.reason("Idle") == "young_collector"
         assert metrics.units("Idle", "unknown") == 16 + PILOT
         sites.pilot("Idle", busy=PILOT, name="i1")
-        metrics = running.next_polls(2)
+        pilots = {"site": "Idle", "state": "registered"}
+        metrics = running.wait_for("gwmond_pilots", pilots, lambda n: n == 1)
         assert metrics.state("Idle") == "unknown"
         (event,) = running.log("problem", problem="young_collector")
         assert "fewer pilots than before: e-" in event["detail"]

@@ -149,6 +149,6 @@ def test_it_ends_at_once_while_a_query_hangs(scene: Scene, daemon: Start) -> Non
 def test_a_killed_daemon_leaves_no_child(scene: Scene, daemon: Start) -> None:
     """Children of a daemon that was killed -9 end at their deadline, though their query hangs."""
     scene.pool.signal("SCHEDD", signal.SIGSTOP)
-    running = daemon(scene.pool.collector, tables=polls(9))
+    running = daemon(scene.pool.collector, tables=polls(4))
     running.kill9()
     wait_until("the children's end", lambda: not running.processes(), 30)

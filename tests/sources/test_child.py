@@ -93,6 +93,7 @@ def test_what_cannot_be_sent() -> None:
 @pytest.mark.parametrize("task", [tasks.sleep, tasks.loop, tasks.stop, tasks.ignore_signals])
 def test_late_child_is_killed(task: Callable[[], None]) -> None:
     """A child that sleeps, loops, is stopped or ignores signals is killed at its deadline."""
+    child.run(tasks.echo, deadline_s=20)  # the fork server runs
     began = time.monotonic()
     error = problem(task, deadline_s=0.5)
     took = time.monotonic() - began
@@ -141,7 +142,7 @@ def test_nothing_is_left() -> None:
     before = left()
     for _ in range(10):
         some()
-    assert left() == before
+    assert all(now <= then for now, then in zip(left(), before, strict=True))
     assert before[2] == 0
 
 

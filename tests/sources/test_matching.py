@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import classad2
 import pytest
 
@@ -273,12 +276,28 @@ def test_start_of_the_pilot(start: str, found: Verdict) -> None:
 
 def test_matching_leaves_ads_as_they_are() -> None:
     """An ad that was matched with one is the same for the next."""
-    slot = classad('[ Requirements = TARGET.VO =?= "cms" && Site == "A"; Site = "A" ]')
-    wants = classad('[ Requirements = Arch == "X" ; VO = "cms"; Site = "B" ]')
+    slot = classad('[ Requirements = VO == "cms" && User =?= "x"; Place = "A" ]')
+    wants = classad('[ Requirements = Place == "A" && Has =?= true; VO = "cms" ]')
     before = str(slot), str(wants)
     found = [matching.match(wants, slot, estimated=True) for _ in range(2)]
     assert found == [POSSIBLE, POSSIBLE]
     assert (str(slot), str(wants)) == before
+
+
+def test_attributes_are_looked_up_in_both_ads() -> None:
+    """An attribute without MY or TARGET is found in the other ad, in a process of its own too."""
+    script = (
+        "from gwmond.sources import matching\n"
+        "from gwmond.facts import EntryKey, Size, Template\n"
+        'slot = \'[ Site = "A"; Requirements = VO == "cms" ]\'\n'
+        "template = Template(EntryKey('a', 'a'), slot, '', Size(1, 1), None, 'measured')\n"
+        'job = \'[ VO = "cms"; Requirements = Site == "A" ]\'\n'
+        "print(*matching.evaluate([job], [template], [(0, 0)])[0])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "yes\n"
 
 
 def test_static_slot_as_template() -> None:

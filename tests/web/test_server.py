@@ -144,4 +144,4 @@ def test_no_thread_is_left(start: Start) -> None:
     """A server that was stopped leaves no thread."""
     before = threading.active_count()
     start().stop()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
