@@ -43,6 +43,11 @@ class Pool(Section):
         description="Schedds to ask, by name; * and ? match. Empty: all that the collectors know, "
         "those that flock here included.",
     )
+    replicated: bool = Field(
+        False,
+        description="The collectors hold the same ads: one that answers suffices. Otherwise each "
+        "holds a part, and what a silent one knows is unknown.",
+    )
     token_directory: str = Field(
         "", description="Directory with the IDTOKEN to use. Empty: HTCondor's own search."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config import Config
-from gwmond.sources.gather import SCHEDDS, WMS, Answer, Round
+from gwmond.sources.gather import COLLECTOR_KINDS, SCHEDDS, WMS, Answer, Round
 
 
 class Fresh:
@@ -16,6 +16,7 @@ class Fresh:
         self._now = now_mono
         self._limit = 2 * config.poll.interval
         self._busy = config.poll.busy_factor
+        self._replicated = config.pool.replicated
         self._skipped = {(s.source, s.kind) for s in found.statuses if s.skipped}
 
     def usable(self, source: str, kind: str) -> Answer | None:
@@ -27,12 +28,14 @@ class Fresh:
         return answer
 
     def all(self, kind: str) -> tuple[list[Any], bool]:
-        """Return the values of all usable answers, and whether no source of the kind is stale.
+        """Return the values of all usable answers, and whether they are all that there is.
 
+        They are when no source of the kind is stale, or when one replica of a collector answered.
         Schedds that a WMS collector knows are the factory's, and none of ours.
         """
         sources = sorted({s.source for s in self._round.statuses if s.kind == kind})
         sources = [s for s in sources if kind != SCHEDDS or not s.startswith(WMS)]
         found = [self.usable(source, kind) for source in sources]
         values = [answer.value for answer in found if answer is not None]
-        return values, bool(sources) and len(values) == len(sources)
+        enough = 1 if self._replicated and kind in COLLECTOR_KINDS else len(sources)
+        return values, bool(sources) and len(values) >= enough

@@ -141,7 +141,7 @@ def _requests(
     fresh: Fresh,
 ) -> tuple[tuple[EntryRequest, ...], Mapping[EntryKey, EntryTotals] | None]:
     """Return each glideresource ad once, and the totals of entries; None when all are stale."""
-    answers, _ = fresh.all(REQUESTS)
+    answers, whole = fresh.all(REQUESTS)
     merged: dict[tuple[EntryKey, str, str], EntryRequest] = {}
     for answer in answers:
         for request in answer.requests:
@@ -152,6 +152,9 @@ def _requests(
     if not answers:
         return (), None
     totals = combine(requests)
+    if not whole:  # a group's ad may be missing from an entry: who waits is not known
+        totals = {key: total._replace(pending=None) for key, total in totals.items()}
+    totals = _with_factory_limits(totals, fresh)
     for answer in fresh.all("factoryclient")[0]:
         ages: dict[str, list[Any]] = {}
         for client in ours(answer, totals):
@@ -165,6 +168,23 @@ def _requests(
                     limits=tuple(sorted(limits)),
                 )
     return requests, totals
+
+
+def _with_factory_limits(
+    totals: Mapping[EntryKey, EntryTotals], fresh: Fresh
+) -> dict[EntryKey, EntryTotals]:
+    """Return the totals with the limits of glidefactory ads, where glideresource ads have none."""
+    limits: dict[str, int] = {}
+    for answer in fresh.all("factory")[0]:
+        for entry in answer:
+            if entry.max_pilots is not None:
+                limits[entry.entry] = limits.get(entry.entry, 0) + entry.max_pilots
+    return {
+        key: total
+        if total.max_pilots is not None
+        else total._replace(max_pilots=limits.get(key.entry))
+        for key, total in totals.items()
+    }
 
 
 def _young(fresh: Fresh, config: Config, now: float) -> bool:

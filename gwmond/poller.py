@@ -106,7 +106,8 @@ class Poller:
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
-            problems += self._keeper.add(tick, passed, increments, self._memory, problems)
+            begun = [p for p in problems if (p.source, p.problem) not in self._told]
+            problems += self._keeper.add(tick, passed, increments, self._memory, begun)
             stages.end("ledger")
         self._count(problems)
         self._count_records(found.statuses)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import ssl
 import sys
+import urllib.request
 
 from rich.console import Console
 from rich.table import Table
@@ -94,8 +96,24 @@ def _local(config: Config) -> list[Status]:
         bind(config.http).close()
         results.append(_success("http", "listen"))
     except PortError as error:
-        results.append(_failure("http", "listen", "port", str(error)))
+        ours = _is_gwmond(config)
+        results.append(
+            _success("http", "running") if ours else _failure("http", "listen", "port", str(error))
+        )
     return results
+
+
+def _is_gwmond(config: Config) -> bool:
+    """Return whether it is the daemon itself that listens there already."""
+    scheme = "https" if config.http.tls_cert else "http"
+    context = ssl._create_unverified_context()
+    try:
+        with urllib.request.urlopen(
+            f"{scheme}://{config.http.listen}/-/healthy", timeout=2, context=context
+        ) as answer:
+            return bool(answer.read().startswith(b"gwmond"))
+    except OSError:
+        return False
 
 
 def _can_be_made(url: str) -> bool:

@@ -25,6 +25,10 @@ log = structlog.get_logger()
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
+COLLECTOR_KINDS = frozenset(
+    (SLOTS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
+)
+_WHEN_NEEDED = ("templates", "matching")
 TEMPLATE_TTL_S = 1800.0
 _LEAST_S = 1.0
 
@@ -88,6 +92,8 @@ class Gatherer:
         """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
         self._until = time.monotonic() + self._config.poll.deadline
         self._problems = []
+        for key in [k for k, s in self._statuses.items() if k[1] in _WHEN_NEEDED and not s.up]:
+            del self._statuses[key]  # it is run again if it is still needed
         parallel = self._config.poll.parallel
         with (
             ThreadPoolExecutor(parallel, "collector") as first,
