@@ -15,7 +15,7 @@ from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool.sandbox import wait_until
 
 Start = Callable[..., RunningDaemon]
-INTERVAL_S = 2.0
+INTERVAL_S = 3.0
 KILLS = 10
 
 
@@ -60,7 +60,7 @@ def test_killed_at_any_moment(steady: Scene, daemon: Start) -> None:
     lost, ready = 0.0, True
     for number in range(KILLS):
         if ready:
-            after = _after(moments.uniform(0, 1.5 * INTERVAL_S))
+            after = _after(moments.uniform(0, 1.2 * INTERVAL_S))
             last = running.wait_until("its moment", after)
         else:
             wait_until("its moment", _after(moments.uniform(0, 1.5)), pause=0.02)

@@ -12,11 +12,14 @@ from tests.recordings.kinds import Kind
 from tests.recordings.simulation import STEP_S, Pilot, Simulation
 from tests.recordings.world import DOMAIN, GLIDEIN, Entry
 
+_FRONTEND = "<198.51.100.100:9618?sock=frontend>"
+
 
 def pilot(pilot: Pilot, kinds: tuple[Kind, ...], now: int) -> list[feign.Ad]:
     """The startd of a pilot and its partitionable slot, with lists of the dynamic ones in it."""
     entry = pilot.entry
     host = f"wn{pilot.serial % 89:02}.{entry.site.lower()}.{DOMAIN}"
+    address = f"<192.0.2.{1 + pilot.serial % 89}:9618?sock=startd_{pilot.serial}>"
     name = f"glidein_{pilot.serial}@{host}"
     children = [_child(kinds[kind], number) for number, (kind, _) in enumerate(pilot.jobs, 1)]
     glidein = feign.glidein(
@@ -28,8 +31,10 @@ def pilot(pilot: Pilot, kinds: tuple[Kind, ...], now: int) -> list[feign.Ad]:
         to_retire=pilot.retires,
         to_die=pilot.dies,
         GLIDEIN_Supported_VOs=",".join(entry.communities),
+        HAS_LICENCE=False,
         Machine=host,
-        MyAddress=f"<192.0.2.{1 + pilot.serial % 89}:9618?sock=startd_{pilot.serial}>",
+        MyAddress=address,
+        StartdIpAddr=address,
     )
     cores, memory, gpus, started = entry.cores, entry.memory_mib, entry.gpus, pilot.started
     slot = feign.partitionable_slot(
@@ -131,6 +136,8 @@ def _resource(
         gpus=entry.gpus,
         walltime=entry.walltime_s,
         GLIDEIN_Supported_VOs=",".join(entry.communities),
+        HAS_LICENCE=False,
+        MyAddress=_FRONTEND,
         GLIDEIN_ResourceName=entry.name,
         GLIDEIN_Gatekeeper=f"ce.{entry.site.lower()}.{DOMAIN}:9619",
         GlideFactoryConfigPerEntryMaxGlideins=entry.max_pilots,
@@ -168,7 +175,7 @@ def monitors(pool: Simulation) -> list[feign.Ad]:
             frontend,
             tuple(sorted({g.partition(".")[2] for e in pool.entries for g in e.groups
                           if g.partition(".")[0] == frontend})),
-            idle=jobs, idle_600=jobs * 4 // 5, idle_3600=jobs // 2,
+            idle=jobs, idle_600=jobs * 4 // 5, idle_3600=jobs // 2, MyAddress=_FRONTEND,
         )
         for frontend, jobs in sorted(pool.frontends.jobs_idle.items())
     ]  # fmt: skip

@@ -155,7 +155,7 @@ def _analysis() -> list[Kind]:
                  f"analysis.{topic}", cores, memory, hours, _working_hours(jobs, late), 0, sites)
         )  # fmt: skip
     kinds += [
-        Kind("training", 2, "bob", ANALYSIS, "analysis.ml", 4, 15360, 4, gpus=1,
+        Kind("training", 2, "bob", ANALYSIS, "analysis.ml", 8, 15360, 4, gpus=1,
              waves=(*_campaign(0.7, 180, 3, 60), *_campaign(12, 120, 14, 40))),
         Kind("training-2", 2, "carol", ANALYSIS, "analysis.ml", 8, 30720, 6, gpus=2,
              waves=_campaign(2, 30, 5, 20)),

@@ -79,7 +79,7 @@ MISCONFIGURED = (Times("Tagus_ce1_16core", 0.0, 4.5), Times("Saar", 8.0, 14.0))
 FORGOTTEN = (Times("Gambia_ce2_1core", 1.0, 2.2), Times("Vistula", 10.0, 16.0))
 
 #: Schedds that do not answer.
-DEAF = ((1, 1.5, 1.75), (2, 6.0, 6.4), (3, 13.0, 13.25), (0, 22.0, 22.3))
+DEAF = ((1, 1.5, 1.95), (2, 6.0, 6.5), (3, 13.0, 13.5), (0, 22.0, 22.5))
 
 #: A schedd whose main loop is busy: its duty cycle is above what gwmond considers polite.
 BUSY = ((2, 4.0, 5.0),)

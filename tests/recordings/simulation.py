@@ -21,6 +21,7 @@ STEP_S = 300
 IDLE_STEPS = 4  # GLIDEIN_Max_Idle of 20 minutes
 MAX_A_CYCLE = 10  # pilots which a factory submits at one entry for one group in a step
 MAX_HELD = 12
+FIRST_STEP = 4  # of the day at which a simulation has run warm
 
 
 @dataclass(eq=False, slots=True)
@@ -55,9 +56,9 @@ class Simulation:
     def __init__(
         self, entries: tuple[Entry, ...], kinds: tuple[Kind, ...], begins: int, warm_up: int
     ) -> None:
-        """``begins`` is the epoch of the recorded day, before which ``warm_up`` steps are run."""
+        """Run ``warm_up`` steps; ``begins`` is when the first hour of the day begins (epoch)."""
         self.entries, self.kinds = entries, kinds
-        self.number = -warm_up
+        self.number = FIRST_STEP - warm_up
         self.pilots: dict[Entry, list[Pilot]] = {entry: [] for entry in entries}
         self.queues = {(e, g): Queue() for e in entries for g in e.groups}
         self.idle: list[float] = [0.0] * len(kinds)

@@ -117,7 +117,6 @@ class Stage:
 def _submit(pool: CondorPool, kind: Kind) -> int:
     """Submit the one real job of a kind."""
     attrs: dict[str, feign.Value] = {"MaxWallTimeMins": int(kind.hours * 60)}
-    attrs["x509UserProxyVOName"] = kind.group.partition(".")[0]
     if kind.sites:
         attrs["DESIRED_Sites"] = ",".join(kind.sites)
     if kind.avoid:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gwmond import log
 from gwmond.accounting.elapsed import Tick
 from gwmond.accounting.evaluation import State
 from gwmond.clock import ReplayClock
@@ -136,6 +137,7 @@ def _main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--every", type=int, default=6)
     options = parser.parse_args()
+    log.configure(Config().log)
     start_children("gwmond.poller")
     print(json.dumps(show(options.file, options.every)._asdict(), indent=1))
 

@@ -1,0 +1,115 @@
+"""The recording in the package: a pool that is worth looking at, and small."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from gwmond.accounting.evaluation import State
+from gwmond.sources import ads
+from gwmond.sources.recording import Recording
+from tests.pool.sandbox import USERS
+from tests.recordings.summary import Shown
+
+MOST_BYTES = 3_000_000
+LOADING_S = 0.15
+EVERY = 24
+SLOTS = "collector/cm.demo.example/slots"
+
+
+@pytest.fixture(scope="module")
+def demo() -> Path:
+    """The file in the package."""
+    return Path(str(resources.files("gwmond") / "data" / "demo.zip"))
+
+
+@pytest.fixture(scope="module")
+def shown(demo: Path) -> Shown:
+    """What the daemon's sources and accounting make of it, every two hours of its day."""
+    command = [sys.executable, "-m", "tests.recordings.summary", str(demo), "--every", str(EVERY)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return Shown(**json.loads(finished.stdout))
+
+
+@pytest.fixture(scope="module")
+def texts(demo: Path) -> dict[str, str]:
+    """The members of the archive."""
+    with zipfile.ZipFile(demo) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_it_is_a_day_of_a_large_pool(demo: Path, shown: Shown) -> None:
+    """24 hours, 60 sites, thousands of pilots, and demand that comes and goes."""
+    assert Recording(str(demo)).duration_s == 86400
+    assert shown.frames == 288 // EVERY
+    assert (shown.sites, shown.entries) == (60, 80)
+    assert shown.most_pilots >= 3000
+    assert shown.least_pilots <= shown.most_pilots / 2
+    assert shown.most_idle_jobs >= 3000
+
+
+def test_all_states_are_seen(shown: Shown) -> None:
+    """Every state, and bottlenecks for many reasons, occur in the course of the day."""
+    assert set(shown.states) == {state.value for state in State}
+    reasons = {r.partition(": ")[2] for r in shown.reasons if "bottleneck" in r}
+    assert {"frontend_limit", "factory_limit", "held_pilots", "ramp_up"} <= reasons
+    assert "no_match_in_frontend" in reasons
+    assert shown.changes_a_poll >= 10
+
+
+def test_nothing_is_wrong_but_what_the_day_has(shown: Shown) -> None:
+    """The only problems are schedds that did not answer."""
+    assert {p.partition(": ")[2] for p in shown.problems} <= {"unreachable"}
+
+
+def test_the_first_minutes_have_changes(demo: Path) -> None:
+    """Who looks at the beginning sees pilots come within the first ten frames."""
+    recording = Recording(str(demo))
+    first, tenth = (recording.frame(SLOTS, recording.times[n]) or {} for n in (0, 9))
+    assert len(first) >= 500
+    assert len(set(tenth) - set(first)) >= 100
+
+
+def test_it_is_small_and_loads_fast(demo: Path) -> None:
+    """It ships in the wheel; one stream of one frame loads in a fraction of a poll."""
+    assert demo.stat().st_size < MOST_BYTES
+    recording = Recording(str(demo))
+    took = []
+    for _ in range(3):
+        began = time.process_time()
+        assert recording.frame(SLOTS, recording.times[143])
+        took.append(time.process_time() - began)
+    assert min(took) < LOADING_S
+
+
+def test_it_holds_no_users_and_no_secrets(texts: dict[str, str]) -> None:
+    """No user of the pool that was recorded, no secret attribute, no address of this world."""
+    everything = "".join(texts.values())
+    assert not [user for user in USERS if re.search(rf"\b{user}\b", everything)]
+    names = {name.lower() for name in re.findall(r'"(\w+)":', everything)}
+    assert not ads.SECRET & names
+    assert not {"owner", "user", "remoteowner", "iwd", "out", "err", "cmd"} & names
+    found = set(re.findall(r"\d+\.\d+\.\d+\.\d+", everything))
+    assert not {ip for ip in found if not ip.startswith(("192.0.2.", "198.51.100."))}
+    hosts = set(re.findall(r"alias=([\w.-]+)", everything))
+    assert not {host for host in hosts if not host.endswith(".example")}
+
+
+def test_rows_are_those_of_real_schedds(texts: dict[str, str]) -> None:
+    """Each stream has a member for each block, and rows of jobs are what a schedd makes of them."""
+    meta = json.loads(texts["meta.json"])
+    assert meta["collectors"] == ["cm.demo.example"]
+    blocks = -(-len(meta["times"]) // meta["frames_a_block"])
+    expected = {f"{n:05}/{stream}.json" for n in range(blocks) for stream in meta["streams"]}
+    assert set(texts) == expected | {"meta.json"}
+    rows = texts["00000/schedd/schedd1@demo.example/demand.json"]
+    assert "TARGET.HasFileTransfer" in rows
+    assert "DESIRED_Sites" in rows
