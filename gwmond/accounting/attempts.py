@@ -1,0 +1,265 @@
+"""Facts of one attempt from several sources become one attempt.
+
+Units: times are microseconds since the epoch, memory is MiB.
+
+Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
+which attribute of which history is about which run).  The best source that tells a field decides
+it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
+
+Invariants: the result does not depend on the order of the facts, and giving one twice changes
+nothing; no field has a value that no fact gave it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from gwmond.accounting.condor_codes import Meaning, meaning
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_facts import Attempt, AttemptKey, Outcome, Resources
+from gwmond.facts import Evidence
+
+TOLERANCE_US = 60_000_000
+"""Clocks of hosts may differ by this, and ends may be told this late."""
+
+UNKNOWN_RUN = 0
+"""NumShadowStarts counts from 1; a slot ad does not have it."""
+
+
+class Source(StrEnum):
+    """Who tells; best first where nothing else is said."""
+
+    STARTD_HISTORY = "startd_history"
+    EPOCH_HISTORY = "epoch_history"
+    SCHEDD_HISTORY = "schedd_history"
+    LIVE_SLOT = "live_slot"
+
+
+class AttemptFact(NamedTuple):
+    """What one record of one source says of one attempt; None where it does not.
+
+    ``written_us`` is when the record was made: of two of one source (a job that is held as it ends
+    leaves two epoch ads) the later decides.  ``pilot`` identifies the pilot across sources.
+    ``start_us`` is JobCurrentStartDate, which is the schedd's and the same in all histories; only
+    in a slot ad it is the startd's own (JobStart).
+    """
+
+    source: Source
+    job: str
+    run: int | None
+    written_us: int
+    pilot: str | None = None
+    start_us: int | None = None
+    end_us: int | None = None
+    size: Resources | None = None
+    user: str | None = None
+    job_group: str | None = None
+    ending: Ending = Ending()
+
+
+class Field(NamedTuple):
+    """Values that are taken together from one record, and whom to believe."""
+
+    names: tuple[str, ...]
+    order: tuple[Source, ...]
+
+
+_S = Source
+_STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.LIVE_SLOT)
+_EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, _S.LIVE_SLOT)
+_SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, _S.LIVE_SLOT)
+
+FIELDS: tuple[Field, ...] = (
+    Field(("pilot",), _STARTD_FIRST),
+    Field(("start_us",), _STARTD_FIRST),
+    Field(("end_us",), _STARTD_FIRST),  # the starter's end, not when the shadow wrote it down
+    Field(("size",), _STARTD_FIRST),
+    Field(("user",), _EPOCH_FIRST),
+    Field(("job_group",), _EPOCH_FIRST),
+    Field(("completed",), _SCHEDD_FIRST),  # the startd calls any end completed
+    Field(("removed",), _SCHEDD_FIRST),
+    Field(("exit_code", "exit_signal"), _STARTD_FIRST),
+    Field(("own_accord",), _STARTD_FIRST),
+    # The startd knows only that the access point deactivated the claim.
+    Field(("hold_code", "hold_subcode"), _EPOCH_FIRST),
+    Field(("vacate_code", "vacate_subcode"), _EPOCH_FIRST),
+    Field(("failed_at",), _EPOCH_FIRST),
+    Field(("began",), _STARTD_FIRST),
+    Field(("early",), _STARTD_FIRST),
+    Field(("sending_output",), _STARTD_FIRST),
+    Field(("starter_status",), _STARTD_FIRST),
+    Field(("draining",), _STARTD_FIRST),
+    Field(("preempted",), _STARTD_FIRST),
+    Field(("disconnected",), _EPOCH_FIRST),
+    Field(("startd_ended",), _STARTD_FIRST),
+    Field(("superseded",), _EPOCH_FIRST),
+)
+"""All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
+
+
+class Contradiction(NamedTuple):
+    """Two sources differ on the same attempt; ``kept`` is believed."""
+
+    key: AttemptKey
+    field: str
+    kept: Source
+    other: Source
+
+
+class Merged(NamedTuple):
+    """One attempt, from all that was told of it."""
+
+    key: AttemptKey
+    pilot: str | None
+    start_us: int | None
+    end_us: int | None
+    size: Resources | None
+    user: str | None
+    job_group: str | None
+    ending: Ending
+    sources: tuple[Source, ...]
+    contradictions: tuple[Contradiction, ...]
+
+    @property
+    def evidence(self) -> Evidence:
+        """A record of its end is measured, a claim that is gone from a slot ad is not."""
+        return "estimated" if set(self.sources) <= {Source.LIVE_SLOT} else "measured"
+
+    def attempt(self, outcome: Outcome | None) -> Attempt | None:
+        """Return the attempt for the accounting, None if nothing tells when it began."""
+        if self.start_us is None:
+            return None
+        if outcome is not None and self.evidence == "estimated":
+            outcome = outcome._replace(evidence="estimated")
+        size = self.size or Resources(0, 0, 0)
+        return Attempt(self.key, self.start_us, self.end_us, size, outcome)
+
+
+def merge(facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
+    """Return the attempts that the facts are about, sorted by key."""
+    gathered = gather(facts, tolerance_us)
+    return [_merge(key, gathered[key], tolerance_us) for key in sorted(gathered)]
+
+
+def gather(
+    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
+) -> dict[AttemptKey, list[AttemptFact]]:
+    """Sort facts by attempt.
+
+    - Facts with the same job and run are of one attempt.
+    - Runs of a job with the very same JobCurrentStartDate, and not on different pilots, are one:
+      when a schedd reconnects after a restart it counts another shadow start and keeps the date
+      (schedd.cpp:add_shadow_birthdate).  The lowest number stands for them.
+    - A slot ad tells no run: it is of the run on the same pilot that began nearest to its
+      JobStart, within the tolerance; if there is none, of a run of its own (``UNKNOWN_RUN``).
+    """
+    jobs: defaultdict[str, set[AttemptFact]] = defaultdict(set)
+    for fact in facts:
+        jobs[fact.job].add(fact)
+    gathered: defaultdict[AttemptKey, list[AttemptFact]] = defaultdict(list)
+    for job, told in jobs.items():
+        runs = _runs(told)
+        for run, of_run in runs.items():
+            gathered[AttemptKey(job, run)] += of_run
+        for fact in told:
+            if fact.run is None:
+                run = _nearest(fact, runs, tolerance_us)
+                gathered[AttemptKey(job, run)].append(fact)
+    return dict(gathered)
+
+
+def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
+    """Return the facts of one job's runs, the runs of one execution taken together."""
+    runs: defaultdict[int, list[AttemptFact]] = defaultdict(list)
+    for fact in told:
+        if fact.run is not None:
+            runs[fact.run].append(fact)
+    joined: dict[int, list[AttemptFact]] = {}
+    for run in sorted(runs):
+        same = next((lower for lower in joined if _same_run(joined[lower], runs[run])), None)
+        if same is None:
+            joined[run] = runs[run]
+        else:
+            joined[same] = joined[same] + runs[run]
+    return joined
+
+
+def _same_run(some: Sequence[AttemptFact], others: Sequence[AttemptFact]) -> bool:
+    def told(facts: Sequence[AttemptFact], name: str) -> set[object]:
+        return {getattr(fact, name) for fact in facts} - {None}
+
+    pilots, other_pilots = told(some, "pilot"), told(others, "pilot")
+    apart = pilots and other_pilots and not pilots & other_pilots
+    return not apart and bool(told(some, "start_us") & told(others, "start_us"))
+
+
+def _nearest(fact: AttemptFact, runs: dict[int, list[AttemptFact]], tolerance_us: int) -> int:
+    distances = [
+        (abs(fact.start_us - known.start_us), run)
+        for run, facts in runs.items()
+        for known in facts
+        if fact.start_us is not None and known.start_us is not None
+        if fact.pilot is None or known.pilot is None or fact.pilot == known.pilot
+    ]
+    near = [found for found in distances if found[0] <= tolerance_us]
+    return min(near)[1] if near else UNKNOWN_RUN
+
+
+def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> Merged:
+    plain: dict[str, Any] = {}
+    ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
+    contradictions: set[Contradiction] = set()
+    for field in FIELDS:
+        told = [(fact, _values(fact, field)) for fact in facts]
+        told = [(fact, values) for fact, values in told if _tells(field, values)]
+        if not told:
+            continue
+        best, kept = min(told, key=lambda of: _rank(field, *of))
+        into = ending if field.names[0] in Ending._fields else plain
+        into.update(zip(field.names, kept, strict=True))
+        for fact, values in told:
+            if fact.source is not best.source and _differ(field, kept, values, tolerance_us):
+                contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
+    return Merged(
+        key=key,
+        **{**dict.fromkeys(_PLAIN), **plain},
+        ending=Ending(**ending),
+        sources=tuple(sorted({fact.source for fact in facts})),
+        contradictions=tuple(sorted(contradictions)),
+    )
+
+
+_PLAIN = tuple(name for field in FIELDS for name in field.names if name not in Ending._fields)
+
+
+def _values(fact: AttemptFact, field: Field) -> tuple[Any, ...]:
+    of = fact.ending if field.names[0] in Ending._fields else fact
+    return tuple(getattr(of, name) for name in field.names)
+
+
+def _tells(field: Field, values: tuple[Any, ...]) -> bool:
+    """Return whether a fact says anything; 0 is no code, a subcode alone is nothing."""
+    if field.names[0].endswith("_code") and field.names[1].endswith("_subcode"):
+        return bool(values[0])
+    return any(value is not None for value in values)
+
+
+def _rank(field: Field, fact: AttemptFact, values: tuple[Any, ...]) -> tuple[object, ...]:
+    """Sort the best first; what is equally good by its text, so that the order is total."""
+    weak = field.names[0] == "vacate_code" and meaning(values[0]) is Meaning.WEAK
+    return weak, field.order.index(fact.source), -fact.written_us, repr(values)
+
+
+def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...], tolerance_us: int) -> bool:
+    """Return whether two sources contradict each other beyond what is to be expected."""
+    name = field.names[0]
+    if name.endswith("_us"):
+        return bool(abs(kept[0] - other[0]) > tolerance_us)
+    if name == "vacate_code" and meaning(other[0]) is Meaning.WEAK:
+        return False
+    if name.endswith("_code") and field.names[1].endswith("_subcode"):
+        return bool(kept[0] != other[0])
+    return kept != other

@@ -1,0 +1,122 @@
+"""What is known of one pilot and of the attempts on it, as the accounting of pilot time takes it.
+
+Units: times are whole microseconds since the epoch (UTC), memory is MiB; cores, memory and GPUs
+may be fractional.  An absent value is ``None`` and never zero.
+
+Source of the terms: design page, sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.facts import Evidence
+
+Measure: TypeAlias = Literal["resource", "canonical"]
+MEASURES: tuple[Measure, ...] = ("resource", "canonical")
+
+Interval: TypeAlias = tuple[int, int]
+"""[start, end) in microseconds."""
+
+
+class Category(StrEnum):
+    """Where a pilot's time goes: the report's six, and what they do not cover."""
+
+    VALIDATION_FAILS = "validation_fails"
+    DECISION_PROBLEM = "decision_problem"
+    PILOT_OVERHEAD = "pilot_overhead"
+    GOODPUT = "goodput"
+    MISCONFIGURATION_BADPUT = "misconfiguration_badput"
+    PREEMPTION_BADPUT = "preemption_badput"
+    UNCLASSIFIED = "unclassified"
+
+
+class Resources(NamedTuple):
+    """What a pilot has, or an attempt was given (``...Provisioned``, not what it asked for)."""
+
+    cores: float
+    memory_mib: float
+    gpus: float = 0
+
+
+class Step(NamedTuple):
+    """From ``at_us`` on the pilot has these resources, until its next step."""
+
+    at_us: int
+    size: Resources
+
+
+class AttemptKey(NamedTuple):
+    """One run of one job: GlobalJobId and NumShadowStarts.
+
+    Where a schedd reconnected to a job after a restart it counts another shadow start for the
+    same run; the lowest number stands for the run (see attempts).
+    """
+
+    job: str
+    run: int
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended: its category, a label of the bounded vocabulary in ``outcomes``."""
+
+    category: Category
+    label: str
+    evidence: Evidence = "measured"
+
+
+class Attempt(NamedTuple):
+    """One run of a job on this pilot; ``outcome`` is None as long as it is not known.
+
+    The interval may stick out of the pilot's life (clocks differ between hosts) and may be empty.
+    Without an end it lasts as long as the pilot.
+    """
+
+    key: AttemptKey
+    start_us: int
+    end_us: int | None
+    size: Resources
+    outcome: Outcome | None = None
+
+
+class Validation(StrEnum):
+    """What is known of a pilot's validation; whoever registered in a collector has passed."""
+
+    UNKNOWN = "unknown"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+class PilotLife(NamedTuple):
+    """All that is known of one pilot at one moment: a version of its facts.
+
+    - ``end_us`` is None while it runs; the life then ends, for now, at ``now_us``.
+    - ``steps``: the first also holds for the time before it, back to ``start_us``.
+    - ``known_until_us``: no source can tell of another attempt that began before it.  Later time
+      is not settled.  None: all of the life is known.
+    - ``estimated``: intervals in which the pilot's own time rests on an estimate, such as the time
+      between the last contact and the end.
+    - ``ran_jobs`` says that there are attempts which are not listed (see ``pilot_time.advance``).
+    """
+
+    start_us: int
+    end_us: int | None
+    now_us: int
+    steps: tuple[Step, ...]
+    attempts: tuple[Attempt, ...] = ()
+    validation: Validation = Validation.PASSED
+    known_until_us: int | None = None
+    estimated: tuple[Interval, ...] = ()
+    ran_jobs: bool = False
+
+    @property
+    def until_us(self) -> int:
+        """The end of the life as far as it is known; never before its start."""
+        return max(self.start_us, self.now_us if self.end_us is None else self.end_us)
+
+    @property
+    def known_us(self) -> int:
+        """How far the attempts are known, within the life."""
+        until = self.until_us
+        return until if self.known_until_us is None else min(self.known_until_us, until)

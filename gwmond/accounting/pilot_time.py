@@ -1,0 +1,278 @@
+"""Where a pilot's time goes, exactly, and what of it is settled.
+
+Units: amounts are micros (10^-6 of one core, chip or canonical unit for one second), times are
+microseconds, an hour is ``epoch // 3600`` (UTC).
+
+Source of the rules: design page, section 3; the 2022 accounting report, "OSG Usage
+Classification".  The pilot's own time (all that no attempt gets) belongs to the first that holds:
+
+=========================== ===================================================================
+``pilot_overhead``          an attempt is known: the first job decides, whatever else is told
+``validation_fails``        validation failed
+``decision_problem``        it has ended, had passed, and no source can tell of an attempt any more
+``unclassified``            the same, but nothing tells whether it passed validation
+(undecided)                 otherwise
+=========================== ===================================================================
+
+A segment is settled as soon as that is decided, all that ran in it has an outcome, and no source
+can tell of another attempt in it.
+
+Invariants, for each resource and measure: settled + unsettled = total (``residual`` is 0); nothing
+in a partition is negative; the order of facts does not matter; and for two versions of a pilot's
+facts ``settled(before) + increments + corrections = settled(after)``, where increments are never
+negative and corrections arise only for time that was settled before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from gwmond.accounting.pilot_facts import (
+    MEASURES,
+    AttemptKey,
+    Category,
+    Interval,
+    Measure,
+    PilotLife,
+    Validation,
+)
+from gwmond.accounting.pilot_segments import Segment, by_hours, cut, parts, sizes, total_rate
+from gwmond.accounting.shares import accrued
+from gwmond.facts import Evidence
+from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
+
+
+class Row(NamedTuple):
+    """Where an amount is booked; ``outcome`` and ``attempt`` are empty for the pilot's own time."""
+
+    hour: int
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    evidence: Evidence
+    attempt: AttemptKey | None
+
+
+Amounts: TypeAlias = dict[Row, int]
+Totals: TypeAlias = dict[tuple[Resource, Measure], int]
+
+
+class Partition(NamedTuple):
+    """All of a pilot's time, in micros; ``total`` is counted apart from the other two."""
+
+    settled: Amounts
+    unsettled: Totals
+    total: Totals
+
+
+class Cause(StrEnum):
+    """Why time that was settled is not booked any more as it was."""
+
+    REVISED = "revised"  # it is settled still, but divided in another way
+    WITHDRAWN = "withdrawn"  # it is not settled any more, or not part of the pilot's life
+
+
+class Correction(NamedTuple):
+    """A signed change of what was settled before."""
+
+    row: Row
+    micros: int
+    cause: Cause
+
+
+class Delta(NamedTuple):
+    """From one version of a pilot's facts to the next."""
+
+    increments: Amounts
+    corrections: tuple[Correction, ...]
+
+
+class _Divided(NamedTuple):
+    """A segment with all that decides how it is booked; ``own`` is None if undecided."""
+
+    segment: Segment
+    own: Category | None
+
+    @property
+    def settled(self) -> bool:
+        return self.own is not None and self.segment.known and self.segment.finished
+
+    @property
+    def described(self) -> tuple[object, ...]:
+        return (self.own, *self.segment.described)
+
+
+def own_category(life: PilotLife) -> Category | None:
+    """Return the category of the pilot's own time, None as long as it is not decided."""
+    if life.attempts or life.ran_jobs:
+        return Category.PILOT_OVERHEAD
+    if life.validation is Validation.FAILED:
+        return Category.VALIDATION_FAILS
+    if life.end_us is None or life.known_us < life.until_us:
+        return None
+    if life.validation is Validation.PASSED:
+        return Category.DECISION_PROBLEM
+    return Category.UNCLASSIFIED
+
+
+def partition(
+    life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB
+) -> Partition:
+    """Divide a pilot's life, or the part of it within ``window``."""
+    settled: Counter[Row] = Counter()
+    unsettled: Counter[tuple[Resource, Measure]] = Counter()
+    for divided in _divided(life, window):
+        interval = divided.segment.start_us, divided.segment.end_us
+        if divided.settled:
+            settled.update(_booked(divided, interval, q))
+            continue
+        for resource, measure in _kinds(divided.segment):
+            part = parts(divided.segment, interval, resource, measure, q)
+            unsettled[resource, measure] += part.own + sum(part.attempts)
+    return Partition(_nonzero(settled), dict(+unsettled), total(life, window, q))
+
+
+def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB) -> Totals:
+    """Return what the pilot had to offer: its resources over its life, and nothing else."""
+    start, until = life.start_us, life.until_us
+    if window is not None:
+        start, until = max(start, window[0]), min(until, window[1])
+    totals: Counter[tuple[Resource, Measure]] = Counter()
+    steps = sizes(life)
+    ends = [step.at_us for step in steps[1:]] + [until]
+    for step, end in zip(steps, ends, strict=True):
+        first, last = max(step.at_us, start), min(end, until)
+        if first < last:
+            for resource in RESOURCES:
+                for measure in MEASURES:
+                    rate = total_rate(step.size, resource, measure, q)
+                    totals[resource, measure] += accrued(rate, last) - accrued(rate, first)
+    return dict(+totals)
+
+
+def residual(of: Partition) -> Totals:
+    """Return by how much a partition misses its total: empty, always."""
+    missing = Counter(of.total)
+    missing.subtract(of.unsettled)
+    for row, micros in of.settled.items():
+        missing[row.resource, row.measure] -= micros
+    return {kind: micros for kind, micros in missing.items() if micros}
+
+
+def advance(
+    before: PilotLife | None,
+    after: PilotLife,
+    window: Interval | None = None,
+    q: int = DEFAULT_MEMORY_MIB,
+) -> Delta:
+    """Return what to add to what is booked, now that ``after`` is known instead of ``before``.
+
+    Newly settled time gives increments; time settled before that is now booked otherwise, or not
+    at all, gives corrections, whose sum is the exact difference.
+
+    With a window only that part of the life is compared: attempts that end before or begin after
+    it may be left out of both versions if ``ran_jobs`` is set instead.  The window must cover all
+    that changed, so all of the life where ``own_category`` changes.
+    """
+    old = _divided(before, window) if before is not None else []
+    increments: Counter[Row] = Counter()
+    corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
+    for interval, was, now in _overlay(old, _divided(after, window)):
+        old_one = was if was is not None and was.settled else None
+        new_one = now if now is not None and now.settled else None
+        if old_one is None:
+            if new_one is not None:
+                increments.update(_booked(new_one, interval, q))
+        elif new_one is None:
+            corrections[Cause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
+        elif old_one.described != new_one.described:
+            corrections[Cause.REVISED].subtract(dict(_booked(old_one, interval, q)))
+            corrections[Cause.REVISED].update(_booked(new_one, interval, q))
+    signed = tuple(
+        Correction(row, micros, cause)
+        for cause, rows in corrections.items()
+        for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
+    )
+    return Delta(_nonzero(increments), signed)
+
+
+def fold(amounts: Mapping[Row, int]) -> Amounts:
+    """Sum up amounts without their attempts: what the hourly totals of the ledger hold."""
+    folded: Counter[Row] = Counter()
+    for row, micros in amounts.items():
+        folded[row._replace(attempt=None)] += micros
+    return _nonzero(folded)
+
+
+def by_category(amounts: Mapping[Row, int]) -> dict[tuple[Resource, Measure, Category], int]:
+    """Sum up amounts by category alone."""
+    sums: Counter[tuple[Resource, Measure, Category]] = Counter()
+    for row, micros in amounts.items():
+        sums[row.resource, row.measure, row.category] += micros
+    return dict(+sums)
+
+
+def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
+    own = own_category(life)
+    return [_Divided(segment, own) for segment in cut(life, window)]
+
+
+def _kinds(segment: Segment) -> Iterator[tuple[Resource, Measure]]:
+    for resource in RESOURCES:
+        if resource == "cpu" or segment.size.gpus > 0:
+            for measure in MEASURES:
+                yield resource, measure
+
+
+def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
+    """Return the rows of an interval within a settled segment."""
+    segment, own = divided
+    if own is None:
+        raise ValueError("the pilot's own category is not decided")
+    evidence: Evidence = "estimated" if segment.estimated else "measured"
+    rows: Counter[Row] = Counter()
+    for hour, within in by_hours(interval):
+        for resource, measure in _kinds(segment):
+            part = parts(segment, within, resource, measure, q)
+            rows[Row(hour, resource, measure, own, "", evidence, None)] += part.own
+            for attempt, micros in zip(segment.running, part.attempts, strict=True):
+                if attempt.outcome is None:
+                    raise ValueError(f"{attempt.key} has no outcome")
+                rows[Row(hour, resource, measure, *attempt.outcome, attempt.key)] += micros
+    return rows
+
+
+def _overlay(
+    old: list[_Divided], new: list[_Divided]
+) -> Iterator[tuple[Interval, _Divided | None, _Divided | None]]:
+    """Cut both versions at all edges of either, and pair what covers the same time."""
+    ends = {edge for of in (*old, *new) for edge in (of.segment.start_us, of.segment.end_us)}
+    was, now = 0, 0
+    for start, end in pairwise(sorted(ends)):
+        was, now = _reach(old, was, start), _reach(new, now, start)
+        yield (start, end), _at(old, was, start), _at(new, now, start)
+
+
+def _reach(of: list[_Divided], index: int, time: int) -> int:
+    while index < len(of) and of[index].segment.end_us <= time:
+        index += 1
+    return index
+
+
+def _at(of: list[_Divided], index: int, time: int) -> _Divided | None:
+    found = index < len(of) and of[index].segment.start_us <= time
+    return of[index] if found else None
+
+
+def _nonzero(rows: Iterable[tuple[Row, int]] | Mapping[Row, int]) -> Amounts:
+    return {row: micros for row, micros in dict(rows).items() if micros}
+
+
+def _sortable(item: tuple[Row, int]) -> tuple[object, ...]:
+    row, _ = item
+    return (*row[:-1], row.attempt is not None, row.attempt or ())

@@ -1,0 +1,73 @@
+"""Divide an amount that grows with time among several, without losing or inventing anything.
+
+Units: a rate is in 1/1000 of a unit, a time in microseconds, an amount in micros (10^-6 of one
+unit for one second, which is one unit for one microsecond).
+
+``apportion`` divides one total once, but it must not be used on a total that grows: with one micro
+more a share can *fall* (the Alabama paradox of largest remainders), and the shares of two halves
+of an interval need not sum to those of the whole.  What is here is a function of absolute time,
+and the share of an interval is the difference of two of its values.  Hence, exactly:
+
+- shares of [a, b) and [b, c) sum to those of [a, c), wherever b is;
+- shares sum to the amount; none is ever negative;
+- each is within as many micros of its exact proportion as there are shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MILLI = 1000
+
+
+def milli(amount: float) -> int:
+    """Return an amount in whole thousandths, never below zero.
+
+    >>> milli(0.1) + milli(0.2) == milli(0.3), milli(-1)
+    (True, 0)
+    """
+    return max(0, round(amount * MILLI))
+
+
+def accrued(rate_milli: int, time_us: int) -> int:
+    """Return how many whole micros a rate has brought up to a time.
+
+    Invariant: exact for whole units; always ``accrued(r + 1000 * n, t) == accrued(r, t) + n * t``.
+
+    >>> accrued(8000, 10), accrued(500, 3)
+    (80, 1)
+    """
+    return rate_milli * time_us // MILLI
+
+
+def cascade(total: int, weights: Sequence[int]) -> list[int]:
+    """Return shares of ``total`` in proportion to ``weights``, which must not all be zero.
+
+    Each takes its proportion, rounded down, of what those before it left; the last takes the rest.
+    With one more in ``total`` exactly one share grows, by one, and none falls: the first share
+    rises by 0 or 1, so that what it leaves does too, and so on.
+
+    >>> cascade(10, [1, 1, 1]), cascade(11, [1, 1, 1]), cascade(7, [3, 0, 4])
+    ([3, 3, 4], [3, 4, 4], [3, 0, 4])
+    """
+    weight_left = sum(weights)
+    if weight_left <= 0:
+        raise ValueError("nothing to divide in proportion to")
+    shares = []
+    for weight in weights:
+        share = total * weight // weight_left if weight_left else 0
+        shares.append(share)
+        total -= share
+        weight_left -= weight
+    return shares
+
+
+def divide(rate_milli: int, weights: Sequence[int], start_us: int, end_us: int) -> list[int]:
+    """Return the shares of what a rate brings in [start, end), in proportion to ``weights``.
+
+    >>> divide(2000, [1, 1], 0, 5), divide(2000, [1, 1], 5, 10)
+    ([5, 5], [5, 5])
+    """
+    before = cascade(accrued(rate_milli, start_us), weights)
+    after = cascade(accrued(rate_milli, end_us), weights)
+    return [late - early for early, late in zip(before, after, strict=True)]
