@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -31,10 +31,12 @@ def sites(scene: Scene) -> Scene:
     return scene
 
 
-def _running(daemon: Start, *collectors: str) -> tuple[RunningDaemon, Metrics]:
+def _running(
+    daemon: Start, *collectors: str, replicated: bool = False
+) -> tuple[RunningDaemon, Metrics]:
     """A daemon that has seen all as it should be, and accounted some of it."""
-    tables = polls(INTERVAL_S) | pledged(**PLEDGES)
-    name = f"collectors-{len(collectors)}"
+    tables = polls(INTERVAL_S) | pledged(**PLEDGES) | {"pool": {"replicated": replicated}}
+    name = f"{len(collectors)}-{replicated}"
     running = daemon(*collectors, tables=tables, name=name, ledger=name)
     first = running.wait_until("counters", lambda m: m.seconds("Fed") > 0)
     _all_well(first)
@@ -147,29 +149,34 @@ def test_a_schedd_that_denies_and_then_dies(sites: Scene, daemon: Start) -> None
 
 
 def test_a_collector_that_is_silent(sites: Scene, daemon: Start) -> None:
-    """A collector that accepts and stays silent: with another one what that knows is used, without
-    everything is unknown."""
+    """A collector that accepts and stays silent: its replica suffices; where it held a part of the
+    pool what it may know is unknown; without any other everything is."""
     address = sites.pool.collector
-    with Gate(address) as gate:
-        both, first = _running(daemon, address, gate.address)
-        alone, first_alone = _running(daemon, gate.address)
-        with _answering(both), _answering(alone):
-            gate.silence()
-            metrics = _unknown_demand(both, "Idle")
-            assert metrics.state("Poor") == "provisioning_bottleneck"
-            for source, up in ((gate.address, 0), (address, 1)):
-                assert metrics.value("gwmond_source_up", source=source, kind="slots") == up
-
-            metrics = alone.wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
-            assert metrics.reason("Fed") == "pilots"
-            assert metrics.units("Fed", "unknown") == 32
-            assert not metrics.rows("gwmond_site_canonical_units", kind="in_use")
-            for running in (both, alone):
-                (event,) = running.log("problem")
-                assert (event["source"], event["problem"]) == (gate.address, "timeout")
-            gate.open()
-            _complete(both, first, _recovered(both, gate.address, "timeout"))
-            _complete(alone, first_alone, _recovered(alone, gate.address, "timeout"))
+    with Gate(address) as gate, ExitStack() as probes:
+        replicas = _running(daemon, address, gate.address, replicated=True)
+        parts = _running(daemon, address, gate.address)
+        alone = _running(daemon, gate.address)
+        for running, _ in (replicas, parts, alone):
+            probes.enter_context(_answering(running))
+        gate.silence()
+        metrics = parts[0].wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
+        assert metrics.reason("Fed") == "pending"
+        assert metrics.units("Fed", "in_use") == PILOT
+        metrics = alone[0].wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
+        assert metrics.reason("Fed") == "pilots"
+        assert metrics.units("Fed", "unknown") == 32
+        assert not metrics.rows("gwmond_site_canonical_units", kind="in_use")
+        metrics = replicas[0].metrics()
+        _all_well(metrics)
+        for source, up in ((gate.address, 0), (address, 1)):
+            assert metrics.value("gwmond_source_up", source=source, kind="slots") == up
+        for running, _ in (replicas, parts, alone):
+            (event,) = running.log("problem")
+            assert (event["source"], event["problem"]) == (gate.address, "timeout")
+        gate.open()
+        for running, first in (replicas, parts, alone):
+            _complete(running, first, _recovered(running, gate.address, "timeout"))
+        assert replicas[0].metrics().seconds("Fed", "unknown") == 0
 
 
 def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
