@@ -26,7 +26,10 @@ FIRST_STEP = 4  # of the day at which a simulation has run warm
 
 @dataclass(eq=False, slots=True)
 class Pilot:
-    """One running pilot; ``jobs`` are (kind, step in which the job ends)."""
+    """One running pilot; ``jobs`` are (kind, step in which the job ends).
+
+    It retires when a step begins, so that between two steps no pilot changes by itself.
+    """
 
     serial: int
     entry: Entry
@@ -165,7 +168,7 @@ class Simulation:
             self._serial += 1
             started = self.now - 10 * self._draw.randint(1, 29)
             self.pilots[entry].append(
-                Pilot(self._serial, entry, group, started, started + entry.retires_after_s,
+                Pilot(self._serial, entry, group, started, self.now + entry.retires_after_s,
                       started + entry.walltime_s, entry.cores, entry.memory_mib, entry.gpus,
                       idle_since=self.number)
             )  # fmt: skip

@@ -14,15 +14,17 @@ from pathlib import Path
 import pytest
 
 from gwmond.accounting.evaluation import State
-from gwmond.sources import ads
-from gwmond.sources.recording import Recording
+from gwmond.sources import ads, matching, slots
+from gwmond.sources.recording import Recording, ReplayAccess
 from tests.pool.sandbox import USERS
 from tests.recordings.summary import Shown
+from tests.sources.make import ATTRIBUTES, names
 
 MOST_BYTES = 3_000_000
 LOADING_S = 0.15
-EVERY = 24
-SLOTS = "collector/cm.demo.example/slots"
+EVERY = 32
+HOST = "cm.demo.example"
+SLOTS = f"collector/{HOST}/slots"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def demo() -> Path:
 
 @pytest.fixture(scope="module")
 def shown(demo: Path) -> Shown:
-    """What the daemon's sources and accounting make of it, every two hours of its day."""
+    """What the daemon's sources and accounting make of it, nine times in its day."""
     command = [sys.executable, "-m", "tests.recordings.summary", str(demo), "--every", str(EVERY)]
     finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return Shown(**json.loads(finished.stdout))
@@ -60,9 +62,23 @@ def test_all_states_are_seen(shown: Shown) -> None:
     """Every state, and bottlenecks for many reasons, occur in the course of the day."""
     assert set(shown.states) == {state.value for state in State}
     reasons = {r.partition(": ")[2] for r in shown.reasons if "bottleneck" in r}
-    assert {"frontend_limit", "factory_limit", "held_pilots", "ramp_up"} <= reasons
-    assert "no_match_in_frontend" in reasons
+    assert {"frontend_limit", "factory_limit", "held_pilots", "no_match_in_frontend"} <= reasons
     assert shown.changes_a_poll >= 10
+
+
+@pytest.mark.parametrize("frame", [0, 60])
+def test_templates_are_of_the_slots_that_are_asked_for(demo: Path, frame: int) -> None:
+    """Which slot stands for its entry is chosen in the replay as it was when recorded.
+
+    When this fails because the choice is another one now, the recording has to be made again.
+    """
+    moment = Recording(str(demo)).times[frame]
+    access = ReplayAccess(str(demo), moment, 0.0)
+    found = access.collector_ads(HOST, slots.query(ATTRIBUTES))
+    samples = slots.decode(found, ATTRIBUTES, HOST, moment + 299).samples
+    assert len(samples) >= 40
+    recorded = names(access.collector_ads(HOST, matching.samples_query(())))
+    assert {sample.slot for sample in samples} <= set(recorded)
 
 
 def test_nothing_is_wrong_but_what_the_day_has(shown: Shown) -> None:
@@ -94,9 +110,9 @@ def test_it_holds_no_users_and_no_secrets(texts: dict[str, str]) -> None:
     """No user of the pool that was recorded, no secret attribute, no address of this world."""
     everything = "".join(texts.values())
     assert not [user for user in USERS if re.search(rf"\b{user}\b", everything)]
-    names = {name.lower() for name in re.findall(r'"(\w+)":', everything)}
-    assert not ads.SECRET & names
-    assert not {"owner", "user", "remoteowner", "iwd", "out", "err", "cmd"} & names
+    attributes = {name.lower() for name in re.findall(r'"(\w+)":', everything)}
+    assert not ads.SECRET & attributes
+    assert not {"owner", "user", "remoteowner", "iwd", "out", "err", "cmd"} & attributes
     found = set(re.findall(r"\d+\.\d+\.\d+\.\d+", everything))
     assert not {ip for ip in found if not ip.startswith(("192.0.2.", "198.51.100."))}
     hosts = set(re.findall(r"alias=([\w.-]+)", everything))

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.clock import ReplayClock, SystemClock
@@ -55,6 +55,7 @@ def everything(path: Path) -> str:
         return "".join(archive.read(name).decode() for name in archive.namelist())
 
 
+@settings(deadline=None)
 @given(ANSWERS, ANSWERS)
 def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after: Answer) -> None:
     """Applying what changed to an answer gives the next one; nothing is left of what vanished."""
@@ -62,6 +63,7 @@ def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after
     assert recording.difference(after, after) == {}
 
 
+@settings(deadline=None, max_examples=60)
 @given(FRAMES, st.integers(1, 4))
 def test_every_frame_is_read_as_it_was_written(frames: list[dict[str, Answer]], block: int) -> None:
     """Each stream of each frame comes back, however frames fall into blocks; or that it failed."""
