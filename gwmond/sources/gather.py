@@ -87,6 +87,7 @@ class Gatherer:
         self._rounds = 0
         self._until = 0.0
         self._problems: list[Problem] = []
+        self._busy: set[str] = set()
 
     def round(self, access: Access, now: float) -> Round:
         """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
@@ -198,11 +199,14 @@ class Gatherer:
             busy = schedd.duty_cycle is not None and schedd.duty_cycle > poll.busy_duty_cycle
             status = self._statuses.get((name, DEMAND))
             if busy and status is not None and status.skipped + 1 < poll.busy_factor:
-                if status.skipped == 0:
+                if name not in self._busy:
                     log.info("schedd is busy, asked less often", source=name)
+                self._busy.add(name)
                 self._statuses[name, DEMAND] = status._replace(skipped=status.skipped + 1)
                 asked[schedd.daemon] = None
                 continue
+            if not busy:
+                self._busy.discard(name)
             earlier = next((f for d, f in before.items() if d.name == name and f), None)
             asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd, earlier)
         return asked

@@ -84,6 +84,7 @@ def decode(
 
     Dropped: data slots, monitor slots, ads older than their lifetime (against the newest ad, so
     that a clock that is off does no harm), and, counted as problems, ads that make no sense.
+    The samples do not depend on the order of the ads, so that a replay asks for those recorded.
     """
     problems: list[Problem] = []
     startds: dict[str, list[_Slot]] = defaultdict(list)
@@ -108,7 +109,8 @@ def decode(
         if pilot.accepting:
             sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
             tally[pilot.entry, sample.size] += 1
-            samples[pilot.entry].setdefault(sample.size, sample.name)
+            of = samples[pilot.entry]
+            of[sample.size] = min(sample.name, of.get(sample.size, sample.name))
     chosen = []
     for entry, sizes in samples.items():
         size = max(sizes, key=lambda s: (tally[entry, s], s))

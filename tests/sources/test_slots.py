@@ -358,3 +358,11 @@ def test_what_else_a_pilot_tells() -> None:
     found = pilot(slot() | {"Name": "slot1@p"}, slot() | {"Name": "slot2@p", "LastHeardFrom": NOW})
     assert (found.name, found.started, found.factory) == ("p", NOW - 3600, "factory")
     assert found.last_heard == NOW
+
+
+def test_samples_do_not_depend_on_the_order_of_ads() -> None:
+    """The slot that stands for an entry is the same whatever the order in which ads come."""
+    ads = [slot(f"p{n}@node") for n in (3, 1, 2)]
+    there, back = decode(*ads).samples, decode(*ads[::-1]).samples
+    assert there == back
+    assert there[0].slot == "slot1@p1@node"
