@@ -1,7 +1,9 @@
 """Show the sites now: state, reason, canonical units, pilots, demand.
 
 A provisioning bottleneck is spare capacity for which jobs wait that could run there; insufficient
-demand is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB, or 1 GPU.
+demand ("no demand") is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB,
+or 1 GPU; "of" says which. "asked" is the idle pilots that frontends request, "jobs" the idle jobs
+that could run there.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from gwmond.config import Config
 from gwmond.poller import poll_once
 from gwmond.tables import Row, as_json, entry_rows, site_rows
 
+_WIDTH = 300
 _COLOURS = {
     "provisioning_bottleneck": "red",
     "insufficient_demand": "cyan",
@@ -61,20 +64,21 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _show(rows: list[Row], *, entries: bool) -> None:
-    table = Table(box=None, header_style="bold")
-    for name in ("site", *(("entry",) if entries else ()), "resource", "state", "reason"):
-        table.add_column(name, no_wrap=name == "site")
-    for name in ("capacity", "in use", "bottleneck", "insufficient", "other"):
+    """Print the table; on a narrow terminal its lines wrap, which cuts nothing off."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("site", *(("entry",) if entries else ()), "of", "state"):
+        table.add_column(name, no_wrap=True)
+    for name in ("capacity", "in use", "bottleneck", "no demand", "other"):
         table.add_column(name, justify="right")
-    for name in ("pilots", "pending", "held", "asked", "matching jobs"):
+    for name in ("pilots", "pending", "held", "asked", "jobs"):
         table.add_column(name, justify="right")
+    table.add_column("reason", no_wrap=True)
     for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry)):
         table.add_row(
             Text(row.site),
             *((Text(row.entry),) if entries else ()),
             row.resource,
             f"[{_COLOURS[row.state]}]{row.state}[/]",
-            Text(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
             f"{row.capacity_units}",
             _cell(row.in_use_units),
             f"{row.provisioning_bottleneck_units:.0f}",
@@ -85,8 +89,9 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             _cell(row.held_pilots),
             _cell(row.requested_pilots),
             f"{row.matching_idle_jobs}",
+            Text(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
         )
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    Console(width=_WIDTH).print(table)
 
 
 def _is_limit(row: Row) -> bool:
