@@ -33,6 +33,10 @@ class Pilot(NamedTuple):
 
     ``free`` has one size for each slot that could take another job (a partitionable slot's
     remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.
+
+    ``node`` is the machine, ``factory_job`` the pilot as a job of its factory
+    (``schedd#cluster.proc``) or empty, ``retires`` and ``dies`` are epochs, ``ad_lifetime_s`` is
+    how long a collector believes in the ad.
     """
 
     name: str
@@ -46,6 +50,11 @@ class Pilot(NamedTuple):
     accepting: bool
     remaining_s: int | None
     last_heard: int
+    node: str = ""
+    factory_job: str = ""
+    retires: int | None = None
+    dies: int | None = None
+    ad_lifetime_s: int = 900
 
 
 class DemandGroup(NamedTuple):

@@ -140,8 +140,17 @@ class Merged(NamedTuple):
 
 def merge(facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
     """Return the attempts that the facts are about, sorted by key."""
+    return [merged for merged, _ in merge_each(facts, tolerance_us)]
+
+
+def merge_each(
+    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
+) -> list[tuple[Merged, tuple[AttemptFact, ...]]]:
+    """Return the same, each with the facts that it was made of."""
     gathered = gather(facts, tolerance_us)
-    return [_merge(key, gathered[key], tolerance_us) for key in sorted(gathered)]
+    return [
+        (_merge(key, gathered[key], tolerance_us), tuple(gathered[key])) for key in sorted(gathered)
+    ]
 
 
 def gather(

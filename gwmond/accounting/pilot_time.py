@@ -137,6 +137,17 @@ def partition(
     return Partition(_nonzero(settled), dict(+unsettled), total(life, window, q))
 
 
+def settled_to(life: PilotLife, since_us: int | None = None) -> int:
+    """Return up to when all of a life is settled, at least ``since_us`` (what is known to be)."""
+    start = life.start_us if since_us is None else max(since_us, life.start_us)
+    if start >= life.until_us:
+        return life.until_us
+    for divided in _divided(life, (start, life.until_us)):
+        if not divided.settled:
+            return divided.segment.start_us
+    return life.until_us
+
+
 def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB) -> Totals:
     """Return what the pilot had to offer: its resources over its life, and nothing else."""
     start, until = life.start_us, life.until_us

@@ -38,7 +38,7 @@ _BASE = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
-    "GLIDEIN_Failed",
+    *("GLIDEIN_Failed", "GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId"),
 )
 
 
@@ -222,7 +222,21 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
+        node=ads.label(ad, ("Machine",)) or "",
+        factory_job=factory_job(ad),
+        retires=None if retire is None else int(retire),
+        dies=None if die is None else int(die),
+        ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or DEFAULT_LIFETIME_S,
     )
+
+
+def factory_job(ad: classad2.ClassAd) -> str:
+    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
+    schedd = ads.label(ad, ("GLIDEIN_Schedd",))
+    cluster, process = ads.count(ad, "GLIDEIN_ClusterId"), ads.count(ad, "GLIDEIN_ProcId")
+    if schedd is None or cluster is None or process is None:
+        return ""
+    return f"{schedd}#{cluster}.{process}"
 
 
 def _closed(slot: _Slot) -> bool:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _BASE = (
     *("Name", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime", "IS_MONITOR_VM"),
-    *("TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts"),
+    *("TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts", "Machine"),
+    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId"),
 )
 
 
@@ -35,7 +36,7 @@ class Startds(NamedTuple):
 def query(attributes: Attributes) -> Query:
     """Return the query for StartD ads."""
     names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
-    names += [*attributes.factory]
+    names += [*attributes.factory, *attributes.retire, *attributes.die]
     return Query("startds", "StartDaemon", "", (*_BASE, *dict.fromkeys(names)))
 
 
@@ -63,6 +64,16 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
                 accepting=False,
                 remaining_s=None,
                 last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+                node=ads.label(ad, ("Machine",)) or "",
+                factory_job=slots.factory_job(ad),
+                retires=_epoch(ad, attributes.retire),
+                dies=_epoch(ad, attributes.die),
+                ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or slots.DEFAULT_LIFETIME_S,
             )
         )
     return Startds(tuple(pilots), frozenset(unused))
+
+
+def _epoch(ad: classad2.ClassAd, names: Sequence[str]) -> int | None:
+    value = ads.first_number(ad, names)
+    return None if value is None else int(value)

@@ -1,0 +1,363 @@
+"""The book: takes facts in, gives batches out.
+
+Units: times are microseconds since the epoch, amounts are micros.
+
+    book = Book(state, rules)
+    book.see(now, period, pilots, lookup, complete=True)
+    book.claim(now, records, lookup, complete=True)
+    book.tell(records, lookup)
+    book.settle(now, known, lookup)
+    ledger.commit_pilots(book.batch(now, cursors)); book.stored()
+
+A batch stays in the book until ``stored``: what could not be stored comes again with the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from gwmond.accounting.early_failure import Result, Trial, judge, weigh
+from gwmond.accounting.pilot_facts import Category, Measure, Outcome
+from gwmond.accounting.records import JobRecord
+from gwmond.book import booking
+from gwmond.book.joining import Joining
+from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
+from gwmond.book.rules import FAR_US, Lookup, Rules
+from gwmond.book.shelf import Shelf
+from gwmond.book.sightings import Sightings
+from gwmond.facts import EntryKey, Pilot
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    CountKey,
+    Cursor,
+    Gap,
+    PilotBatch,
+    PilotCorrection,
+    PilotRow,
+    PilotSeries,
+    PilotState,
+)
+from gwmond.units import RESOURCES, Resource
+
+
+class Book:
+    """All pilots of which something may still change, and what is to be stored."""
+
+    def __init__(self, state: PilotState, rules: Rules) -> None:
+        self.rules = rules
+        self.batches = state.batches
+        self._shelf = Shelf()
+        self._sightings = Sightings(self._shelf, rules, state.next_id)
+        self._joining = Joining(self._shelf, self._sightings, rules)
+        self._increments: Counter[tuple[int, PilotSeries]] = Counter()
+        self._corrections: list[PilotCorrection] = []
+        self._counts: Counter[CountKey] = Counter()
+        self._closed: dict[int, PilotRow] = {}
+        self.residual: Counter[Measure] = Counter()
+        self._load(state)
+
+    def _load(self, state: PilotState) -> None:
+        for row in state.pilots:
+            self._shelf.add_pilot(OpenPilot.of(row, kept_us=row.mark_us))
+        self._shelf.recall_attempts(state.attempts)
+        for pilot in self._shelf.pilots.values():
+            pilot.note_booked()
+            pilot.counted = booking.own(pilot)
+
+    @property
+    def pilots(self) -> Collection[OpenPilot]:
+        """The pilots in memory; those that ended are for a while."""
+        return self._shelf.pilots.values()
+
+    @property
+    def contradictions(self) -> Mapping[str, int]:
+        """How often sources differed on a field of an attempt, so far."""
+        return self._joining.contradictions
+
+    @property
+    def homeless(self) -> int:
+        """How many records named no startd, so far."""
+        return self._joining.homeless
+
+    def see(
+        self,
+        now_us: int,
+        period_us: int,
+        pilots: Iterable[Pilot],
+        lookup: Lookup,
+        *,
+        complete: bool,
+    ) -> None:
+        """Take in what collectors show; see ``Sightings.see``."""
+        self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
+        for pilot, identity in self._sightings.relabelled:
+            self._load_whole(pilot, lookup)
+            self._uncount(pilot)
+            self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
+        self._sightings.relabelled.clear()
+
+    def claim(
+        self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool
+    ) -> None:
+        """Take in the claims that slots show; ``complete``: all there are."""
+        self.tell(records, lookup)
+        shown: set[OpenAttempt] = set()
+        for record in records:
+            for attempt in self._shelf.jobs.get(record.fact.job, ()):
+                if attempt.pilot.identity.name == record.startd and not attempt.merged.ending.over:
+                    attempt.seen_us, attempt.gone = now_us, False
+                    shown.add(attempt)
+        if not complete:
+            return
+        for attempts in self._shelf.jobs.values():
+            for attempt in attempts:
+                if attempt not in shown and not attempt.merged.ending.over:
+                    attempt.gone, attempt.seen_us = True, attempt.seen_us or now_us
+
+    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Take in records of jobs."""
+        self._joining.tell(records, lookup)
+
+    def settle(
+        self, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str] = ()
+    ) -> None:
+        """Decide what can be decided, and book what is settled.
+
+        ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
+        are missing for now.
+        """
+        due = list(self._shelf.pilots.values())
+        while due:  # what is decided on one pilot may tell something of another
+            for pilot in due:
+                if not pilot.closed:
+                    self._settle(pilot, now_us, known_us, lookup, silent)
+            due = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
+        self._count_removed()
+
+    def _settle(
+        self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
+    ) -> None:
+        if not self._due(pilot, now_us, known_us):
+            self._close(pilot, now_us, known_us)
+            return
+        if pilot.implied:  # its life depends on all of its attempts
+            self._load_whole(pilot, lookup)
+        self._decide(pilot, now_us, silent)
+        if pilot.implied:
+            booking.imply(pilot)
+            quiet = known_us >= pilot.contact_us + self.rules.quiet_us
+            if not quiet and not pilot.known_us:
+                return
+            if quiet and pilot.end_us is None:
+                pilot.end_us, pilot.ended = pilot.contact_us, "assumed"
+        entries = booking.book(pilot, known_us, self.rules, lambda of: self._load_whole(of, lookup))
+        pilot.booked_at_us = now_us
+        self._take(pilot, entries, now_us)
+        self._count(pilot)
+        self._close(pilot, now_us, known_us)
+
+    def judge(self, now_us: int, trials: Iterable[Trial]) -> None:
+        """Decide on early failures, by what all trials say."""
+        early = [
+            of
+            for attempts in self._shelf.jobs.values()
+            for of in attempts
+            if of.result == Result.FAILED_EARLY and of.outcome is None
+        ]
+        if not early:
+            return
+        evidence = weigh(trials)
+        for attempt in early:
+            of_job = self._shelf.jobs[attempt.key.job]
+            plain = plain_outcome(attempt, later_run(attempt, of_job), now_us, self.rules)
+            if plain is None:
+                continue
+            verdict = judge(
+                trial_of(attempt), plain, evidence, now_us, self.rules.verdict_us
+            ).outcome
+            if verdict is not None:
+                attempt.judged = verdict
+                attempt.pilot.touch(attempt.start_us)
+
+    @property
+    def open_groups(self) -> set[str]:
+        """Groups of jobs with early failures that are not judged."""
+        return {
+            of.merged.job_group or ""
+            for attempts in self._shelf.jobs.values()
+            for of in attempts
+            if of.result == Result.FAILED_EARLY and of.outcome is None
+        }
+
+    def batch(
+        self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()
+    ) -> PilotBatch:
+        """Return all that is not stored yet."""
+        attempts: list[AttemptRow] = []
+        rows = dict(self._closed)
+        for pilot in self._shelf.pilots.values():
+            changed = [of for of in pilot.attempts.values() if of.dirty]
+            if pilot.dirty or changed:
+                rows[pilot.id] = pilot.row()
+            attempts += [of.row() for of in changed]
+        return PilotBatch(
+            before=self.batches,
+            now_us=now_us,
+            pilots=tuple(rows.values()),
+            attempts=tuple(attempts),
+            moved=tuple(sorted(self._shelf.moved)),
+            increments={of: micros for of, micros in self._increments.items() if micros},
+            corrections=tuple(self._corrections),
+            counts={of: n for of, n in self._counts.items() if n},
+            cursors=tuple(cursors),
+            gaps=tuple(gaps),
+        )
+
+    def stored(self) -> None:
+        """Say that the last batch is in the ledger; forget what need not be in memory."""
+        self.batches += 1
+        self._increments.clear()
+        self._corrections.clear()
+        self._counts.clear()
+        self._closed.clear()
+        self._shelf.moved.clear()
+        for pilot in list(self._shelf.pilots.values()):
+            pilot.dirty = False
+            for attempt in pilot.attempts.values():
+                attempt.dirty = False
+            if pilot.closed:
+                self._shelf.drop_pilot(pilot)
+            else:
+                self._drop_old(pilot)
+
+    def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
+        """Return the canonical micros that are not settled yet, by resource, entry and group."""
+        sums: defaultdict[tuple[Resource, EntryKey, str], int] = defaultdict(int)
+        for pilot in self._shelf.pilots.values():
+            for resource in RESOURCES:
+                total = pilot.canonical_total(resource, self.rules.q)
+                if total:
+                    of = resource, pilot.identity.key, pilot.identity.group
+                    sums[of] += total - pilot.canonical[resource]
+        return dict(sums)
+
+    def _due(self, pilot: OpenPilot, now_us: int, known_us: int) -> bool:
+        """Return whether booking a pilot may change anything."""
+        if pilot.from_us < FAR_US or pilot.booked is None:
+            return True
+        attempts = pilot.attempts.values()
+        limit = min(known_us, pilot.until_us)
+        if pilot.end_us is not None and not any(of.is_open for of in attempts):
+            return limit > pilot.mark_us
+        if now_us < pilot.booked_at_us + self.rules.refresh_us:
+            return False
+        pilot.booked_at_us = now_us
+        guard = self.rules.start_guard_us
+        running = [of for of in attempts if of.is_open and not of.merged.ending.over]
+        if any(of.is_open and (of.merged.ending.over or of.gone) for of in attempts):
+            return True
+        if pilot.end_us is not None:
+            return True
+        return limit > pilot.mark_us and all(of.start_us - guard > pilot.mark_us for of in running)
+
+    def _decide(self, pilot: OpenPilot, now_us: int, silent: Collection[str]) -> None:
+        for attempt in list(pilot.attempts.values()):
+            if attempt.outcome is not None and pilot.from_us > (attempt.end_us or 0):
+                continue
+            of_job = self._shelf.jobs[attempt.key.job]
+            later = later_run(attempt, of_job)
+            fact = given_up(attempt, later, now_us, self.rules, silent)
+            if fact is not None:
+                self._joining.add(attempt.key.job, [fact])
+                of_job = self._shelf.jobs[attempt.key.job]
+            plain = plain_outcome(attempt, later, now_us, self.rules)
+            outcome, result = weighed(attempt, plain)
+            if (outcome, result) != (attempt.outcome, attempt.result):
+                attempt.dirty = True
+                if outcome != attempt.outcome:
+                    pilot.touch(attempt.start_us)
+                attempt.outcome, attempt.result = outcome, result
+
+    def _take(self, pilot: OpenPilot, entries: Iterable[booking.Entry], now_us: int) -> None:
+        for entry in entries:
+            if entry.cause:
+                self._corrections.append(
+                    PilotCorrection(
+                        now_us, pilot.id, entry.hour, entry.series, entry.micros, entry.cause
+                    )
+                )
+            else:
+                self._increments[entry.hour, entry.series] += entry.micros
+
+    def _count(self, pilot: OpenPilot) -> None:
+        """Count attempts and pilots by how they ended, each once."""
+        for attempt in pilot.attempts.values():
+            self._count_attempt(attempt, attempt.outcome)
+        self._count_pilot(pilot, booking.own(pilot))
+
+    def _uncount(self, pilot: OpenPilot) -> None:
+        """Take a pilot and its attempts out of the counts, to count them under another name."""
+        for attempt in pilot.attempts.values():
+            self._count_attempt(attempt, None)
+        self._count_pilot(pilot, None)
+
+    def _count_removed(self) -> None:
+        for attempt in self._joining.removed:
+            self._count_attempt(attempt, None)
+        self._joining.removed.clear()
+
+    def _count_attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
+        (site, entry), group = attempt.pilot.identity.key, attempt.pilot.identity.group
+        for of, n in ((attempt.counted, -1), (outcome, 1)):
+            if of is not None:
+                key = CountKey("attempts", of.category, of.label, site, entry, group)
+                self._counts[key] += n
+        attempt.counted = outcome
+
+    def _count_pilot(self, pilot: OpenPilot, own: Category | None) -> None:
+        (site, entry), group = pilot.identity.key, pilot.identity.group
+        for of, n in ((pilot.counted, -1), (own, 1)):
+            if of is not None:
+                self._counts[CountKey("pilots", of, "", site, entry, group)] += n
+        pilot.counted = own
+
+    def _close(self, pilot: OpenPilot, now_us: int, known_us: int) -> None:
+        """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
+        end_us = pilot.end_us
+        if end_us is None or pilot.mark_us < end_us or known_us < end_us:
+            return
+        if any(of.is_open for of in pilot.attempts.values()):
+            return
+        if not pilot.implied and now_us < end_us + self.rules.linger_us:
+            return
+        self.residual.update(booking.residual(pilot, self.rules))
+        pilot.closed, pilot.dirty = True, True
+
+    def _drop_old(self, pilot: OpenPilot) -> None:
+        limit = pilot.mark_us - self.rules.linger_us
+        for attempt in list(pilot.attempts.values()):
+            end_us = attempt.end_us
+            if end_us is not None and end_us <= limit and not attempt.is_open:
+                self._shelf.drop_attempt(attempt)
+                pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True
+
+    def _load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
+        if pilot.kept_us > 0:
+            self._shelf.load_whole(pilot, lookup)
+
+
+def trial_of(attempt: OpenAttempt) -> Trial:
+    """Return an attempt as the test of early failures takes it."""
+    pilot, merged = attempt.pilot, attempt.merged
+    return Trial(
+        job=attempt.key.job,
+        run=attempt.key.run,
+        group=merged.job_group or "",
+        pilot=str(pilot.id),
+        node=pilot.identity.node,
+        start_us=attempt.start_us,
+        end_us=attempt.end_us or attempt.start_us,
+        result=Result(attempt.result),
+    )

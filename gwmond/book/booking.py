@@ -1,0 +1,184 @@
+"""From one version of a pilot's facts to the next: what is added, what is corrected.
+
+Units: amounts are micros, times microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_facts import AttemptKey, Category, Measure, Resources, Step
+from gwmond.accounting.pilot_time import (
+    Amounts,
+    Correction,
+    Delta,
+    Row,
+    advance,
+    own_category,
+    partition,
+    settled_to,
+    total,
+)
+from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import FAR_US, Rules
+from gwmond.ledger.pilot_model import PilotIdentity, PilotSeries
+from gwmond.units import Resource
+
+RELABELLED = "relabelled"
+
+
+class Entry(NamedTuple):
+    """A signed amount for the ledger; ``cause`` is empty for an increment."""
+
+    hour: int
+    series: PilotSeries
+    attempt: AttemptKey | None
+    micros: int
+    cause: str
+
+
+def book(
+    pilot: OpenPilot, known_us: int, rules: Rules, load_whole: Callable[[OpenPilot], None]
+) -> list[Entry]:
+    """Book what is new about a pilot; ``load_whole`` gets attempts that are not in memory.
+
+    Afterwards the pilot's ``settled``, ``mark_us``, ``known_us`` and ``booked`` are those of now.
+    """
+    known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
+    since = min(pilot.from_us, pilot.mark_us)
+    after = pilot.life(known_us)
+    before = pilot.booked
+    if before is not None and own_category(before) != own_category(after):
+        since = pilot.start_us
+    if since < pilot.kept_us and pilot.ran_jobs:
+        load_whole(pilot)
+        before, after = pilot.booked, pilot.life(known_us)
+    window = (since, FAR_US)
+    delta = advance(before, after, window, rules.q)
+    entries = _entries(delta, pilot.identity)
+    for entry in entries:
+        _add(pilot, entry)
+    if entries or pilot.from_us < FAR_US:
+        pilot.dirty = True
+    pilot.booked, pilot.known_us = after, known_us
+    pilot.mark_us = settled_to(after, since)
+    pilot.from_us = FAR_US
+    return entries
+
+
+def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Entry]:
+    """Book all of a pilot under another identity; all its attempts must be in memory."""
+    entries: list[Entry] = []
+    if pilot.booked is not None:
+        amounts: Amounts = partition(pilot.booked, None, rules.q).settled
+        for who, sign in ((pilot.identity, -1), (identity, 1)):
+            for row, micros in amounts.items():
+                entry = _entry(row, who, sign * micros, RELABELLED)
+                entries.append(entry)
+    pilot.identity = identity
+    pilot.dirty = True
+    return entries
+
+
+def imply(pilot: OpenPilot) -> None:
+    """Set life and size of a pilot of which only jobs tell: as large as they, no longer than they.
+
+    It begins with its startd where a record tells when that was.  All of it is estimated.
+    """
+    spans = [(of.start_us, of.end_us or of.start_us, of) for of in pilot.attempts.values()]
+    if not spans:
+        return
+    first = min(start for start, _, _ in spans)
+    last = max(end for _, end, _ in spans)
+    start_us = pilot.start_us if pilot.start_us <= first else first
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    edges = []
+    for start, end, of in spans:
+        size = of.merged.size
+        if size is not None and end > start:
+            edges += [(start, 1, size), (end, 0, size)]
+    for _, begins, size in sorted(edges, key=lambda edge: edge[:2]):
+        sign = 1 if begins else -1
+        for name, amount in size._asdict().items():
+            running[name] += sign * amount
+            most[name] = max(most[name], running[name])
+    size = Resources(most["cores"], most["memory_mib"], most["gpus"])
+    changed = (start_us, last, size) != (
+        pilot.start_us,
+        pilot.contact_us,
+        pilot.steps[0].size if pilot.steps else None,
+    )
+    if changed:
+        pilot.touch(min(start_us, pilot.start_us))
+        pilot.start_us, pilot.contact_us = start_us, last
+        pilot.steps = (Step(start_us, size),)
+        pilot.estimated = ((start_us, last),)
+        if pilot.end_us is not None:
+            pilot.end_us = last
+
+
+def own(pilot: OpenPilot) -> Category | None:
+    """Return the category of an ended pilot's own time, once it is decided."""
+    ended = pilot.end_us is not None and pilot.booked is not None
+    return own_category(pilot.booked) if ended and pilot.booked is not None else None
+
+
+def residual(pilot: OpenPilot, rules: Rules) -> dict[Measure, int]:
+    """Return by how much what is booked misses a wholly settled pilot's total."""
+    if pilot.booked is None:
+        return {}
+    missing: Counter[tuple[Resource, Measure]] = Counter(total(pilot.booked, None, rules.q))
+    for (resource, measure, _, _), micros in pilot.settled.items():
+        missing[resource, measure] -= micros
+    sums: Counter[Measure] = Counter()
+    for (_, measure), micros in missing.items():
+        sums[measure] += abs(micros)
+    return dict(sums)
+
+
+def _guard(pilot: OpenPilot, rules: Rules) -> int:
+    """Return up to when time may be settled although an attempt may have begun a bit earlier.
+
+    A slot tells of a claim later than the schedd says that it began.
+    """
+    starts = [
+        of.start_us for of in pilot.attempts.values() if of.is_open and not of.merged.ending.over
+    ]
+    return min(starts, default=FAR_US) - rules.start_guard_us
+
+
+def _entries(delta: Delta, identity: PilotIdentity) -> list[Entry]:
+    made = [_entry(row, identity, micros, "") for row, micros in delta.increments.items()]
+    corrections: tuple[Correction, ...] = delta.corrections
+    made += [_entry(of.row, identity, of.micros, of.cause.value) for of in corrections]
+    return made
+
+
+def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Entry:
+    site, entry = identity.key
+    series = PilotSeries(
+        row.resource,
+        row.measure,
+        row.category,
+        row.outcome,
+        site,
+        entry,
+        identity.group,
+        row.evidence,
+    )
+    return Entry(row.hour, series, row.attempt, micros, cause)
+
+
+def _add(pilot: OpenPilot, entry: Entry) -> None:
+    series, micros = entry.series, entry.micros
+    pilot.settled[series.resource, series.measure, series.category, series.outcome] += micros
+    if series.measure == "canonical":
+        pilot.canonical[series.resource] += micros
+    if entry.attempt is not None:
+        attempt = pilot.attempts.get(entry.attempt)
+        if attempt is not None:
+            attempt.settled[series.resource, series.measure] += micros
+            attempt.dirty = True

@@ -1,0 +1,181 @@
+"""Records of jobs are joined to attempts, and attempts to pilots.
+
+Units: times are microseconds since the epoch.
+
+A record names its startd and mostly when that was started; by these its pilot is found, else by
+name and time.  If there is none, the record tells of a pilot that no collector has shown: it is
+taken to be as large and to have lasted as long as its jobs, and all of it is estimated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from gwmond.accounting.attempts import AttemptFact, Merged, merge_each
+from gwmond.accounting.records import JobRecord
+from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules
+from gwmond.book.shelf import Shelf
+from gwmond.book.sightings import Sightings, prolong
+from gwmond.facts import EntryKey
+from gwmond.ledger.pilot_model import PilotIdentity
+
+UNKNOWN = "unknown"
+
+
+class Joining:
+    """Takes records in; ``contradictions`` counts fields on which sources differ.
+
+    ``removed`` are attempts which turned out to be others.
+    """
+
+    def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:
+        self._shelf = shelf
+        self._sightings = sightings
+        self._rules = rules
+        self.contradictions: Counter[str] = Counter()
+        self.homeless = 0
+        self.removed: list[OpenAttempt] = []
+
+    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> set[OpenAttempt]:
+        """Join records; return the attempts that they are about and that have changed."""
+        self._recall(records, lookup)
+        by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+        for record in records:
+            if not record.startd:
+                self.homeless += 1
+                continue
+            pilot = self._pilot(record)
+            by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
+        changed: set[OpenAttempt] = set()
+        for job, facts in by_job.items():
+            changed |= self.add(job, facts)
+        return changed
+
+    def add(self, job: str, facts: Iterable[AttemptFact]) -> set[OpenAttempt]:
+        """Add facts of one job that know their pilot; merge all that is known of it anew."""
+        before = list(self._shelf.jobs.get(job, ()))
+        known = {fact for attempt in before for fact in attempt.facts}
+        new = set(facts) - known
+        if not new:
+            return set()
+        old = {attempt.key: attempt for attempt in before}
+        changed: set[OpenAttempt] = set()
+        kept: set[OpenAttempt] = set()
+        for merged, of in merge_each(known | new):
+            attempt = old.get(merged.key)
+            if attempt is not None and set(of) == set(attempt.facts):
+                kept.add(attempt)
+                continue
+            pilot = self._pilot_of(merged.pilot, attempt)
+            if pilot is None:
+                self.homeless += 1
+                continue
+            for contradiction in set(merged.contradictions) - set(
+                attempt.merged.contradictions if attempt is not None else ()
+            ):
+                self.contradictions[contradiction.field] += 1
+            if attempt is not None and attempt.pilot is pilot:
+                kept.add(attempt)
+                if merged != attempt.merged:
+                    pilot.touch(attempt.start_us)
+                    attempt.merged = merged
+                    pilot.touch(attempt.start_us)
+                attempt.facts, attempt.dirty = of, True
+            else:
+                attempt = self._new(pilot, merged, of)
+                kept.add(attempt)
+            changed.add(attempt)
+            prolong(pilot)
+        for attempt in before:
+            if attempt not in kept:
+                self._remove(attempt)
+        return changed
+
+    def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
+        attempt = OpenAttempt(pilot, merged, facts)
+        self._shelf.add_attempt(attempt)
+        pilot.touch(attempt.start_us)
+        return attempt
+
+    def _remove(self, attempt: OpenAttempt) -> None:
+        """An attempt is not what it was taken for: another run, or on another pilot."""
+        attempt.pilot.touch(attempt.start_us)
+        self.removed.append(attempt)
+        if attempt.pilot.attempts.get(attempt.key) is attempt:
+            self._shelf.drop_attempt(attempt)
+            self._shelf.moved.add((attempt.pilot.id, attempt.key))
+        elif attempt in self._shelf.jobs.get(attempt.key.job, ()):
+            self._shelf.jobs[attempt.key.job].remove(attempt)
+
+    def _pilot_of(self, label: str | None, attempt: OpenAttempt | None) -> OpenPilot | None:
+        if label is None:
+            return attempt.pilot if attempt is not None else None
+        return self._shelf.pilots.get(int(label[1:]))
+
+    def _recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Take in what the ledger knows of the jobs and pilots that are not in memory."""
+        shelf = self._shelf
+        jobs = {of.fact.job for of in records} - set(shelf.jobs)
+        stored = lookup.find_attempts(jobs) if jobs else {}
+        ids = {row.pilot for rows in stored.values() for row in rows} - set(shelf.pilots)
+        if ids:
+            shelf.recall_pilots(lookup.pilots_by_id(ids).values())
+        for rows in stored.values():
+            shelf.recall_attempts(rows)
+        names = {of.startd for of in records if of.startd and self._find(of) is None}
+        for found in lookup.find_pilots(names).values() if names else ():
+            shelf.recall_pilots(found)
+
+    def _find(self, record: JobRecord) -> OpenPilot | None:
+        same = self._shelf.by_name.get(record.startd, [])
+        if record.started is not None:
+            for pilot in same:
+                if pilot.identity.started == record.started:
+                    return pilot
+        time_us, guard = _time(record.fact), self._rules.start_guard_us
+        fitting = [
+            pilot
+            for pilot in same
+            if pilot.start_us - guard <= time_us
+            and time_us <= (pilot.end_us if pilot.end_us is not None else FAR_US) + guard
+            and self._may_be(pilot, record.started)
+        ]
+        return max(fitting, key=lambda pilot: pilot.start_us, default=None)
+
+    def _may_be(self, pilot: OpenPilot, started: int | None) -> bool:
+        """Return whether a pilot's startd may have been started then, though it first was not.
+
+        A pilot's master starts its startd again; when an implied pilot began may not be known.
+        """
+        if started is None or pilot.identity.factory_job:
+            return True
+        return pilot.implied and pilot.start_us >= started * SECOND_US - self._rules.start_guard_us
+
+    def _pilot(self, record: JobRecord) -> OpenPilot:
+        found = self._find(record)
+        if found is not None:
+            return found
+        first_us = _time(record.fact)
+        started = record.started if record.started is not None else first_us // SECOND_US
+        identity = PilotIdentity(
+            name=record.startd,
+            started=started,
+            factory_job="",
+            factory="",
+            key=EntryKey(
+                record.site or record.entry or UNKNOWN, record.entry or record.site or UNKNOWN
+            ),
+            group=record.group,
+            node=record.startd.rpartition("@")[2],
+            origin="jobs",
+        )
+        return self._sightings.imply(record.started, first_us, identity)
+
+
+def _time(fact: AttemptFact) -> int:
+    for time_us in (fact.start_us, fact.end_us):
+        if time_us is not None:
+            return time_us
+    return fact.written_us

@@ -1,0 +1,109 @@
+"""When an attempt's outcome can be said, and what it is.
+
+Rules besides the table of ``accounting.outcomes``:
+
+- Whether the pilot ended with the attempt is known once the pilot was heard of ``end_tolerance``
+  after the attempt's end, or has ended.  As long as the table's line depends on it, it is open.
+- An attempt without a record of its end is given up ``outcome_wait`` after its claim was seen
+  last, its pilot ended or a later run of its job began (``missing_wait`` if its schedd is silent).
+- An exit with an error soon after the program began is open until it is judged (early_failure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.early_failure import Result, result_of
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.outcomes import classify
+from gwmond.accounting.pilot_facts import Outcome
+from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.rules import Rules
+
+
+def later_run(attempt: OpenAttempt, of_job: Iterable[OpenAttempt]) -> int | None:
+    """Return when a later run of the same job began, None if there is none."""
+    later = [of.start_us for of in of_job if of.key.run > attempt.key.run]
+    return min(later, default=None)
+
+
+def given_up(
+    attempt: OpenAttempt, later_us: int | None, now_us: int, rules: Rules, silent: Collection[str]
+) -> AttemptFact | None:
+    """Return the fact that an attempt is over of which no record tells, once it was waited for."""
+    if attempt.merged.ending.over:
+        return None
+    pilot = attempt.pilot
+    ends = [later_us] if later_us is not None else []
+    if attempt.gone and attempt.seen_us is not None:
+        ends.append(attempt.seen_us)
+    if pilot.end_us is not None:
+        ends.append(pilot.end_us)
+    if not ends:
+        return None
+    end_us = max(min(ends), attempt.start_us)
+    schedd = attempt.key.job.partition("#")[0]
+    wait = rules.missing_wait_us if schedd in silent else rules.outcome_wait_us
+    if now_us < end_us + wait:
+        return None
+    return AttemptFact(
+        source=Source.LIVE_SLOT,
+        job=attempt.key.job,
+        run=attempt.key.run or None,
+        written_us=now_us,
+        pilot=pilot.label,
+        start_us=attempt.merged.start_us,
+        end_us=end_us,
+        ending=Ending(over=True, superseded=True if later_us is not None else None),
+    )
+
+
+def plain_outcome(
+    attempt: OpenAttempt, later_us: int | None, now_us: int, rules: Rules
+) -> Outcome | None:
+    """Return the outcome by the table, None as long as it is open."""
+    ending = attempt.merged.ending
+    if not ending.over:
+        return None
+    if later_us is not None and ending.superseded is None:
+        ending = ending._replace(superseded=True)
+    if ending.startd_ended is None:
+        ended = _startd_ended(attempt, now_us, rules)
+        yes, no = (classify(ending._replace(startd_ended=of)) for of in (True, False))
+        if ended is None:
+            return yes if yes == no else None
+        return yes if ended else no
+    return classify(ending)
+
+
+def _startd_ended(attempt: OpenAttempt, now_us: int, rules: Rules) -> bool | None:
+    """Return whether the pilot ended with the attempt, None as long as that is not known."""
+    pilot, end_us = attempt.pilot, attempt.end_us
+    if pilot.implied:
+        return None if now_us < (end_us or now_us) + rules.outcome_wait_us else _last(attempt)
+    if pilot.end_us is not None:
+        return end_us is None or end_us + rules.end_tolerance_us >= pilot.end_us
+    if end_us is not None and pilot.contact_us > end_us + rules.end_tolerance_us:
+        return False
+    return None
+
+
+def _last(attempt: OpenAttempt) -> bool | None:
+    """Return False if a later attempt shows that an implied pilot went on; else it is not known."""
+    end_us = attempt.end_us
+    pilot: OpenPilot = attempt.pilot
+    later = any(end_us is not None and of.start_us > end_us for of in pilot.attempts.values())
+    return not later
+
+
+def weighed(attempt: OpenAttempt, plain: Outcome | None) -> tuple[Outcome | None, str]:
+    """Return the outcome, None while an early failure is not judged; and what the run says."""
+    if plain is None:
+        return None, ""
+    result = result_of(plain, attempt.merged.ending.early)
+    if result is Result.FAILED_EARLY:
+        judged = attempt.judged
+        fits = judged is not None and (judged.label in {plain.label, "early_exit"})
+        return (judged if fits else None), result.value
+    return plain, result.value if result else ""

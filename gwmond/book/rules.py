@@ -1,0 +1,55 @@
+"""What the book goes by: its periods, and the lookup of what is no longer in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple, Protocol
+
+from gwmond.accounting.early_failure import EARLY_US, WINDOW_US
+from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotRow
+from gwmond.units import DEFAULT_MEMORY_MIB
+
+SECOND_US = 1_000_000
+FAR_US = 1 << 62
+"""Later than any time."""
+
+
+class Rules(NamedTuple):
+    """Periods in microseconds, except ``q``: MiB of a canonical unit.
+
+    - ``outcome_wait``: a claim that is gone without a record is given up after this.
+    - ``missing_wait``: the same where the job's schedd is silent.
+    - ``verdict``: how long it stays open whether an early failure is the pilot's doing.
+    - ``end_tolerance``: an attempt that ended this long before its pilot may have ended with it.
+    - ``start_guard``: an attempt may have begun this much before its slot says so.
+    - ``linger``: how long what is settled is kept in memory for late facts.
+    - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long.
+    - ``refresh``: how often the idle time of a pilot is booked.
+    """
+
+    q: int = DEFAULT_MEMORY_MIB
+    outcome_wait_us: int = 3600 * SECOND_US
+    missing_wait_us: int = 86400 * SECOND_US
+    verdict_us: int = WINDOW_US
+    early_us: int = EARLY_US
+    end_tolerance_us: int = 300 * SECOND_US
+    start_guard_us: int = 60 * SECOND_US
+    linger_us: int = 1800 * SECOND_US
+    quiet_us: int = 3600 * SECOND_US
+    refresh_us: int = 300 * SECOND_US
+
+
+class Lookup(Protocol):
+    """What the ledger knows of pilots and attempts that are not in memory."""
+
+    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots with these startd names."""
+
+    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
+        """Return pilots by their number."""
+
+    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
+        """Return all attempts of these jobs."""
+
+    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
+        """Return all attempts on these pilots."""

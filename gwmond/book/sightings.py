@@ -1,0 +1,190 @@
+"""What collectors show of pilots: when each began, its size, and when it was gone.
+
+Units: times are microseconds since the epoch.
+
+How a pilot's end is known:
+
+- its ad is gone although it had not expired: it took leave (``shutdown``), after it was last
+  seen and before now; the end is the last sight, or what an attempt on it shows later;
+- its ad has expired: it was killed, or its host is gone (``vanished``); the end is the last
+  contact, or what an attempt on it shows later, and that stretch is estimated;
+- a new startd has taken its name: the same, at the latest when that one began.
+
+A pilot that comes back goes on.  A startd that its master has started again is the same pilot:
+its factory's job tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gwmond.accounting.pilot_facts import Step
+from gwmond.book.open_pilot import OpenPilot, resources
+from gwmond.book.rules import SECOND_US, Lookup, Rules
+from gwmond.book.shelf import Shelf
+from gwmond.facts import Pilot
+from gwmond.ledger.pilot_model import End, PilotIdentity
+
+
+class Sightings:
+    """Applies what collectors show to the pilots in memory."""
+
+    def __init__(self, shelf: Shelf, rules: Rules, next_id: int) -> None:
+        self._shelf = shelf
+        self._rules = rules
+        self.next_id = next_id
+        self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
+
+    def see(
+        self,
+        at_us: int,
+        period_us: int,
+        pilots: Iterable[Pilot],
+        lookup: Lookup,
+        *,
+        complete: bool,
+    ) -> None:
+        """Take in all pilots that were shown at ``at_us``.
+
+        ``complete``: collectors that are trusted have shown all there are, so that a pilot which
+        is missing has ended.  ``period_us`` is the time between two polls.
+        """
+        shown = list(pilots)
+        unknown = {of.name for of in shown if of.name not in self._shelf.by_name}
+        for rows in lookup.find_pilots(unknown).values() if unknown else ():
+            self._shelf.recall_pilots(rows)
+        seen = {self._see_one(at_us, of).id for of in shown}
+        if complete:
+            for pilot in list(self._shelf.pilots.values()):
+                if pilot.end_us is None and not pilot.implied and pilot.id not in seen:
+                    self._end(pilot, at_us, period_us)
+
+    def imply(self, started: int | None, first_us: int, identity: PilotIdentity) -> OpenPilot:
+        """Return a new pilot of which only a record of a job tells."""
+        start_us = started * SECOND_US if started is not None else first_us
+        pilot = OpenPilot(
+            id=self._new_id(),
+            identity=identity,
+            start_us=min(start_us, first_us),
+            contact_us=first_us,
+        )
+        return self._shelf.add_pilot(pilot)
+
+    def _new_id(self) -> int:
+        number, self.next_id = self.next_id, self.next_id + 1
+        return number
+
+    def _see_one(self, at_us: int, shown: Pilot) -> OpenPilot:
+        pilot = self._find(shown)
+        if pilot is None:
+            start_us = (shown.started or shown.last_heard or at_us // SECOND_US) * SECOND_US
+            pilot = self._shelf.add_pilot(
+                OpenPilot(
+                    id=self._new_id(),
+                    identity=_identity(shown, start_us // SECOND_US),
+                    start_us=start_us,
+                    contact_us=start_us,
+                )
+            )
+        elif pilot.implied:
+            self._adopt(pilot, shown)
+        self._replace_others(pilot, shown)
+        contact_us = shown.last_heard * SECOND_US
+        if pilot.end_us is not None and contact_us > pilot.contact_us:
+            pilot.touch(min(pilot.end_us, pilot.contact_us))
+            pilot.end_us, pilot.ended, pilot.gone_us, pilot.closed = None, "", None, False
+            pilot.dirty = True
+        size = resources(shown.size)
+        if not pilot.steps:
+            pilot.steps = (Step(pilot.start_us, size),)
+        elif pilot.steps[-1].size != size and contact_us > pilot.contact_us:
+            changed_us = max(contact_us, pilot.steps[-1].at_us + 1)
+            pilot.steps = (*pilot.steps, Step(changed_us, size))
+            pilot.touch(changed_us)
+        pilot.contact_us = max(pilot.contact_us, contact_us)
+        pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
+        pilot.retire_us = None if shown.retires is None else shown.retires * SECOND_US
+        pilot.die_us = None if shown.dies is None else shown.dies * SECOND_US
+        return pilot
+
+    def _find(self, shown: Pilot) -> OpenPilot | None:
+        """Return the pilot that an ad is of: the same startd, or the same job of the factory."""
+        same = self._shelf.by_name.get(shown.name, [])
+        for pilot in same:
+            if pilot.identity.started == shown.started:
+                return pilot
+        for pilot in same:
+            if shown.factory_job and pilot.identity.factory_job == shown.factory_job:
+                return pilot
+        guard = self._rules.start_guard_us
+        for pilot in same:
+            if pilot.implied and pilot.contact_us >= shown.started * SECOND_US - guard:
+                return pilot
+        if shown.started == 0:
+            return next((pilot for pilot in same if pilot.end_us is None), None)
+        return None
+
+    def _adopt(self, pilot: OpenPilot, shown: Pilot) -> None:
+        """A pilot of which only jobs told is shown by a collector now."""
+        start_us = shown.started * SECOND_US
+        pilot.touch(min(pilot.start_us, start_us))
+        pilot.start_us = start_us
+        pilot.steps, pilot.estimated = (), ()
+        pilot.end_us, pilot.ended = None, ""
+        self.relabelled.append((pilot, _identity(shown, shown.started)))
+
+    def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
+        """End the pilots before this one that had its name."""
+        for other in self._shelf.by_name[shown.name]:
+            if other is not pilot and other.end_us is None and other.start_us < pilot.start_us:
+                if other.implied:
+                    continue
+                self._close_at(other, min(other.contact_us, pilot.start_us), "vanished")
+                other.gone_us = pilot.start_us
+
+    def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
+        expired = pilot.contact_us + pilot.lifetime_us <= at_us
+        watched = at_us - pilot.seen_us <= 3 * period_us
+        pilot.gone_us = at_us
+        if watched and not expired:
+            self._close_at(pilot, max(pilot.contact_us, pilot.seen_us), "shutdown")
+        else:
+            self._close_at(pilot, pilot.contact_us, "vanished")
+        prolong(pilot)
+
+    def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
+        pilot.touch(min(end_us, pilot.contact_us))
+        pilot.end_us, pilot.ended, pilot.dirty = max(end_us, pilot.start_us), how, True
+
+
+def prolong(pilot: OpenPilot) -> None:
+    """Let a pilot end when an attempt on it shows that it was still there, before it was gone.
+
+    Only what a record tells counts: an attempt without an end lasts as long as its pilot.
+    """
+    if pilot.end_us is None or pilot.implied:
+        return
+    limit = pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
+    ends = [
+        of.merged.end_us
+        for of in pilot.attempts.values()
+        if of.merged.end_us is not None and of.merged.evidence == "measured"
+    ]
+    last = max((end for end in ends if end <= limit), default=pilot.end_us)
+    if last > pilot.end_us:
+        pilot.touch(pilot.end_us)
+        if pilot.ended != "shutdown":
+            pilot.estimated = (*pilot.estimated, (pilot.end_us, last))
+        pilot.end_us, pilot.dirty = last, True
+
+
+def _identity(shown: Pilot, started: int) -> PilotIdentity:
+    return PilotIdentity(
+        name=shown.name,
+        started=started,
+        factory_job=shown.factory_job,
+        factory=shown.factory,
+        key=shown.entry,
+        group=shown.group,
+        node=shown.node or shown.name.rpartition("@")[2],
+    )

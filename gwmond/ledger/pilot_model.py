@@ -1,0 +1,238 @@
+"""Pilots, their attempts and their time, as the ledger holds them.
+
+Units: times are whole microseconds since the epoch, an hour is ``epoch // 3600`` (UTC), amounts
+are micros (10^-6 of one core, chip or canonical unit for one second), memory is MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.accounting.attempts import AttemptFact
+from gwmond.accounting.pilot_facts import (
+    AttemptKey,
+    Category,
+    Interval,
+    Measure,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.facts import EntryKey, Evidence, Problem
+from gwmond.units import Resource
+
+Hour: TypeAlias = int
+Micros: TypeAlias = int
+PilotId: TypeAlias = int
+Origin: TypeAlias = Literal["collector", "jobs"]
+End: TypeAlias = Literal["", "shutdown", "vanished", "assumed"]
+OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
+
+
+class PilotSeries(NamedTuple):
+    """One series of pilot time; ``outcome`` is empty for the pilot's own time."""
+
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    site: str
+    entry: str
+    group: str
+    evidence: Evidence
+
+
+class PilotIdentity(NamedTuple):
+    """Which pilot it is, and where; ``started`` is DaemonStartTime in epoch seconds.
+
+    ``name`` is the startd's.  ``factory_job`` is ``schedd#cluster.proc`` of the factory, or empty.
+    ``origin`` says whether a collector has shown it, or only records of jobs tell of it.
+    """
+
+    name: str
+    started: int
+    factory_job: str
+    factory: str
+    key: EntryKey
+    group: str
+    node: str
+    origin: Origin = "collector"
+
+
+class PilotRow(NamedTuple):
+    """A pilot as stored; ``id`` is given by the caller and never changes.
+
+    - ``end_us`` None: it runs; ``ended`` says how it ended (``shutdown``: it took leave of the
+      collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: only
+      records of jobs told of it).
+    - ``contact_us``: when it was last heard of.
+    - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
+    - ``closed``: nothing more is expected of it.
+    - ``settled``: what is booked for it, by resource, measure, category and outcome.
+    - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
+      ignored when written.
+    """
+
+    id: PilotId
+    identity: PilotIdentity
+    start_us: int
+    end_us: int | None
+    contact_us: int
+    steps: tuple[Step, ...]
+    validation: Validation
+    estimated: tuple[Interval, ...]
+    ended: End
+    retire_us: int | None
+    die_us: int | None
+    known_until_us: int | None
+    mark_us: int
+    ran_jobs: bool
+    closed: bool
+    settled: OwnAmounts
+    attempts_pruned: int = 0
+
+
+class AttemptRow(NamedTuple):
+    """An attempt as stored; ``facts`` are all that was told of it, so that it can be merged anew.
+
+    ``settled`` are the micros booked for it by (resource, measure); ``result`` is what it says
+    about early failures (``early_failure.Result`` or empty); ``executed_us`` how long the program
+    ran, if known; ``open`` as long as its outcome is not known or may still be revised.
+    """
+
+    pilot: PilotId
+    key: AttemptKey
+    start_us: int
+    end_us: int | None
+    size: Resources
+    user: str
+    job_group: str
+    outcome: Outcome | None
+    result: str
+    open: bool
+    settled: Mapping[tuple[Resource, Measure], Micros]
+    facts: tuple[AttemptFact, ...]
+
+
+class PilotCorrection(NamedTuple):
+    """A signed change of what was booked before; ``time_us`` is when it was made."""
+
+    time_us: int
+    pilot: PilotId
+    hour: Hour
+    series: PilotSeries
+    micros: Micros
+    cause: str
+
+
+class CountKey(NamedTuple):
+    """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category."""
+
+    what: Literal["attempts", "pilots"]
+    category: Category
+    outcome: str
+    site: str
+    entry: str
+    group: str
+
+
+class Cursor(NamedTuple):
+    """How far a source's records have been taken.
+
+    ``state`` is the source's own text; ``complete_us``: whatever was written before it is known.
+    """
+
+    source: str
+    kind: str
+    state: str
+    complete_us: int | None
+
+
+class Gap(NamedTuple):
+    """Records of a source that are lost for good, written within an interval."""
+
+    source: str
+    kind: str
+    start_us: int | None
+    end_us: int
+    detail: str
+
+
+class PilotBatch(NamedTuple):
+    """All that one step changes, stored as a whole or not at all.
+
+    ``before`` is the number of pilot batches that the ledger holds, so that one is never stored
+    twice.  ``pilots``, ``attempts`` and ``cursors`` replace what is stored under the same key;
+    ``moved`` are attempts that are no longer where they were (their key or pilot has changed).
+    ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
+    """
+
+    before: int
+    now_us: int
+    pilots: tuple[PilotRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    moved: tuple[tuple[PilotId, AttemptKey], ...] = ()
+    increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
+    corrections: tuple[PilotCorrection, ...] = ()
+    counts: Mapping[CountKey, int] = MappingProxyType({})
+    cursors: tuple[Cursor, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    problems: tuple[tuple[float, Problem], ...] = ()
+
+
+class Shown(NamedTuple):
+    """A counter: ``micros`` (or a number) as shown, which never falls, and since when (epoch s).
+
+    It is the highest that the total has been.
+    """
+
+    micros: Micros
+    created: float
+
+
+class PilotState(NamedTuple):
+    """What the accounting of pilots goes on from.
+
+    ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
+    mark.
+    """
+
+    batches: int
+    next_id: PilotId
+    pilots: tuple[PilotRow, ...]
+    attempts: tuple[AttemptRow, ...]
+    shown: Mapping[PilotSeries, Shown]
+    counted: Mapping[CountKey, Shown]
+    cursors: Mapping[tuple[str, str], Cursor]
+
+
+class PilotHour(NamedTuple):
+    """What a series had in an hour, net of corrections."""
+
+    hour: Hour
+    series: PilotSeries
+    micros: Micros
+
+
+class PilotDifference(NamedTuple):
+    """``micros`` by which one place exceeds another, ``where`` in words."""
+
+    where: str
+    micros: Micros
+
+
+class PilotResidual(NamedTuple):
+    """What was checked, and how far it is off: ``micros`` is 0 in a sound ledger.
+
+    ``checked`` counts what was compared (hours, pilots, attempts, series), ``skipped`` what could
+    only be compared in part.  ``micros`` sums absolute values; ``worst`` are the largest.
+    """
+
+    what: str
+    checked: int
+    skipped: int
+    micros: Micros
+    worst: tuple[PilotDifference, ...]

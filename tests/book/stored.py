@@ -1,0 +1,103 @@
+"""What a ledger does with batches, in memory: for tests that make many books."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+
+from gwmond.accounting.pilot_facts import AttemptKey, PilotLife
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    PilotBatch,
+    PilotId,
+    PilotRow,
+    PilotSeries,
+    PilotState,
+)
+
+
+class Stored:
+    """Pilots, attempts and totals as a ledger would hold them."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.pilots: dict[PilotId, PilotRow] = {}
+        self.attempts: dict[tuple[PilotId, AttemptKey], AttemptRow] = {}
+        self.hours: Counter[tuple[int, PilotSeries]] = Counter()
+        self.counts: Counter[object] = Counter()
+        self.corrections = 0
+
+    def commit(self, batch: PilotBatch) -> None:
+        """Store a batch as the ledger does."""
+        assert batch.before == self.batches
+        assert all(micros > 0 for micros in batch.increments.values())
+        self.batches += 1
+        self.pilots |= {row.id: row for row in batch.pilots}
+        for of in batch.moved:
+            self.attempts.pop(of, None)
+        self.attempts |= {(row.pilot, row.key): row for row in batch.attempts}
+        self.hours.update(batch.increments)
+        for correction in batch.corrections:
+            self.hours[correction.hour, correction.series] += correction.micros
+        self.corrections += len(batch.corrections)
+        self.counts.update(batch.counts)
+        assert all(row.pilot in self.pilots for row in self.attempts.values())
+
+    def load(self) -> PilotState:
+        """Return what a book starts from."""
+        running = {row.id: row for row in self.pilots.values() if not row.closed}
+        late = [
+            row
+            for row in self.attempts.values()
+            if row.pilot in running
+            and (row.open or row.end_us is None or row.end_us > running[row.pilot].mark_us)
+        ]
+        next_id = max(self.pilots, default=0) + 1
+        return PilotState(self.batches, next_id, tuple(running.values()), tuple(late), {}, {}, {})
+
+    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots with these startd names."""
+        found = defaultdict(list)
+        for row in self.pilots.values():
+            if row.identity.name in names:
+                found[row.identity.name].append(row)
+        return dict(found)
+
+    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
+        """Return pilots by their number."""
+        return {number: self.pilots[number] for number in ids if number in self.pilots}
+
+    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
+        """Return all attempts of these jobs."""
+        found = defaultdict(list)
+        for row in self.attempts.values():
+            if row.key.job in jobs:
+                found[row.key.job].append(row)
+        return dict(found)
+
+    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
+        """Return all attempts on these pilots."""
+        found = defaultdict(list)
+        for row in self.attempts.values():
+            if row.pilot in ids:
+                found[row.pilot].append(row)
+        return dict(found)
+
+    def life(self, row: PilotRow) -> PilotLife:
+        """Return a pilot as it is stored, with all its attempts."""
+        from gwmond.accounting.pilot_facts import Attempt  # noqa: PLC0415
+
+        return PilotLife(
+            row.start_us,
+            row.end_us,
+            row.contact_us,
+            row.steps,
+            tuple(
+                Attempt(a.key, a.start_us, a.end_us, a.size, a.outcome)
+                for a in self.attempts.values()
+                if a.pilot == row.id
+            ),
+            row.validation,
+            row.known_until_us,
+            row.estimated,
+        )

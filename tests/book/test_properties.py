@@ -1,0 +1,245 @@
+"""Whatever is told in whatever order, with restarts at any moment: what is booked is exact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_facts import Resources
+from gwmond.accounting.pilot_time import fold, partition, residual
+from gwmond.accounting.records import JobRecord
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.facts import EntryKey, Pilot, Size
+from tests.book.stored import Stored
+
+T0 = 1_700_000_000
+POLL_S = 60
+RULES = Rules(linger_us=300 * SECOND_US, quiet_us=600 * SECOND_US, refresh_us=0)
+
+
+class Run(NamedTuple):
+    """One attempt, in seconds from T0; ``late_s`` is how long its record takes."""
+
+    pilot: int
+    start_s: int
+    length_s: int
+    cores: int
+    ending: Ending
+    late_s: int
+    live: bool
+    sources: tuple[Source, ...]
+
+
+class Truth(NamedTuple):
+    """Pilots by (start, length, cores, shown by collectors), and what ran on them."""
+
+    pilots: tuple[tuple[int, int, int, bool], ...]
+    runs: tuple[Run, ...]
+    restarts: frozenset[int]
+    drops: int
+
+
+ENDINGS = st.sampled_from(
+    [
+        Ending(over=True, exit_code=0, own_accord=True, began=True, early=False),
+        Ending(over=True, exit_code=3, own_accord=True, began=True, early=False),
+        Ending(over=True, exit_code=1, own_accord=True, began=True, early=True),
+        Ending(over=True, vacate_code=1005, began=True),
+        Ending(over=True, vacate_code=1008, began=True),
+        Ending(over=True, hold_code=13, began=False),
+        Ending(over=True),
+    ]
+)
+SOURCES = st.sampled_from(
+    [
+        (Source.EPOCH_HISTORY,),
+        (Source.EPOCH_HISTORY, Source.SCHEDD_HISTORY),
+        (Source.STARTD_HISTORY, Source.EPOCH_HISTORY),
+        (),
+    ]
+)
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Truth:
+    """A few pilots with jobs, in an hour or two."""
+    pilots = draw(
+        st.lists(
+            st.tuples(st.integers(0, 1500), st.integers(1, 4000), st.integers(1, 8), st.booleans()),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    runs = draw(
+        st.lists(
+            st.builds(
+                Run,
+                pilot=st.integers(0, len(pilots) - 1),
+                start_s=st.integers(-70, 4000),
+                length_s=st.integers(0, 3000),
+                cores=st.integers(0, 8),
+                ending=ENDINGS,
+                late_s=st.integers(0, 8000),
+                live=st.booleans(),
+                sources=SOURCES,
+            ),
+            max_size=6,
+        )
+    )
+    restarts = draw(st.frozensets(st.integers(0, 200), max_size=4))
+    return Truth(tuple(pilots), tuple(runs), restarts, draw(st.integers(0, 3)))
+
+
+def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
+    """What histories tell, and when (seconds from T0)."""
+    told = []
+    for number, run in enumerate(truth.runs):
+        start_s, length_s, _, _ = truth.pilots[run.pilot]
+        begin = T0 + start_s + run.start_s
+        end = begin + run.length_s
+        for delay, source in enumerate(run.sources):
+            at = end - T0 + run.late_s * (delay + 1)
+            fact = AttemptFact(
+                source,
+                f"schedd#{number}.0#{T0}",
+                1,
+                (T0 + at) * SECOND_US,
+                None,
+                begin * SECOND_US,
+                end * SECOND_US + delay * 1000,
+                Resources(run.cores, run.cores * 2000),
+                "user",
+                "group",
+                run.ending,
+            )
+            told.append((at, JobRecord(fact, f"glidein_{run.pilot}@node", T0 + start_s)))
+    return sorted(told, key=lambda of: of[0])
+
+
+def _play(truth: Truth, restarts: frozenset[int]) -> Stored:
+    stored = Stored()
+    book = Book(stored.load(), RULES)
+    records = _records(truth)
+    last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
+    polls = (last + 90_000) // POLL_S
+    done = 0
+    poll = 0
+    while poll <= polls:
+        now = T0 + poll * POLL_S
+        shown = [
+            Pilot(
+                name=f"glidein_{number}@node",
+                started=T0 + start,
+                entry=EntryKey("Site", f"entry{number % 2}"),
+                group="f.g",
+                factory="F",
+                size=Size(cores, cores * 2000),
+                free=(),
+                jobs=(),
+                accepting=True,
+                remaining_s=None,
+                last_heard=now,
+            )
+            for number, (start, length, cores, visible) in enumerate(truth.pilots)
+            if visible and T0 + start <= now < T0 + start + length
+        ]
+        book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
+        claims = [
+            _claim(truth, number)
+            for number, run in enumerate(truth.runs)
+            if run.live and _begin(truth, run) <= now < _begin(truth, run) + run.length_s
+        ]
+        book.claim(now * SECOND_US, claims, stored, complete=True)
+        until = done
+        while until < len(records) and records[until][0] <= poll * POLL_S:
+            until += 1
+        chunk = records[max(0, done - truth.drops) : until]  # some come twice
+        book.tell([record for _, record in chunk], stored)
+        done = until
+        book.settle(now * SECOND_US, (now - 120) * SECOND_US, stored)
+        book.judge(now * SECOND_US, [])
+        batch = book.batch(now * SECOND_US)
+        stored.commit(batch)
+        book.stored()
+        if poll in restarts:
+            book = Book(stored.load(), RULES)
+        poll += 1 if now - T0 < last + 9000 else 60
+    assert not any(book.residual.values())
+    return stored
+
+
+def _begin(truth: Truth, run: Run) -> int:
+    return T0 + truth.pilots[run.pilot][0] + run.start_s
+
+
+def _claim(truth: Truth, number: int) -> JobRecord:
+    run = truth.runs[number]
+    fact = AttemptFact(
+        Source.LIVE_SLOT,
+        f"schedd#{number}.0#{T0}",
+        None,
+        _begin(truth, run) * SECOND_US,
+        None,
+        (_begin(truth, run) + 2) * SECOND_US,
+        None,
+        Resources(run.cores, run.cores * 2000),
+    )
+    return JobRecord(fact, f"glidein_{run.pilot}@node", T0 + truth.pilots[run.pilot][0])
+
+
+def _check(stored: Stored) -> None:
+    """Prove all that the ledger's check proves."""
+    sums: Counter[object] = Counter()
+    for row in stored.pilots.values():
+        divided = partition(stored.life(row))
+        assert not residual(divided)
+        expected: Counter[object] = Counter()
+        for of, micros in fold(divided.settled).items():
+            expected[of.resource, of.measure, of.category, of.outcome] += micros
+        assert {k: v for k, v in row.settled.items() if v} == dict(expected)
+        by_attempt: Counter[object] = Counter()
+        for of, micros in divided.settled.items():
+            if of.attempt is not None:
+                by_attempt[of.attempt, of.resource, of.measure] += micros
+        booked: Counter[object] = Counter()
+        for (pilot, key), attempt in stored.attempts.items():
+            if pilot == row.id:
+                for (resource, measure), micros in attempt.settled.items():
+                    booked[key, resource, measure] += micros
+        assert +booked == +by_attempt
+        site, entry = row.identity.key
+        for (resource, measure, category, outcome), micros in expected.items():  # type: ignore[misc]
+            of_series = resource, measure, category, outcome, site, entry, row.identity.group
+            sums[of_series] += micros
+    totals: Counter[object] = Counter()
+    for (_, series), micros in stored.hours.items():
+        assert micros >= 0
+        totals[series[:-1]] += micros
+    assert +totals == +sums
+    assert all(n >= 0 for n in stored.counts.values())
+
+
+@settings(max_examples=80, deadline=None)
+@given(truths())
+def test_what_is_booked_is_what_the_facts_say(truth: Truth) -> None:
+    """Each pilot's time is divided exactly as its stored facts say, and sums are sums of it."""
+    _check(_play(truth, truth.restarts))
+
+
+@settings(max_examples=30, deadline=None)
+@given(truths())
+def test_everything_is_settled_in_the_end(truth: Truth) -> None:
+    """Days later nothing is open, every pilot is closed, and each attempt counted once."""
+    stored = _play(truth, truth.restarts)
+    assert all(row.closed for row in stored.pilots.values())
+    assert not any(row.open for row in stored.attempts.values())
+    attempts = sum(n for key, n in stored.counts.items() if key.what == "attempts")  # type: ignore[attr-defined]
+    assert attempts == len(stored.attempts)
+    ended = sum(n for key, n in stored.counts.items() if key.what == "pilots")  # type: ignore[attr-defined]
+    assert ended == len(stored.pilots)
