@@ -20,6 +20,7 @@ COMMANDS = {
     "once": "poll every source once and print the metrics",
     "check": "check configuration, authorization and reachability",
     "sites": "show the sites now: state, reason, units, pilots, demand",
+    "ledger": "prove the ledger, show its size, compact it, export it as Parquet",
     "record": "record a pool to a file that demo and tests can replay",
     "demo": "run the daemon on a recorded pool, at accelerated speed",
 }

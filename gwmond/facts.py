@@ -151,3 +151,26 @@ class Problem(NamedTuple):
     source: str
     problem: str
     detail: str
+
+
+class Cursor(NamedTuple):
+    """How far a source's records have been taken.
+
+    ``state`` is the source's own text; ``complete_us`` (microseconds since the epoch): whatever was
+    written before it is known.
+    """
+
+    source: str
+    kind: str
+    state: str
+    complete_us: int | None
+
+
+class Gap(NamedTuple):
+    """Records of a source that are lost for good, written within an interval (microseconds)."""
+
+    source: str
+    kind: str
+    start_us: int | None
+    end_us: int
+    detail: str

@@ -31,6 +31,9 @@ class Backend(Protocol):
     def note(self) -> None:
         """Remember, after a transaction, what ``verify`` will look at."""
 
+    def vacuum(self) -> None:
+        """Give space that is not used back to the system; only for a writer, in no transaction."""
+
     def close(self) -> None:
         """Close the connection, then give up the lock; never raises, harmless when repeated."""
 

@@ -34,6 +34,7 @@ _LOG = "See the log of the database server and of the kernel."
 _SQLITE: dict[str, tuple[type[LedgerError], str]] = {
     "NOTADB": (LedgerCorrupt, KEEP),
     "CORRUPT": (LedgerCorrupt, KEEP),
+    "TOOBIG": (LedgerCorrupt, KEEP),  # nothing that is written comes near
     "FULL": (LedgerFull, _FREE),
     "READONLY": (LedgerReadOnly, _WRITE),
     "PERM": (LedgerReadOnly, _WRITE),

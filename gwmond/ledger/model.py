@@ -120,12 +120,13 @@ class Residual(NamedTuple):
     """How far the hours of a measure are from its totals; ``micros`` is 0 in a sound ledger.
 
     ``micros`` sums absolute values, so that two errors cannot hide each other; ``worst`` lists the
-    largest differences.
+    largest differences; ``series`` is how many were checked.
     """
 
     measure: str
     micros: Micros
     worst: tuple[Difference, ...]
+    series: int = 0
 
 
 class Pruned(NamedTuple):

@@ -21,7 +21,7 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.facts import EntryKey, Evidence, Problem
+from gwmond.facts import Cursor, EntryKey, Evidence, Gap, Problem
 from gwmond.units import Resource
 
 Hour: TypeAlias = int
@@ -139,28 +139,6 @@ class CountKey(NamedTuple):
     group: str
 
 
-class Cursor(NamedTuple):
-    """How far a source's records have been taken.
-
-    ``state`` is the source's own text; ``complete_us``: whatever was written before it is known.
-    """
-
-    source: str
-    kind: str
-    state: str
-    complete_us: int | None
-
-
-class Gap(NamedTuple):
-    """Records of a source that are lost for good, written within an interval."""
-
-    source: str
-    kind: str
-    start_us: int | None
-    end_us: int
-    detail: str
-
-
 class PilotBatch(NamedTuple):
     """All that one step changes, stored as a whole or not at all.
 
@@ -197,7 +175,7 @@ class PilotState(NamedTuple):
     """What the accounting of pilots goes on from.
 
     ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
-    mark.
+    mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of.
     """
 
     batches: int
@@ -207,6 +185,8 @@ class PilotState(NamedTuple):
     shown: Mapping[PilotSeries, Shown]
     counted: Mapping[CountKey, Shown]
     cursors: Mapping[tuple[str, str], Cursor]
+    net: Mapping[PilotSeries, Micros] = MappingProxyType({})
+    numbers: Mapping[CountKey, int] = MappingProxyType({})
 
 
 class PilotHour(NamedTuple):

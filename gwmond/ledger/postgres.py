@@ -24,6 +24,7 @@ from gwmond.ledger import migrate
 from gwmond.ledger.classify import translate
 from gwmond.ledger.errors import LedgerFailed, LedgerLocation, LedgerLocked, LedgerUnreachable
 from gwmond.ledger.location import PostgresDatabase
+from gwmond.ledger.schema import metadata
 
 STATEMENT_S = 60
 _SESSION = (
@@ -74,6 +75,17 @@ class PostgresBackend:
 
     def note(self) -> None:
         """Nothing: the server looks after its files."""
+
+    def vacuum(self) -> None:
+        session: Any = self._session
+        session.autocommit = True  # VACUUM runs in no transaction
+        try:
+            session.execute("SET statement_timeout = 0")
+            for table in sorted(metadata.tables):
+                session.execute(f"VACUUM (ANALYZE) {table}")
+            session.execute(f"SET statement_timeout = '{STATEMENT_S}s'")
+        finally:
+            session.autocommit = False
 
     def close(self) -> None:
         with suppress(SQLAlchemyError, OSError):

@@ -20,18 +20,18 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "gwmond_schema"
-REVISIONS = ("0001",)  # every revision that this gwmond knows, oldest first
+REVISIONS = ("0001", "0002")  # every revision that this gwmond knows, oldest first
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
 
 # SQLite gives only INTEGER PRIMARY KEY its own short row number.
-_ID = BigInteger().with_variant(Integer, "sqlite")
+ROW_NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 site_seconds = Table(
     "site_seconds",
     metadata,
-    Column("id", _ID, primary_key=True),
+    Column("id", ROW_NUMBER, primary_key=True),
     Column("resource", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False),
@@ -105,7 +105,7 @@ ticks = Table(
 problems = Table(
     "problems",
     metadata,
-    Column("id", _ID, primary_key=True),
+    Column("id", ROW_NUMBER, primary_key=True),
     Column("time", Double, nullable=False, index=True),
     Column("source", Text, nullable=False),
     Column("problem", Text, nullable=False),

@@ -180,6 +180,12 @@ class SqliteBackend:
         with suppress(OSError):  # the batch is stored; what is wrong now, the next verify tells
             self._sizes = self._now()[1]
 
+    def vacuum(self) -> None:
+        db = self.connection.connection.dbapi_connection
+        assert isinstance(db, sqlite3.Connection)
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # as far as readers allow
+
     def close(self) -> None:
         if self._closed:
             return

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
 
 from gwmond.accounting.elapsed import Tick
-from gwmond.ledger import postgres, sqlite, writes
+from gwmond.ledger import pilot_amounts, pilot_prune, pilot_writes, postgres, sqlite, writes
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.hours import HOUR_S
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.model import Batch, Pruned
+from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.ledger.pilot_prune import PilotsPruned
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import problems
 
 PROBLEM_RETENTION_S = 30 * 86400
+_OTHER_WRITER = "Another writer was here, or the batch is old: load the ledger and go on from it."
 
 
 class Ledger(LedgerReader):
@@ -47,8 +53,7 @@ class Ledger(LedgerReader):
             writes.check_batch(batch)
             rows = writes.sum_rows(batch)
         except (ValueError, TypeError) as exc:
-            remedy = "Please report this error of gwmond."
-            raise LedgerRefused(self.where, f"refused a batch: {exc}", remedy) from exc
+            raise self._refused(exc) from exc
         with self._transaction() as connection:
             stored, commits = writes.stored_tick(connection, lock=True)
             if stored != batch.before:
@@ -69,10 +74,96 @@ class Ledger(LedgerReader):
             old = problems.c.time < now - problem_retention_s
             return Pruned(hours, connection.execute(delete(problems).where(old)).rowcount)
 
+    def commit_pilots(self, batch: PilotBatch) -> None:
+        """Store a batch of pilots as a whole, durably, if it follows those that are stored.
+
+        Raises as ``commit`` does, ``LedgerRefused`` also where a correction or count would leave
+        less than nothing; after any error nothing was stored.
+        """
+        try:
+            rows = pilot_writes.prepare(batch)
+        except (ValueError, TypeError) as exc:
+            raise self._refused(exc) from exc
+        created = batch.now_us / 1_000_000
+        with self._transaction() as connection, self._sums_checked():
+            stored = pilot_writes.stored_batches(connection, lock=True)
+            if stored.batches != batch.before:
+                raise self._other_batch(stored.batches, batch)
+            next_id = max(stored.next_id, rows.next_id)
+            now = stored._replace(batches=stored.batches + 1, next_id=next_id)
+            pilot_writes.store_batches(connection, now)
+            pilot_writes.store_rows(connection, rows)
+            pilot_amounts.add_amounts(connection, rows.sums, created, stored.pruned_before)
+            pilot_writes.store_counts(connection, batch.counts, created)
+            pilot_writes.store_corrections(connection, batch.corrections, rows.sums)
+            pilot_writes.store_cursors(connection, batch.cursors)
+            pilot_writes.store_gaps(connection, batch.gaps)
+            writes.store_problems(connection, rows.problems)
+
+    def prune_pilots(
+        self,
+        now: float,
+        hours_retention_s: float,
+        pilots_retention_s: float,
+        attempts_retention_s: float,
+        corrections_retention_s: float,
+    ) -> PilotsPruned:
+        """Forget what is older than its retention (seconds before ``now``, epoch seconds).
+
+        Of pilots only closed ones that ended before, of attempts only those of closed pilots.  What
+        can be proven stays provable.  It takes several transactions, so that each is short.
+        """
+
+        def before_us(retention_s: float) -> int:
+            return int((now - retention_s) * 1_000_000)
+
+        with self._transaction() as connection:
+            hours = pilot_prune.prune_hours(connection, int((now - hours_retention_s) // HOUR_S))
+        gone = taken = 0
+        while True:
+            with self._transaction() as connection:
+                some, theirs = pilot_prune.prune_closed(connection, before_us(pilots_retention_s))
+            gone, taken = gone + some, taken + theirs
+            if not some:
+                break
+        while True:
+            with self._transaction() as connection:
+                some = pilot_prune.prune_attempts(connection, before_us(attempts_retention_s))
+            taken += some
+            if not some:
+                break
+        with self._transaction() as connection:
+            old = pilot_prune.prune_corrections(connection, before_us(corrections_retention_s))
+        return PilotsPruned(hours, gone, taken, old)
+
+    def vacuum(self) -> None:
+        """Give space that is not used back: it takes minutes, and as much free space again."""
+        with self._held() as backend:
+            backend.vacuum()
+
+    @contextmanager
+    def _sums_checked(self) -> Iterator[None]:
+        """Refuse the batch when the tables do (CHECK), or when it takes what is not there."""
+        try:
+            yield
+        except (IntegrityError, LookupError) as exc:
+            cause = exc.orig if isinstance(exc, IntegrityError) else exc
+            raise self._refused(f"it leaves less than nothing ({cause})") from exc
+
+    def _refused(self, why: object) -> LedgerRefused:
+        remedy = "Please report this error of gwmond."
+        return LedgerRefused(self.where, f"refused a batch: {why}", remedy)
+
+    def _other_batch(self, stored: int, batch: PilotBatch) -> LedgerConflict:
+        if stored == batch.before + 1:
+            what = f"this batch of pilots is stored already ({stored} are)"
+            return LedgerConflict(self.where, what, "Go on with the next one.", replay=True)
+        what = f"the batch of pilots follows {batch.before} others, but {stored} are stored"
+        return LedgerConflict(self.where, what, _OTHER_WRITER, replay=False)
+
     def _conflict(self, stored: Tick | None, batch: Batch) -> LedgerConflict:
         if stored == batch.tick:
             what = f"this batch is stored already ({stored})"
             return LedgerConflict(self.where, what, "Go on with the next one.", replay=True)
         what = f"the batch starts from {batch.before}, but the stored tick is {stored}"
-        remedy = "Another writer was here, or the batch is old: load the ledger and go on from it."
-        return LedgerConflict(self.where, what, remedy, replay=False)
+        return LedgerConflict(self.where, what, _OTHER_WRITER, replay=False)

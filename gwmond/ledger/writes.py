@@ -39,6 +39,8 @@ def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
     Names come from ads that anybody's pilot may send: one NUL, broken UTF-8 or a novel for a site
     name must not stop the accounting of all sites.  Names that become equal share a series.
     """
+    if len(text) <= limit and text.isascii() and "\0" not in text:
+        return text
     text = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

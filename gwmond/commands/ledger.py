@@ -1,0 +1,287 @@
+"""Look after the ledger: prove it, measure it, make it smaller, export it.
+
+A ledger is the one of the configuration ([ledger] url), unless --ledger names another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from gwmond import cli, log
+from gwmond.config import Config, ConfigError
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.pilot_model import PilotResidual
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.stats import LedgerStats
+from gwmond.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from gwmond.ledger.parquet import Month
+
+Report: TypeAlias = Callable[[str, int, int], None]
+
+_WIDTH = 300  # on a narrow terminal lines wrap, which cuts nothing off
+_PROVEN = {
+    "hours": "each total is the sum of its hours (hours)",
+    "pilots": "what is booked follows from the pilot's life (pilots)",
+    "attempts": "what is booked for each attempt follows too (attempts)",
+    "series": "totals are the sums over all pilots (series)",
+    "site_canonical": "site time: each total is the sum of its hours (series)",
+}
+_EXPORT = """\
+Writes partitioned Parquet, a file a month: pilot_hours, site_hours, pilots and attempts (the
+latter two by the month in which they began, UTC). A month that is exported again is replaced, at
+once; one that retention has begun to take out of the ledger is kept as it was exported before.
+Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
+Attempts have the names of their users.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``gwmond ledger``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, summary: str, description: str = "") -> argparse.ArgumentParser:
+        action = actions.add_parser(
+            name,
+            help=summary,
+            description=description or summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        # Given after the action as well; what is given before it stays when it is not.
+        nothing = argparse.SUPPRESS
+        action.add_argument("--config", type=Path, metavar="FILE", default=nothing)
+        action.add_argument("--ledger", metavar="URL", help="another ledger: a path or URL")
+        return action
+
+    for name, summary in (
+        ("check", "prove, exactly, that all time in the ledger sums up; exit code 1 if not"),
+        ("stats", "show rows, bytes, hours, cursors and gaps"),
+    ):
+        add(name, summary).add_argument("--format", choices=("table", "json"), default="table")
+    add("vacuum", "give space that is not used back; the daemon must not run")
+    export = add("export", "write Parquet files for DuckDB, Spark or Trino", _EXPORT)
+    export.add_argument("directory", type=Path, metavar="DIR")
+    export.add_argument("--from", dest="first", metavar="YYYY-MM", help="the first month")
+    export.add_argument("--to", dest="last", metavar="YYYY-MM", help="the last month")
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Run the action; 1 when the ledger cannot be used, or does not sum up."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    url = arguments.ledger or config.ledger.url
+    try:
+        match arguments.action:
+            case "check":
+                return _check(url, config.canonical.memory_mib, arguments.format)
+            case "stats":
+                return _stats(url, arguments.format)
+            case "vacuum":
+                return _vacuum(url)
+            case _:
+                return _export(url, arguments)
+    except LedgerError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+def _check(url: str, memory_mib: int, form: str) -> int:
+    with LedgerReader.open(url) as ledger, _bar() as report:
+        found = ledger.check_pilots(report, memory_mib)
+    if form == "json":
+        rows = [{**of._asdict(), "worst": [each._asdict() for each in of.worst]} for of in found]
+        json.dump(rows, sys.stdout, indent=2)
+        print()
+    else:
+        _show_residuals(found)
+    return cli.EXIT_FAILED if any(of.micros for of in found) else cli.EXIT_OK
+
+
+def _show_residuals(found: tuple[PilotResidual, ...]) -> None:
+    table = _table("what is proven", "checked", "in part", "residual, seconds")
+    for of in found:
+        colour = "red" if of.micros else "green"
+        table.add_row(
+            _PROVEN.get(of.what, of.what),
+            f"{of.checked}",
+            f"{of.skipped}",
+            f"[{colour}]{_exact(of.micros)}[/]",
+        )
+    console = Console(width=_WIDTH)
+    console.print(table)
+    for of in found:
+        for each in of.worst:
+            text = f"{of.what}: {each.where}: off by {_exact(each.micros)} s"
+            console.print(text, markup=False, highlight=False)
+    if any(of.micros for of in found):
+        console.print("\nThe ledger does not sum up. Keep a copy of it, and please report this.")
+    else:
+        console.print("\nAll sums up, to the last microsecond.")
+
+
+def _exact(micros: int) -> str:
+    """Return seconds with all their digits."""
+    whole, rest = divmod(abs(micros), 1_000_000)
+    return f"{'-' if micros < 0 else ''}{whole}.{rest:06}" if micros else "0"
+
+
+# --- stats ------------------------------------------------------------------------------------
+
+
+def _stats(url: str, form: str) -> int:
+    with LedgerReader.open(url) as ledger:
+        found = ledger.stats()
+    if form == "json":
+        json.dump(_as_json(found), sys.stdout, indent=2)
+        print()
+        return cli.EXIT_OK
+    console = Console(width=_WIDTH)
+    table = _table("table", "rows", "MiB with indexes")
+    for of in found.tables:
+        size = "?" if of.bytes is None else f"{of.bytes / 2**20:.2f}"
+        table.add_row(of.table, f"{of.rows}", size)
+    console.print(table)
+    for name, (first, last) in (("site", found.site_hours), ("pilot", found.pilot_hours)):
+        if first is not None and last is not None:
+            console.print(f"hours of {name} time: {_hour(first)} to {_hour(last)}", highlight=False)
+    if found.attempt_bytes is not None:
+        console.print(f"bytes for each attempt: {found.attempt_bytes:.0f}")
+    now = time.time()
+    for cursor in found.cursors:
+        age = "nothing yet"
+        if cursor.complete_us is not None:
+            age = f"complete until {now - cursor.complete_us / 1e6:.0f} s ago"
+        line = f"cursor {cursor.source} {cursor.kind}: {age}"
+        console.print(line, markup=False, highlight=False)
+    for gap in found.gaps:
+        start = "?" if gap.start_us is None else _time(gap.start_us)
+        line = f"gap of {gap.source} {gap.kind}: {start} to {_time(gap.end_us)}: {gap.detail}"
+        console.print(line, markup=False, highlight=False)
+    return cli.EXIT_OK
+
+
+def _as_json(found: LedgerStats) -> dict[str, object]:
+    now = time.time()
+    return {
+        "tables": [of._asdict() for of in found.tables],
+        "site_hours": found.site_hours,
+        "pilot_hours": found.pilot_hours,
+        "attempt_bytes": found.attempt_bytes,
+        "cursors": [
+            {
+                **of._asdict(),
+                "age_s": None if of.complete_us is None else round(now - of.complete_us / 1e6, 3),
+            }
+            for of in found.cursors
+        ],
+        "gaps": [of._asdict() for of in found.gaps],
+    }
+
+
+def _hour(hour: int) -> str:
+    return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d %H:00 UTC")
+
+
+def _time(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# --- vacuum and export ------------------------------------------------------------------------
+
+
+def _vacuum(url: str) -> int:
+    LedgerReader.open(url).close()  # which does not make one where there is none
+    with Ledger.open(url) as ledger:
+        before = sum(of.bytes or 0 for of in ledger.stats().tables)
+        ledger.vacuum()
+        after = sum(of.bytes or 0 for of in ledger.stats().tables)
+    print(f"{ledger.where}: {before / 2**20:.2f} MiB of tables before, {after / 2**20:.2f} now")
+    return cli.EXIT_OK
+
+
+def _export(url: str, arguments: argparse.Namespace) -> int:
+    try:
+        from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
+    except ImportError as error:
+        print(
+            f"gwmond: no Parquet can be written here ({error}). "
+            "Install it: pip install 'gwmond[parquet]'",
+            file=sys.stderr,
+        )
+        return cli.EXIT_FAILED
+    months = parquet.Months(_month(arguments.first), _month(arguments.last))
+    try:
+        with LedgerReader.open(url) as ledger, _bar() as report:
+            found = datasets.export(ledger, arguments.directory, months, report)
+    except OSError as error:
+        print(f"gwmond: cannot export to {arguments.directory}: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    for of in found:
+        print(f"{arguments.directory / of.dataset}: {of.rows} rows in {len(of.files)} files")
+        for path in of.kept:
+            print(f"{path}: kept, the ledger has no longer all of that month")
+    return cli.EXIT_OK
+
+
+def _month(text: str | None) -> Month | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text)
+    if found is None:
+        raise ConfigError(f'"{text}" is not a month such as 2026-01')
+    return int(found[1]), int(found[2])
+
+
+# --- both -------------------------------------------------------------------------------------
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    """Show progress on standard error, where that is a terminal."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    console = Console(stderr=True)
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=of)
+            progress.update(tasks[what], completed=done, total=of)
+
+        yield report

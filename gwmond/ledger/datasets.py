@@ -1,0 +1,230 @@
+"""What ``gwmond ledger export`` writes: the columns of each dataset, and where rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Connection, Select, Table, func, select
+
+from gwmond.ledger.hours import from_columns
+from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
+from gwmond.ledger.pilot_codec import attempt_row, pilot_row
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
+from gwmond.ledger.pilot_schema import attempts, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_writes import Stored, stored_batches
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.schema import site_hours, site_seconds
+
+HOUR_US = 3_600_000_000
+_AT_ONCE = 2000
+_TEXT, _INT, _FLOAT, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_TIME = pa.timestamp("us", tz="UTC")
+_AMOUNT = {"amount_micros": _INT, "amount_seconds": _FLOAT}
+_SERIES = ("resource", "measure", "category", "outcome", "site", "entry", "group", "evidence")
+_SITE = ("resource", "state", "reason", "site", "entry")
+
+PILOT_HOURS = pa.schema({"hour": _TIME, **dict.fromkeys(_SERIES, _TEXT), **_AMOUNT})
+SITE_HOURS = pa.schema(
+    {
+        "hour": _TIME,
+        **dict.fromkeys(_SITE, _TEXT),
+        "canonical_micros": _INT,
+        "canonical_seconds": _FLOAT,
+    }
+)
+_SIZE = {"cores": _FLOAT, "memory_mib": _FLOAT, "gpus": _FLOAT}
+_BOOKED = ("resource", "measure", "category", "outcome")
+PILOTS = pa.schema(
+    {
+        "pilot": _INT,
+        "name": _TEXT,
+        "factory_job": _TEXT,
+        "factory": _TEXT,
+        "site": _TEXT,
+        "entry": _TEXT,
+        "group": _TEXT,
+        "node": _TEXT,
+        "origin": _TEXT,
+        "start": _TIME,
+        "end": _TIME,
+        "last_contact": _TIME,
+        "retires": _TIME,
+        "dies": _TIME,
+        "ended": _TEXT,
+        "validation": _TEXT,
+        "ran_jobs": _BOOL,
+        "closed": _BOOL,
+        **_SIZE,  # what it had at first
+        "steps": pa.list_(pa.struct({"since": _TIME, **_SIZE})),
+        "settled": pa.list_(pa.struct({**dict.fromkeys(_BOOKED, _TEXT), **_AMOUNT})),
+    }
+)
+_OF_ATTEMPT = ("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical")
+ATTEMPTS = pa.schema(
+    {
+        "pilot": _INT,
+        "pilot_name": _TEXT,
+        "site": _TEXT,
+        "entry": _TEXT,
+        "group": _TEXT,
+        "node": _TEXT,
+        "job": _TEXT,
+        "run": _INT,
+        "start": _TIME,
+        "end": _TIME,
+        **_SIZE,
+        "user": _TEXT,
+        "job_group": _TEXT,
+        "category": _TEXT,
+        "outcome": _TEXT,
+        "evidence": _TEXT,
+        "result": _TEXT,
+        "open": _BOOL,
+        **{f"{kind}_micros": _INT for kind in _OF_ATTEMPT},
+        **{f"{kind}_seconds": _FLOAT for kind in _OF_ATTEMPT},
+    }
+)
+
+
+def export(
+    reader: LedgerReader, directory: Path, months: Months, progress: Progress
+) -> list[Exported]:
+    """Write all datasets; each sees one state of the ledger.
+
+    Raises ``LedgerError`` for the ledger, and ``OSError`` for the files.
+    """
+    found = []
+    makers: tuple[Callable[[Connection, Months], Dataset], ...] = (
+        _pilot_hours,
+        _site_hours,
+        _pilots,
+        _attempts,
+    )
+    for make in makers:
+        failed: OSError | None = None
+        with reader._reading() as connection:
+            try:
+                found.append(write(make(connection, months), directory, months, progress))
+            except OSError as exc:  # of the files: the ledger's own are of its driver
+                failed = exc
+        if failed is not None:
+            raise failed
+    return found
+
+
+def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """Yield rows as they come, some at a time."""
+    yield from connection.execute(query.execution_options(yield_per=_AT_ONCE))
+
+
+def _seconds(micros: int | None) -> float | None:
+    return None if micros is None else micros / 1_000_000
+
+
+def _pilot_hours(connection: Connection, months: Months) -> Dataset:
+    complete = stored_batches(connection).pruned_before * HOUR_US
+    return _hours(connection, months, PILOT_HOURS, (pilot_hours, pilot_seconds), complete)
+
+
+def _site_hours(connection: Connection, months: Months) -> Dataset:
+    of = site_seconds.c
+    pruned = connection.scalar(
+        select(of.id).where((of.pruned_whole > 0) | (of.pruned_micros > 0)).limit(1)
+    )
+    first = connection.scalar(select(func.min(site_hours.c.hour))) or 0
+    complete = 0 if pruned is None else first * HOUR_US
+    return _hours(connection, months, SITE_HOURS, (site_hours, site_seconds), complete)
+
+
+def _hours(
+    connection: Connection,
+    months: Months,
+    schema: pa.Schema,
+    tables: tuple[Table, Table],
+    complete_us: int,
+) -> Dataset:
+    hours, series = tables
+    labels = SERIES if series is pilot_seconds else tuple(series.c[name] for name in _SITE)
+    within = [hours.c.hour >= months.start_us // HOUR_US]
+    if months.stop_us is not None:
+        within.append(hours.c.hour < months.stop_us // HOUR_US)
+    columns = hours.c.hour, hours.c.whole, hours.c.micros
+    query = select(*columns, *labels).join_from(hours, series).where(*within)
+    query = query.order_by(hours.c.hour, hours.c.series)
+
+    def rows() -> Iterator[tuple[int, Columns]]:
+        for hour, whole, micros, *names in _stream(connection, query):
+            amount = from_columns(whole, micros)
+            yield hour * HOUR_US, (hour * HOUR_US, *names, amount, _seconds(amount))
+
+    count = connection.scalar(select(func.count()).select_from(hours).where(*within)) or 0
+    return Dataset(hours.name, schema, rows(), count, complete_us)
+
+
+def _pilots(connection: Connection, months: Months) -> Dataset:
+    within = [pilots.c.start_us >= months.start_us]
+    if months.stop_us is not None:
+        within.append(pilots.c.start_us < months.stop_us)
+    query = select(*PILOT).where(*within).order_by(pilots.c.id)
+
+    def rows() -> Iterator[tuple[int, Columns]]:
+        for row in map(pilot_row, _stream(connection, query)):
+            of = row.identity
+            steps = [{"since": step.at_us, **step.size._asdict()} for step in row.steps]
+            settled = [
+                {**dict(zip(_BOOKED, map(str, kind), strict=True)), **_amount(micros)}
+                for kind, micros in row.settled.items()
+            ]
+            size = row.steps[0].size if row.steps else (None, None, None)
+            yield (
+                row.start_us,
+                (
+                    *(row.id, of.name, of.factory_job, of.factory, *of.key, of.group, of.node),
+                    *(of.origin, row.start_us, row.end_us, row.contact_us, row.retire_us),
+                    *(row.die_us, row.ended, str(row.validation), row.ran_jobs, row.closed),
+                    *(*size, steps, settled),
+                ),
+            )
+
+    count = connection.scalar(select(func.count()).select_from(pilots).where(*within)) or 0
+    complete = stored_batches(connection).pilots_pruned_us
+    return Dataset("pilots", PILOTS, rows(), count, complete)
+
+
+def _amount(micros: int) -> dict[str, object]:
+    return {"amount_micros": micros, "amount_seconds": _seconds(micros)}
+
+
+def _attempts(connection: Connection, months: Months) -> Dataset:
+    within = [attempts.c.start_us >= months.start_us]
+    if months.stop_us is not None:
+        within.append(attempts.c.start_us < months.stop_us)
+    names = ("name", "site", "entry", "group_name", "node")
+    # By pilot, which is nearly by time, so that few months are in memory.
+    query = (
+        select(*(pilots.c[name] for name in names), *ATTEMPT)
+        .join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
+        .where(*within)
+        .order_by(attempts.c.pilot)
+    )
+
+    def rows() -> Iterator[tuple[int, Columns]]:
+        for found in _stream(connection, query):
+            row = attempt_row(found[len(names) :])
+            outcome = row.outcome or (None, None, None)
+            amounts = found[-5:-1]
+            yield (
+                row.start_us,
+                (
+                    *(row.pilot, *found[: len(names)], *row.key, row.start_us, row.end_us),
+                    *(*row.size, row.user, row.job_group, *outcome, row.result, row.open),
+                    *(*amounts, *map(_seconds, amounts)),
+                ),
+            )
+
+    count = connection.scalar(select(func.count()).select_from(attempts).where(*within)) or 0
+    stored: Stored = stored_batches(connection)
+    return Dataset("attempts", ATTEMPTS, rows(), count, stored.attempts_pruned_us)

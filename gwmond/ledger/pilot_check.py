@@ -1,0 +1,206 @@
+"""The proof of pilot time: what is stored at one place follows from what is stored at another.
+
+- ``hours``: each series' total is what was pruned plus the sum of its hours (and its counter
+  is not below it);
+- ``pilots``, ``attempts``: what is booked for each is what the partition of its stored life gives.
+  Where retention took attempts of a closed pilot out, the life cannot be divided again; then
+  what is booked must be all that the pilot had to offer, or at most that if not all is known;
+- ``series``: what is booked for all pilots (and was, for those pruned) sums to the totals;
+- ``site_canonical``: site time, see ``site_check``.
+
+All in one transaction, and some hundred pilots in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from heapq import nlargest
+from typing import TypeAlias
+
+from sqlalchemy import Connection, exists, func, select
+
+from gwmond.accounting.pilot_facts import Category, Measure
+from gwmond.accounting.pilot_time import partition, total
+from gwmond.ledger.hours import from_columns
+from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
+from gwmond.ledger.pilot_life import booked, life_of
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    Micros,
+    PilotDifference,
+    PilotResidual,
+    PilotRow,
+)
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
+from gwmond.ledger.pilot_schema import attempts, pilot_carried, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.site_check import WORST, site_residual
+from gwmond.units import Resource
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+Place: TypeAlias = tuple[str, ...]
+PILOTS_AT_ONCE = 200
+_PLACE = ("resource", "measure", "category", "outcome", "site", "entry", "group_name")
+
+
+class _Residual:
+    """Sums up differences; keeps the largest."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.checked = self.skipped = self.micros = 0
+        self._worst: list[PilotDifference] = []
+
+    def differ(self, where: str, micros: Micros) -> None:
+        if micros:
+            self.micros += abs(micros)
+            self._worst.append(PilotDifference(where, micros))
+            if len(self._worst) > 100:
+                self._worst = self._largest()
+
+    def _largest(self) -> list[PilotDifference]:
+        return nlargest(WORST, self._worst, key=lambda of: abs(of.micros))
+
+    def result(self) -> PilotResidual:
+        worst = tuple(self._largest())
+        return PilotResidual(self.what, self.checked, self.skipped, self.micros, worst)
+
+
+def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[PilotResidual, ...]:
+    """Return the residuals, each 0 in a sound ledger."""
+    hours, series, totals = _series(connection, progress)
+    of_pilots, of_attempts = _Residual("pilots"), _Residual("attempts")
+    for row, theirs in _lives(connection, progress):
+        of_pilots.checked += 1
+        of_attempts.checked += len(theirs)
+        if row.attempts_pruned:
+            of_pilots.skipped += 1
+            of_attempts.skipped += row.attempts_pruned
+            _check_pruned(row, theirs, memory_mib, of_pilots)
+        else:
+            _check_life(row, theirs, memory_mib, of_pilots, of_attempts)
+        place = *row.identity.key, row.identity.group
+        for kind, micros in row.settled.items():
+            totals[*map(str, kind), *place] -= micros
+    _check_orphans(connection, of_attempts)
+    of_series = _Residual("series")
+    of_series.checked = series
+    of = pilot_carried.c
+    carried = select(of.whole, of.micros, *(of[name] for name in _PLACE))
+    for whole, left, *names in connection.execute(carried):
+        totals[tuple(names)] -= from_columns(whole, left)
+    for key, micros in totals.items():
+        of_series.differ(" ".join(key), micros)
+    site = site_residual(connection)
+    worst = tuple(PilotDifference(" ".join(of.key), of.micros) for of in site.worst)
+    return (
+        *(of.result() for of in (hours, of_pilots, of_attempts, of_series)),
+        PilotResidual(site.measure, site.series, 0, site.micros, worst),
+    )
+
+
+def _series(connection: Connection, progress: Progress) -> tuple[_Residual, int, Counter[Place]]:
+    """Check totals against hours; return the number of series, and totals without evidence."""
+    progress("hours", 0, 1)
+    of, hour = pilot_seconds.c, pilot_hours.c
+    summed = (
+        select(
+            hour.series,
+            func.sum(hour.whole).label("whole"),
+            func.sum(hour.micros).label("micros"),
+            func.count().label("number"),
+        )
+        .group_by(hour.series)
+        .subquery()
+    )
+    columns = (of.whole, of.micros, of.high_whole, of.high_micros, of.pruned_whole)
+    query = select(
+        *(*columns, of.pruned_micros, summed.c.whole, summed.c.micros, summed.c.number), *SERIES
+    ).join_from(pilot_seconds, summed, of.id == summed.c.series, isouter=True)
+    residual, series = _Residual("hours"), 0
+    totals: Counter[Place] = Counter()
+    for row in connection.execute(query):
+        whole, micros, high, high_micros, pruned, pruned_micros, *rest = row
+        in_hours, micros_in_hours, number, *names = rest
+        stored = from_columns(whole, micros)
+        proven = from_columns(pruned, pruned_micros)
+        proven += from_columns(in_hours or 0, micros_in_hours or 0)
+        where = " ".join(names)
+        residual.differ(where, stored - proven)
+        residual.differ(f"counter of {where}", min(0, from_columns(high, high_micros) - stored))
+        residual.checked += number or 0
+        series += 1
+        totals[tuple(names[:-1])] += stored
+    progress("hours", 1, 1)
+    return residual, series, totals
+
+
+def _lives(
+    connection: Connection, progress: Progress
+) -> Iterator[tuple[PilotRow, list[AttemptRow]]]:
+    """Yield every pilot with all attempts of it that are stored."""
+    every, done, last = connection.scalar(select(func.count()).select_from(pilots)) or 0, 0, -1
+    progress("pilots", 0, every)
+    some = select(*PILOT).order_by(pilots.c.id).limit(PILOTS_AT_ONCE)
+    while rows := [pilot_row(row) for row in connection.execute(some.where(pilots.c.id > last))]:
+        theirs: dict[int, list[AttemptRow]] = {row.id: [] for row in rows}
+        between = attempts.c.pilot.between(rows[0].id, rows[-1].id)
+        for found in connection.execute(select(*ATTEMPT).where(between)):
+            attempt = attempt_row(found)
+            if attempt.pilot in theirs:  # an orphan is found by ``_check_orphans``
+                theirs[attempt.pilot].append(attempt)
+        for row in rows:
+            yield row, theirs[row.id]
+        last, done = rows[-1].id, done + len(rows)
+        progress("pilots", done, every)
+
+
+def _check_life(
+    row: PilotRow,
+    theirs: list[AttemptRow],
+    memory_mib: int,
+    of_pilots: _Residual,
+    of_attempts: _Residual,
+) -> None:
+    found = booked(partition(life_of(row, theirs), q=memory_mib).settled)
+    for key in row.settled.keys() | found.pilot.keys():
+        missing = found.pilot.get(key, 0) - row.settled.get(key, 0)
+        of_pilots.differ(f"pilot {row.id} {' '.join(key)}", missing)
+    for attempt in theirs:
+        amounts = found.attempts.get(attempt.key, {})
+        for kind in attempt.settled.keys() | amounts.keys():
+            where = f"{attempt.key.job} run {attempt.key.run} {' '.join(kind)}"
+            of_attempts.differ(where, amounts.get(kind, 0) - attempt.settled.get(kind, 0))
+
+
+def _check_pruned(
+    row: PilotRow, theirs: list[AttemptRow], memory_mib: int, of_pilots: _Residual
+) -> None:
+    """Check what can be without all attempts: the pilot's own share is not known any more."""
+    life = life_of(row, ())._replace(ran_jobs=True)
+    offered, known = total(life, q=memory_mib), life.known_us >= life.until_us
+    every: Counter[tuple[Resource, Measure]] = Counter()
+    for (resource, measure, _, _), micros in row.settled.items():
+        every[resource, measure] += micros
+    for kind in KINDS:
+        where = f"pilot {row.id} (attempts pruned) {' '.join(kind)}"
+        missing = offered.get(kind, 0) - every[kind]
+        of_pilots.differ(where, missing if known else min(0, missing))
+    left: Counter[tuple[Resource, Measure, Category, str]] = Counter(dict(row.settled))
+    for attempt in theirs:
+        if attempt.outcome is not None:
+            for (resource, measure), micros in attempt.settled.items():
+                left[resource, measure, *attempt.outcome[:2]] -= micros
+    for key, micros in left.items():
+        where = f"pilot {row.id} (attempts pruned) {' '.join(key)}"
+        of_pilots.differ(where, min(0, micros))
+
+
+def _check_orphans(connection: Connection, residual: _Residual) -> None:
+    """Count each attempt without its pilot as one micro at least."""
+    its_pilot = exists().where(pilots.c.id == attempts.c.pilot)
+    for row in connection.execute(select(*ATTEMPT).where(~its_pilot).limit(1000)):
+        attempt = attempt_row(row)
+        residual.checked += 1
+        amount = max(1, sum(attempt.settled.values()))
+        residual.differ(f"{attempt.key.job} run {attempt.key.run} without pilot", amount)

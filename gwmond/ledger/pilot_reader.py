@@ -1,0 +1,184 @@
+"""What the accounting of pilots goes on from, and looks up while it goes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sqlalchemy import Connection, literal_column, or_, select
+
+from gwmond.accounting.pilot_facts import Category
+from gwmond.facts import Cursor
+from gwmond.ledger.classify import KEEP
+from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.hours import from_columns
+from gwmond.ledger.pilot_amounts import SERIES_COLUMNS
+from gwmond.ledger.pilot_codec import (
+    ATTEMPT_COLUMNS,
+    PILOT_READ,
+    Undecodable,
+    attempt_row,
+    identity,
+    pilot_row,
+)
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    CountKey,
+    PilotId,
+    PilotRow,
+    PilotSeries,
+    PilotState,
+    Shown,
+)
+from gwmond.ledger.pilot_schema import attempts, cursors, pilot_counts, pilot_seconds, pilots
+from gwmond.ledger.pilot_writes import stored_batches
+from gwmond.ledger.session import Session
+
+AT_ONCE = 500
+
+PILOT = tuple(pilots.c[name] for name in PILOT_READ)
+ATTEMPT = tuple(attempts.c[name] for name in ATTEMPT_COLUMNS)
+SERIES = tuple(pilot_seconds.c[name] for name in SERIES_COLUMNS)
+
+_T = TypeVar("_T")
+
+
+def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
+    """Divide values into lists that fit into one statement."""
+    every = list(values)
+    for first in range(0, len(every), size):
+        yield every[first : first + size]
+
+
+def to_series(values: Iterable[str]) -> PilotSeries:
+    """Return the series of the columns ``SERIES``."""
+    resource, measure, category, *rest = values
+    return PilotSeries(resource, measure, Category(category), *rest)  # type: ignore[arg-type]
+
+
+class PilotLookup(Session):
+    """A ledger open to read what it holds of pilots."""
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A transaction in which a row that cannot be decoded is damage."""
+        with self._transaction() as connection:
+            try:
+                yield connection
+            except Undecodable as exc:
+                raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
+
+    def load_pilots(self) -> PilotState:
+        """Return all that the accounting of pilots goes on from: the open pilots."""
+        running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
+        with self._reading() as connection:
+            stored = stored_batches(connection)
+            found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
+            rows = tuple(map(pilot_row, found))
+            total, count = pilot_seconds.c, pilot_counts.c
+            totals = list(
+                connection.execute(
+                    select(
+                        *(total.high_whole, total.high_micros, total.whole, total.micros),
+                        *(total.created, *SERIES),
+                    )
+                )
+            )
+            counts = list(
+                connection.execute(
+                    select(
+                        *(count.high, count.number, count.created, count.what, count.category),
+                        *(count.outcome, count.site, count.entry, count.group_name),
+                    )
+                )
+            )
+            shown, net, counted, numbers = {}, {}, {}, {}
+            for high, high_micros, whole, micros, created, *values in totals:
+                series = to_series(values)
+                shown[series] = Shown(from_columns(high, high_micros), created)
+                net[series] = from_columns(whole, micros)
+            for high, number, created, what, category, *rest in counts:
+                key = CountKey(what, Category(category), *rest)
+                counted[key], numbers[key] = Shown(high, created), number
+            return PilotState(
+                batches=stored.batches,
+                next_id=stored.next_id,
+                pilots=rows,
+                attempts=tuple(_late_attempts(connection, [row.id for row in rows])),
+                shown=shown,
+                counted=counted,
+                cursors={(of.source, of.kind): of for of in _cursors(connection)},
+                net=net,
+                numbers=numbers,
+            )
+
+    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
+        """Return all attempts of these pilots, in the order of their keys; none is no entry."""
+        found: defaultdict[PilotId, list[AttemptRow]] = defaultdict(list)
+        order = attempts.c.pilot, attempts.c.job, attempts.c.run
+        with self._reading() as connection:
+            for some in chunks(sorted(set(ids))):
+                query = select(*ATTEMPT).where(attempts.c.pilot.in_(some)).order_by(*order)
+                for row in map(attempt_row, connection.execute(query)):
+                    found[row.pilot].append(row)
+        return dict(found)
+
+    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots of these names, closed ones too, by start; none is no entry."""
+        wanted = {identity(name): name for name in names}
+        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
+        with self._reading() as connection:
+            for some in chunks(sorted(wanted)):
+                query = select(*PILOT).where(pilots.c.name.in_(some))
+                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
+                    pilot = pilot_row(row)
+                    found[wanted[pilot.identity.name]].append(pilot)
+        return dict(found)
+
+    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
+        """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
+        wanted = {identity(job): job for job in jobs}
+        found: defaultdict[str, list[AttemptRow]] = defaultdict(list)
+        with self._reading() as connection:
+            for some in chunks(sorted(wanted)):
+                query = select(*ATTEMPT).where(attempts.c.job.in_(some))
+                for row in connection.execute(query.order_by(attempts.c.run, attempts.c.pilot)):
+                    attempt = attempt_row(row)
+                    found[wanted[attempt.key.job]].append(attempt)
+        return dict(found)
+
+    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
+        """Return these pilots, closed ones too."""
+        with self._reading() as connection:
+            return {
+                row.id: row
+                for some in chunks(sorted(set(ids)))
+                for row in map(
+                    pilot_row, connection.execute(select(*PILOT).where(pilots.c.id.in_(some)))
+                )
+            }
+
+    def cursors(self) -> dict[tuple[str, str], Cursor]:
+        """Return how far each source's records have been taken."""
+        with self._reading() as connection:
+            return {(of.source, of.kind): of for of in _cursors(connection)}
+
+
+def _cursors(connection: Connection) -> list[Cursor]:
+    columns = (cursors.c[name] for name in Cursor._fields)
+    return [Cursor(*row) for row in connection.execute(select(*columns))]
+
+
+def _late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[AttemptRow]:
+    """Yield attempts of these pilots that are open or end after the pilot's mark.
+
+    Pilots are named by number: asked for all at once, a database may read all attempts instead.
+    """
+    of = attempts.c
+    late = or_(of.open == 1, of.end_us.is_(None), of.end_us > pilots.c.mark_us)
+    query = select(*ATTEMPT).join_from(attempts, pilots, of.pilot == pilots.c.id).where(late)
+    for some in chunks(ids):
+        theirs = query.where(of.pilot.in_(some)).order_by(of.pilot, of.job, of.run)
+        yield from map(attempt_row, connection.execute(theirs))

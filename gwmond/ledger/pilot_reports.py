@@ -1,0 +1,250 @@
+"""What reports, pages and the search for early failures ask of a ledger about pilots.
+
+Units: times are microseconds since the epoch, an hour is ``epoch // 3600`` (UTC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from sqlalchemy import ColumnElement, Select, exists, func, literal_column, select
+
+from gwmond.accounting.early_failure import Result, Trial
+from gwmond.facts import Gap
+from gwmond.ledger.hours import from_columns
+from gwmond.ledger.pilot_check import Progress, check
+from gwmond.ledger.pilot_codec import attempt_row, pilot_row
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    Hour,
+    PilotCorrection,
+    PilotHour,
+    PilotId,
+    PilotIdentity,
+    PilotResidual,
+    PilotRow,
+)
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES, PilotLookup, chunks, to_series
+from gwmond.ledger.pilot_schema import (
+    attempts,
+    corrections,
+    gaps,
+    pilot_hours,
+    pilot_seconds,
+    pilots,
+)
+from gwmond.ledger.stats import LedgerStats, stats
+from gwmond.units import DEFAULT_MEMORY_MIB
+
+Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
+_ORDERS = {"start": "start_us", "end": "end_us", "contact": "contact_us"}
+_PILOTS_AT_ONCE = 200
+_STICKS_OUT_US = 86_400_000_000  # an attempt begins and ends within its pilot, give or take a day
+
+
+class PilotFilter(NamedTuple):
+    """Which pilots; what is None does not matter.
+
+    Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
+    ``user`` ran at least one attempt on it.
+    """
+
+    since_us: int | None = None
+    until_us: int | None = None
+    running: bool | None = None
+    site: str | None = None
+    entry: str | None = None
+    group: str | None = None
+    user: str | None = None
+    name: str | None = None
+    id: PilotId | None = None
+
+
+class AttemptFilter(NamedTuple):
+    """Which attempts; what is None does not matter.  They overlap [since, until)."""
+
+    since_us: int | None = None
+    until_us: int | None = None
+    site: str | None = None
+    entry: str | None = None
+    group: str | None = None
+    user: str | None = None
+
+
+EVERY_PILOT, EVERY_ATTEMPT = PilotFilter(), AttemptFilter()
+
+
+class PilotReports(PilotLookup):
+    """A ledger open to read what it holds of pilots."""
+
+    def pilot_rows(
+        self,
+        wanted: PilotFilter = EVERY_PILOT,
+        *,
+        order: Order = "start",
+        descending: bool = False,
+        limit: int | None = None,
+    ) -> list[PilotRow]:
+        """Return the pilots that are wanted, in the order asked for; one that runs ends last."""
+        column = pilots.c[_ORDERS.get(order, order)]
+        keys: list[ColumnElement[Any]] = [column, pilots.c.id]
+        if order == "end":
+            keys.insert(0, column.is_(None))
+        query = select(*PILOT).where(*_of_pilots(wanted)).limit(limit)
+        query = query.order_by(*(key.desc() if descending else key for key in keys))
+        with self._reading() as connection:
+            return [pilot_row(row) for row in connection.execute(query)]
+
+    def attempt_rows(
+        self, wanted: AttemptFilter = EVERY_ATTEMPT, limit: int | None = None
+    ) -> Iterator[tuple[AttemptRow, PilotIdentity]]:
+        """Yield the attempts that are wanted, by pilot and job.
+
+        Some pilots at a time are read, each time in a transaction of its own, so that neither
+        memory nor the writer waits for whoever takes them.
+        """
+        last, left = -1, limit
+        while left is None or left > 0:
+            with self._reading() as connection:
+                query = _next_pilots(wanted, last)
+                rows = [pilot_row(row) for row in connection.execute(query)]
+                identities = {row.id: row.identity for row in rows}
+                theirs = select(*ATTEMPT).where(
+                    attempts.c.pilot.in_(identities), *_of_attempts(wanted)
+                )
+                theirs = theirs.order_by(attempts.c.pilot, attempts.c.job, attempts.c.run)
+                found = map(attempt_row, connection.execute(theirs.limit(left)))
+                some = [(row, identities[row.pilot]) for row in found]
+            yield from some
+            if len(rows) < _PILOTS_AT_ONCE:
+                return
+            last = rows[-1].id
+            left = None if left is None else left - len(some)
+
+    def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
+        """Return the hours first ... last, both included, oldest first."""
+        of = pilot_hours.c
+        query = (
+            select(of.hour, of.whole, of.micros, *SERIES)
+            .join_from(pilot_hours, pilot_seconds)
+            .where(of.hour.between(first, last))
+            .order_by(of.hour, *SERIES)
+        )
+        with self._reading() as connection:
+            return [
+                PilotHour(hour, to_series(series), from_columns(whole, micros))
+                for hour, whole, micros, *series in connection.execute(query)
+            ]
+
+    def trials(
+        self, since_us: int, job_groups: Collection[str], limit: int = 100_000
+    ) -> list[Trial]:
+        """Return the latest runs of these groups that ended since and say something, by end.
+
+        ``Trial.pilot`` is the number of the pilot, as text.
+        """
+        of, found = attempts.c, []
+        columns = (of.job, of.run, of.job_group, of.pilot, pilots.c.node, of.start_us, of.end_us)
+        query = (
+            select(*columns, of.result)
+            .join_from(attempts, pilots, of.pilot == pilots.c.id)
+            .where(of.end_us >= since_us, of.result != "")
+            .order_by(of.end_us.desc(), of.job, of.run, of.pilot)
+            .limit(limit)
+        )
+        with self._reading() as connection:
+            for some in chunks(sorted(set(job_groups))):
+                for *rest, result in connection.execute(query.where(of.job_group.in_(some))):
+                    job, run, group, pilot, node, start, end = rest
+                    kind = Result(result)
+                    found.append(Trial(job, run, group, str(pilot), node, start, end, kind))
+        found.sort(key=lambda trial: (-trial.end_us, trial))
+        return found[:limit][::-1]
+
+    def job_groups_with_open_failures(self) -> set[str]:
+        """Return the groups of jobs of which a run failed early, and may still be judged anew."""
+        of = attempts.c
+        failed = of.result == Result.FAILED_EARLY.value
+        query = select(of.job_group).where(of.open == literal_column("1"), failed).distinct()
+        with self._reading() as connection:
+            return set(connection.scalars(query))
+
+    def gaps(self, limit: int = 100) -> list[Gap]:
+        """Return the latest gaps, newest first."""
+        query = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
+        with self._reading() as connection:
+            return [Gap(*row) for row in connection.execute(query.limit(limit))]
+
+    def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
+        """Return the latest corrections that were made since, newest first."""
+        of = corrections.c
+        query = (
+            select(of.time_us, of.pilot, of.hour, of.micros, of.cause, *SERIES)
+            .join_from(corrections, pilot_seconds)
+            .where(of.time_us >= since_us)
+            .order_by(of.time_us.desc(), of.id.desc())
+            .limit(limit)
+        )
+        with self._reading() as connection:
+            return [
+                PilotCorrection(time, pilot, hour, to_series(series), micros, cause)
+                for time, pilot, hour, micros, cause, *series in connection.execute(query)
+            ]
+
+    def check_pilots(
+        self, progress: Progress | None = None, memory_mib: int = DEFAULT_MEMORY_MIB
+    ) -> tuple[PilotResidual, ...]:
+        """Prove all that the ledger holds; see ``pilot_check``.
+
+        ``progress`` is told what is being checked, how much was done and how much there is.
+        ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
+        """
+        with self._reading() as connection:
+            return check(connection, progress or (lambda *_: None), memory_mib)
+
+    def stats(self) -> LedgerStats:
+        """Return how large the ledger is; reads all of an SQLite file."""
+        with self._reading() as connection:
+            return stats(connection)
+
+
+def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
+    of = pilots.c
+    if wanted.since_us is not None:
+        yield of.end_us.is_(None) | (of.end_us >= wanted.since_us)
+    if wanted.until_us is not None:
+        yield of.start_us < wanted.until_us
+    if wanted.running is not None:
+        yield of.end_us.is_(None) if wanted.running else of.end_us.is_not(None)
+    places = (of.site, wanted.site), (of.entry, wanted.entry), (of.group_name, wanted.group)
+    for column, value in (*places, (of.id, wanted.id)):
+        if value is not None:
+            yield column == value
+    if wanted.name is not None:
+        yield func.lower(of.name).contains(wanted.name.lower(), autoescape=True)
+    if wanted.user is not None:
+        yield exists().where(attempts.c.pilot == of.id, attempts.c.user_name == wanted.user)
+
+
+def _of_attempts(wanted: AttemptFilter) -> Iterator[ColumnElement[bool]]:
+    of = attempts.c
+    if wanted.since_us is not None:
+        yield of.end_us.is_(None) | (of.end_us >= wanted.since_us)
+    if wanted.until_us is not None:
+        yield of.start_us < wanted.until_us
+    if wanted.user is not None:
+        yield of.user_name == wanted.user
+
+
+def _next_pilots(wanted: AttemptFilter, last: PilotId) -> Select[Any]:
+    since, until = wanted.since_us, wanted.until_us
+    theirs = PilotFilter(
+        since_us=None if since is None else since - _STICKS_OUT_US,
+        until_us=None if until is None else until + _STICKS_OUT_US,
+        site=wanted.site,
+        entry=wanted.entry,
+        group=wanted.group,
+    )
+    query = select(*PILOT).where(pilots.c.id > last, *_of_pilots(theirs))
+    return query.order_by(pilots.c.id).limit(_PILOTS_AT_ONCE)

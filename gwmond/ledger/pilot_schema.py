@@ -1,0 +1,231 @@
+"""The tables of pilots, their attempts and their time, on the metadata of ``schema``.
+
+Amounts that sum over years are two columns as in ``schema``; those of one attempt or one
+correction are single columns of micros.  Columns ``*_us`` are microseconds since the epoch.
+Facts, resources over time and what is booked for a pilot are compact JSON (see ``pilot_codec``).
+
+Always: total of a series = pruned + sum of its hours; ``high`` is the highest that the total has
+been, which a counter shows; no hour before ``pilot_batches.pruned_before`` has a row.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from gwmond.ledger.schema import ROW_NUMBER, metadata
+
+_AMOUNT = "whole >= 0 AND micros BETWEEN 0 AND 999999"
+
+
+pilot_seconds = Table(
+    "pilot_seconds",
+    metadata,
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("resource", Text, nullable=False),
+    Column("measure", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("whole", BigInteger, nullable=False),
+    Column("micros", Integer, nullable=False),
+    Column("high_whole", BigInteger, nullable=False),
+    Column("high_micros", Integer, nullable=False),
+    Column("created", Double, nullable=False),
+    # What was taken out of pilot_hours by retention, with later corrections of that.
+    Column("pruned_whole", BigInteger, nullable=False, server_default="0"),
+    Column("pruned_micros", Integer, nullable=False, server_default="0"),
+    UniqueConstraint(
+        *("site", "entry", "group_name", "resource", "measure", "category", "outcome", "evidence"),
+        name="pilot_seconds_key",
+    ),
+    CheckConstraint(_AMOUNT, name="pilot_seconds_amount"),
+    CheckConstraint(
+        "high_whole >= 0 AND high_micros BETWEEN 0 AND 999999", name="pilot_seconds_high"
+    ),
+    CheckConstraint(
+        "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="pilot_seconds_pruned"
+    ),
+)
+
+pilot_hours = Table(
+    "pilot_hours",
+    metadata,
+    Column("hour", Integer, primary_key=True, autoincrement=False),
+    Column(
+        "series",
+        BigInteger,
+        ForeignKey("pilot_seconds.id", name="pilot_hours_series"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("whole", BigInteger, nullable=False),
+    Column("micros", Integer, nullable=False),
+    CheckConstraint(_AMOUNT, name="pilot_hours_amount"),
+    sqlite_with_rowid=False,
+)
+
+pilots = Table(
+    "pilots",
+    metadata,
+    Column("id", ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False, index=True),
+    Column("started", BigInteger, nullable=False),
+    Column("factory_job", Text, nullable=False),
+    Column("factory", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("start_us", BigInteger, nullable=False),
+    Column("end_us", BigInteger, index=True),
+    Column("contact_us", BigInteger, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("validation", Text, nullable=False),
+    Column("estimated", Text, nullable=False),
+    Column("ended", Text, nullable=False),
+    Column("retire_us", BigInteger),
+    Column("die_us", BigInteger),
+    Column("known_until_us", BigInteger),
+    Column("mark_us", BigInteger, nullable=False),
+    Column("ran_jobs", Integer, nullable=False),
+    Column("closed", Integer, nullable=False),
+    Column("settled", Text, nullable=False),
+    # How many of its attempts were taken out by retention.
+    Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
+)
+Index(
+    "ix_pilots_open",
+    pilots.c.id,
+    sqlite_where=text("closed = 0"),
+    postgresql_where=text("closed = 0"),
+)
+
+# The key begins with the job, so that its index is the one that runs of a job are found by.
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("run", BigInteger, primary_key=True, autoincrement=False),
+    Column("pilot", BigInteger, primary_key=True, autoincrement=False, index=True),
+    Column("start_us", BigInteger, nullable=False),
+    Column("end_us", BigInteger, index=True),
+    Column("cores", Double, nullable=False),
+    Column("memory_mib", Double, nullable=False),
+    Column("gpus", Double, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("job_group", Text, nullable=False),
+    Column("category", Text),
+    Column("outcome", Text),
+    Column("estimated", Integer),
+    Column("result", Text, nullable=False),
+    Column("open", Integer, nullable=False),
+    Column("cpu_resource", BigInteger),
+    Column("cpu_canonical", BigInteger),
+    Column("gpu_resource", BigInteger),
+    Column("gpu_canonical", BigInteger),
+    Column("facts", Text, nullable=False),
+)
+Index(
+    "ix_attempts_open",
+    attempts.c.job_group,
+    sqlite_where=text("open = 1"),
+    postgresql_where=text("open = 1"),
+)
+
+pilot_counts = Table(
+    "pilot_counts",
+    metadata,
+    Column("what", Text, primary_key=True),
+    Column("category", Text, primary_key=True),
+    Column("outcome", Text, primary_key=True),
+    Column("site", Text, primary_key=True),
+    Column("entry", Text, primary_key=True),
+    Column("group_name", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("high", BigInteger, nullable=False),
+    Column("created", Double, nullable=False),
+    CheckConstraint("number >= 0 AND high >= number", name="pilot_counts_number"),
+)
+
+# What was booked for pilots that retention took out.
+pilot_carried = Table(
+    "pilot_carried",
+    metadata,
+    Column("resource", Text, primary_key=True),
+    Column("measure", Text, primary_key=True),
+    Column("category", Text, primary_key=True),
+    Column("outcome", Text, primary_key=True),
+    Column("site", Text, primary_key=True),
+    Column("entry", Text, primary_key=True),
+    Column("group_name", Text, primary_key=True),
+    Column("whole", BigInteger, nullable=False),
+    Column("micros", Integer, nullable=False),
+    CheckConstraint(_AMOUNT, name="pilot_carried_amount"),
+)
+
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("time_us", BigInteger, nullable=False, index=True),
+    Column("pilot", BigInteger, nullable=False),
+    Column("hour", Integer, nullable=False),
+    Column(
+        "series",
+        BigInteger,
+        ForeignKey("pilot_seconds.id", name="corrections_series"),
+        nullable=False,
+    ),
+    Column("micros", BigInteger, nullable=False),
+    Column("cause", Text, nullable=False),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("complete_us", BigInteger),
+)
+
+gaps = Table(
+    "gaps",
+    metadata,
+    Column("id", ROW_NUMBER, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("start_us", BigInteger),
+    Column("end_us", BigInteger, nullable=False),
+    Column("detail", Text, nullable=False),
+)
+
+# ``next_id`` is never given back, also when the latest pilots are pruned.  Retention took out the
+# hours before ``pruned_before``, and closed pilots and attempts that ended before ``*_pruned_us``.
+pilot_batches = Table(
+    "pilot_batches",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("batches", BigInteger, nullable=False),
+    Column("next_id", BigInteger, nullable=False),
+    Column("pruned_before", Integer, nullable=False),
+    Column("pilots_pruned_us", BigInteger, nullable=False),
+    Column("attempts_pruned_us", BigInteger, nullable=False),
+    CheckConstraint("id = 1", name="pilot_batches_one_row"),
+)

@@ -1,0 +1,225 @@
+"""The statements that change what a ledger holds of pilots; each runs in the caller's transaction.
+
+Rows of pilots and attempts go to the driver as tuples, past SQLAlchemy's handling of parameters,
+because a pool brings a million attempts a day.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import isfinite
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
+
+from gwmond.facts import Cursor, Gap
+from gwmond.ledger.backend import upsert
+from gwmond.ledger.model import TimedProblem
+from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
+from gwmond.ledger.pilot_codec import (
+    ATTEMPT_COLUMNS,
+    LARGEST,
+    PILOT_COLUMNS,
+    Values,
+    attempt_values,
+    identity,
+    maybe_time,
+    pilot_values,
+    time_us,
+    whole,
+)
+from gwmond.ledger.pilot_model import (
+    CountKey,
+    Hour,
+    PilotBatch,
+    PilotCorrection,
+    PilotId,
+)
+from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches, pilot_counts
+from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
+
+GAPS_KEPT = 10_000
+STATE_CHARACTERS = 1_000_000
+_AT_ONCE = 10_000
+
+
+class Prepared(NamedTuple):
+    """A batch that was found to make sense, as rows."""
+
+    pilots: list[Values]
+    attempts: list[Values]
+    moved: list[Values]
+    sums: Sums
+    next_id: PilotId
+    problems: tuple[TimedProblem, ...]
+
+
+class Stored(NamedTuple):
+    """The one row of ``pilot_batches``."""
+
+    batches: int = 0
+    next_id: PilotId = 1
+    pruned_before: Hour = 0
+    pilots_pruned_us: int = 0
+    attempts_pruned_us: int = 0
+
+
+def prepare(batch: PilotBatch) -> Prepared:
+    """Return a batch's rows; raises ``ValueError`` or ``TypeError`` for a senseless one."""
+    whole(batch.before)
+    time_us(batch.now_us)
+    for micros in batch.increments.values():
+        whole(micros)
+    for correction in batch.corrections:
+        whole(correction.micros, least=-LARGEST)
+        whole(correction.pilot)
+        time_us(correction.time_us)
+    for number in batch.counts.values():
+        whole(number, least=-LARGEST)
+    for cursor in batch.cursors:
+        _check_state(cursor)
+    for gap in batch.gaps:
+        maybe_time(gap.start_us)
+        time_us(gap.end_us)
+    if not all(isfinite(time) for time, _ in batch.problems):
+        raise ValueError("a time is not finite")
+    return Prepared(
+        pilots=[pilot_values(row) for row in batch.pilots],
+        attempts=[attempt_values(row) for row in batch.attempts],
+        moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
+        sums=sum_amounts(batch),
+        next_id=max((row.id for row in batch.pilots), default=0) + 1,
+        problems=tuple(TimedProblem(*problem) for problem in batch.problems),
+    )
+
+
+def _check_state(cursor: Cursor) -> None:
+    """Refuse a cursor that would not come back as it is."""
+    maybe_time(cursor.complete_us)
+    if clean(cursor.state, STATE_CHARACTERS) != cursor.state:
+        raise ValueError(f"the state of cursor {cursor.source} {cursor.kind} cannot be stored")
+
+
+def stored_batches(connection: Connection, *, lock: bool = False) -> Stored:
+    """Return how many batches are stored, the next pilot's number, and what was pruned."""
+    query = select(pilot_batches.c.id, *(pilot_batches.c[name] for name in Stored._fields))
+    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    return Stored() if row is None else Stored(*row[1:])
+
+
+def store_batches(connection: Connection, stored: Stored) -> None:
+    statement = upsert(connection, pilot_batches).values(id=1, **stored._asdict())
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["id"], set_=stored._asdict())
+    )
+
+
+@lru_cache
+def _replace(dialect: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Return the upsert of whole rows; columns that are not named keep what they have."""
+    mark = "%s" if dialect == "postgresql" else "?"
+    changed = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+    )
+
+
+def _many(connection: Connection, statement: str, rows: Sequence[Values]) -> None:
+    for first in range(0, len(rows), _AT_ONCE):
+        connection.exec_driver_sql(statement, list(rows[first : first + _AT_ONCE]))
+
+
+def store_rows(connection: Connection, rows: Prepared) -> None:
+    """Take out attempts that moved, then store the pilots and attempts."""
+    dialect = connection.dialect.name
+    mark = "%s" if dialect == "postgresql" else "?"
+    gone = f"DELETE FROM attempts WHERE job = {mark} AND run = {mark} AND pilot = {mark}"
+    _many(connection, gone, rows.moved)
+    _many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    key = ("job", "run", "pilot")
+    _many(connection, _replace(dialect, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+
+
+def store_counts(connection: Connection, counts: Mapping[CountKey, int], created: float) -> None:
+    """Add to the counts; raises ``LookupError`` where one would be taken from that is not there."""
+    deltas: dict[CountKey, int] = defaultdict(int)
+    for key, number in counts.items():
+        cleaned = key._replace(
+            outcome=clean(key.outcome),
+            site=clean(key.site),
+            entry=clean(key.entry),
+            group=clean(key.group),
+        )
+        deltas[cleaned] += number
+    keys = ("what", "category", "outcome", "site", "entry", "group_name")
+    rows: dict[bool, list[Row]] = {True: [], False: []}
+    for key, number in sorted(deltas.items()):
+        prefix = "" if number >= 0 else "of_"
+        of = {f"{prefix}{c}": str(v) for c, v in zip(keys, key, strict=True)}
+        rows[number >= 0].append({**of, "number": number, "high": number, "created": created})
+    old = pilot_counts.c
+    if rows[True]:
+        statement = upsert(connection, pilot_counts)
+        now = old.number + statement.excluded.number
+        changed = {"number": now, "high": case((now > old.high, now), else_=old.high)}
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=list(keys), set_=changed), rows[True]
+        )
+    if rows[False]:
+        added = bindparam("add", type_=old.number.type)
+        fewer = update(pilot_counts).where(*(old[c] == bindparam(f"of_{c}") for c in keys))
+        parameters = [
+            {"add": row["number"], **{f"of_{c}": row[f"of_{c}"] for c in keys}}
+            for row in rows[False]
+        ]
+        found = connection.execute(fewer.values(number=old.number + added), parameters).rowcount
+        if found != len(parameters):
+            raise LookupError("something is counted less often than never")
+
+
+def store_corrections(connection: Connection, made: Iterable[PilotCorrection], sums: Sums) -> None:
+    rows = [
+        {
+            "time_us": of.time_us,
+            "pilot": of.pilot,
+            "hour": of.hour,
+            "micros": of.micros,
+            "cause": clean(str(of.cause)),
+            **series_row(sums.series[of.series], "of_"),
+        }
+        for of in made
+    ]
+    if rows:
+        names = ("time_us", "pilot", "hour", "micros", "cause")
+        values = {name: bindparam(name, type_=corrections.c[name].type) for name in names}
+        connection.execute(insert(corrections).values(**values, series=series_number()), rows)
+
+
+def store_cursors(connection: Connection, moved: Iterable[Cursor]) -> None:
+    rows = [{**of._asdict(), "source": clean(of.source), "kind": clean(of.kind)} for of in moved]
+    if rows:
+        statement = upsert(connection, cursors)
+        changed = {c: statement.excluded[c] for c in ("state", "complete_us")}
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=["source", "kind"], set_=changed), rows
+        )
+
+
+def store_gaps(connection: Connection, found: Sequence[Gap]) -> None:
+    """Add gaps; the oldest beyond ``GAPS_KEPT`` go."""
+    rows = [
+        {
+            **gap._asdict(),
+            "source": clean(gap.source),
+            "kind": clean(gap.kind),
+            "detail": clean(gap.detail, DETAIL_CHARACTERS),
+        }
+        for gap in found[-GAPS_KEPT:]
+    ]
+    if rows:
+        connection.execute(gaps.insert(), rows)
+        newest = select(func.max(gaps.c.id)).scalar_subquery()
+        connection.execute(delete(gaps).where(gaps.c.id <= newest - GAPS_KEPT))

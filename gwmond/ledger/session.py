@@ -1,0 +1,92 @@
+"""An open ledger: one connection, one transaction at a time, every failure a ``LedgerError``."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection
+
+from gwmond.ledger import postgres, sqlite
+from gwmond.ledger.backend import Backend
+from gwmond.ledger.classify import translate
+from gwmond.ledger.errors import LedgerClosed
+from gwmond.ledger.location import SqliteFile, parse
+
+
+class Session:
+    """An open ledger.  Methods may be called from any thread; calls wait for one another.
+
+    Every method is one transaction, so it sees one state between two commits.  A failure is a
+    ``LedgerError``; when its ``reopen`` is true this object is of no more use.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._mutex = threading.Lock()
+        self._pid = os.getpid()
+        self._unusable: str | None = None
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open the ledger that a URL or path names; it may be tried again after any failure."""
+        location = parse(url)
+        if isinstance(location, SqliteFile):
+            return cls(sqlite.open_reader(location.path))
+        return cls(postgres.open_reader(location))
+
+    @property
+    def where(self) -> str:
+        """The ledger's name for messages, without password."""
+        return self._backend.where
+
+    def close(self) -> None:
+        """Close; never raises, harmless when repeated."""
+        if os.getpid() != self._pid:
+            return  # the connection is the parent's
+        with self._mutex:
+            self._unusable = self._unusable or "it was closed"
+            self._backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """Begin; commit at the end, or roll back and raise a ``LedgerError``."""
+        with self._held() as backend, backend.connection.begin():
+            yield backend.connection
+
+    @contextmanager
+    def _held(self) -> Iterator[Backend]:
+        """Have the connection to oneself; whatever fails becomes a ``LedgerError``."""
+        backend = self._backend
+        if os.getpid() != self._pid:
+            what = f"process {self._pid} opened it, and this is a forked child"
+            raise LedgerClosed(backend.where, what, "Open it in this process, or use the parent's.")
+        with self._mutex:
+            if self._unusable:
+                raise LedgerClosed(backend.where, self._unusable, "Close and open it again.")
+            try:
+                backend.verify()
+                yield backend
+                backend.note()
+            except Exception as exc:
+                error = translate(exc, backend.where, backend.path)
+                if error.reopen:
+                    self._unusable = f"it failed before ({error.what})"
+                if error is exc:
+                    raise
+                raise error from exc

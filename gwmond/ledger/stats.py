@@ -1,0 +1,83 @@
+"""How large a ledger is, table by table, and from when to when it reaches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from gwmond.facts import Cursor, Gap
+from gwmond.ledger.pilot_model import Hour
+from gwmond.ledger.pilot_schema import attempts, cursors, gaps, pilot_hours
+from gwmond.ledger.schema import metadata, site_hours
+
+GAPS_SHOWN = 20
+
+_SQLITE = "SELECT name, SUM(pgsize) FROM dbstat WHERE aggregate = TRUE GROUP BY name"
+_OWNERS = "SELECT name, tbl_name FROM sqlite_master"
+_POSTGRES = text("SELECT pg_total_relation_size(to_regclass(:name))")
+
+
+class TableStats(NamedTuple):
+    """``bytes`` with indexes; None where the database cannot tell."""
+
+    table: str
+    rows: int
+    bytes: int | None
+
+
+class LedgerStats(NamedTuple):
+    """Hours are None where there are none yet; ``attempt_bytes`` is for each, with indexes."""
+
+    tables: tuple[TableStats, ...]
+    site_hours: tuple[Hour | None, Hour | None]
+    pilot_hours: tuple[Hour | None, Hour | None]
+    attempt_bytes: float | None
+    cursors: tuple[Cursor, ...]
+    gaps: tuple[Gap, ...]
+
+
+def stats(connection: Connection) -> LedgerStats:
+    """Count rows and bytes; reads all of an SQLite file."""
+    sizes = _sizes(connection)
+    tables = tuple(
+        TableStats(name, connection.scalar(select(func.count()).select_from(table)) or 0, size)
+        for name, table in sorted(metadata.tables.items())
+        for size in (sizes.get(name),)
+    )
+    of_attempts = next(of for of in tables if of.table == attempts.name)
+    known = of_attempts.rows and of_attempts.bytes is not None
+    spans = []
+    for table in (site_hours, pilot_hours):
+        # Two queries: each is one look into the index.
+        first = connection.scalar(select(func.min(table.c.hour)))
+        spans.append((first, connection.scalar(select(func.max(table.c.hour)))))
+    of_cursors = select(*(cursors.c[name] for name in Cursor._fields))
+    of_gaps = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
+    return LedgerStats(
+        tables=tables,
+        site_hours=spans[0],
+        pilot_hours=spans[1],
+        attempt_bytes=(of_attempts.bytes or 0) / of_attempts.rows if known else None,
+        cursors=tuple(
+            Cursor(*row)
+            for row in connection.execute(of_cursors.order_by(cursors.c.source, cursors.c.kind))
+        ),
+        gaps=tuple(Gap(*row) for row in connection.execute(of_gaps.limit(GAPS_SHOWN))),
+    )
+
+
+def _sizes(connection: Connection) -> dict[str, int]:
+    if connection.dialect.name == "postgresql":
+        found = ((n, connection.scalar(_POSTGRES, {"name": n})) for n in metadata.tables)
+        return {name: int(size) for name, size in found if size is not None}
+    owners = {str(row[0]): str(row[1]) for row in connection.exec_driver_sql(_OWNERS)}
+    sizes: dict[str, int] = {}
+    try:
+        for name, size in connection.exec_driver_sql(_SQLITE):
+            table = owners.get(name, name)
+            sizes[table] = sizes.get(table, 0) + int(size)
+    except SQLAlchemyError:  # this SQLite was built without dbstat
+        return {}
+    return sizes

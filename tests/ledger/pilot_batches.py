@@ -1,0 +1,218 @@
+"""Batches of pilots that follow from their number alone, as the accounting would make them.
+
+Every half hour is a batch.  A pilot begins every 20 minutes, runs three jobs on eight cores and
+is gone after some three hours.  An outcome is known ten minutes after the end, one in three is
+revised three hours later, and a pilot is closed four hours after its end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from gwmond.accounting import pilot_time
+from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_facts import AttemptKey, Category, Outcome, Resources, Step, Validation
+from gwmond.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.ledger import LedgerReader
+from gwmond.ledger.pilot_life import booked, life_of
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    CountKey,
+    PilotBatch,
+    PilotCorrection,
+    PilotIdentity,
+    PilotRow,
+    PilotSeries,
+)
+
+MINUTE = 60_000_000
+HOUR = 60 * MINUTE
+ORIGIN = 1_700_000_000_000_000
+STEP = 30 * MINUTE
+BETWEEN = 20 * MINUTE
+GOOD = Outcome(Category.GOODPUT, "exit_zero")
+FAILED = Outcome(Category.GOODPUT, "exit_nonzero")
+BLAMED = Outcome(Category.MISCONFIGURATION_BADPUT, "early_failure")
+
+
+class Pilot(NamedTuple):
+    """Rows of one pilot at one moment."""
+
+    row: PilotRow
+    attempts: tuple[AttemptRow, ...]
+
+
+def now_us(number: int) -> int:
+    return ORIGIN + number * STEP
+
+
+def identity(pilot: int) -> PilotIdentity:
+    site = pilot % 3
+    return PilotIdentity(
+        name=f"glidein_{pilot}@node{pilot % 7}",
+        started=(ORIGIN + pilot * BETWEEN) // 1_000_000,
+        factory_job=f"factory#{pilot}.0",
+        factory="factory",
+        key=EntryKey(f"Site-{site}", f"entry-{site}"),
+        group=f"group-{pilot % 2}",
+        node=f"node{pilot % 7}",
+    )
+
+
+def pilot_at(pilot: int, now: int) -> Pilot | None:
+    """A pilot's rows at a moment; None before it begins."""
+    start = ORIGIN + pilot * BETWEEN
+    if start > now:
+        return None
+    until = start + 180 * MINUTE + pilot * 1_234_567
+    end = until if until <= now else None
+    gpus = 2 if pilot % 4 == 0 else 0
+    attempts = tuple(
+        attempt
+        for run in range(3)
+        if (attempt := _attempt(pilot, run, start, until, now)) is not None
+    )
+    row = PilotRow(
+        id=pilot,
+        identity=identity(pilot),
+        start_us=start,
+        end_us=end,
+        contact_us=min(now, until),
+        steps=(Step(start, Resources(8, 16000.5, gpus)), Step(start + HOUR, Resources(7.5, 15000))),
+        validation=Validation.PASSED,
+        estimated=((until - 5 * MINUTE, until),) if end and pilot % 2 else (),
+        ended="" if end is None else "shutdown",
+        retire_us=start + 2 * HOUR,
+        die_us=None,
+        known_until_us=None if now >= until + 2 * HOUR else max(start, now - 10 * MINUTE),
+        mark_us=start,
+        ran_jobs=bool(attempts),
+        closed=now >= until + 4 * HOUR,
+        settled={},
+    )
+    found = booked(pilot_time.partition(life_of(row, attempts)).settled)
+    settled = (a._replace(settled=found.attempts.get(a.key, {})) for a in attempts)
+    return Pilot(row._replace(settled=found.pilot), tuple(settled))
+
+
+def _attempt(pilot: int, run: int, start: int, until: int, now: int) -> AttemptRow | None:
+    begin = start + (7 + run * 40) * MINUTE + pilot * 1_001
+    end = min(until, begin + (50 + run) * MINUTE + 333)
+    if begin > now:
+        return None
+    over = end <= now
+    outcome = None
+    if over and now >= end + 10 * MINUTE:
+        outcome = GOOD if run else FAILED
+        if not run and pilot % 3 == 0 and now >= end + 3 * HOUR:
+            outcome = BLAMED
+    job, user, group = f"schedd.example.org#{pilot}.{run}#17", f"user{run}", f"group{run}"
+    size = Resources(3, 5000, int(pilot % 4 == 0))
+    told = (f"name{pilot}", begin, end if over else None, size, user, group)
+    facts = [AttemptFact(Source.LIVE_SLOT, job, None, begin + 1, *told[:2])]
+    if over:
+        ending = Ending(over=True, completed=True, exit_code=0 if run else 1, began=True)
+        facts.append(AttemptFact(Source.STARTD_HISTORY, job, 1, end, *told, ending))
+    return AttemptRow(
+        pilot=pilot,
+        key=AttemptKey(job, 1),
+        start_us=begin,
+        end_us=end if over else None,
+        size=size,
+        user=user,
+        job_group=group,
+        outcome=outcome,
+        result="" if not over else "succeeded" if run else "failed_early",
+        open=now < end + 3 * HOUR,
+        settled={},
+        facts=tuple(facts),
+    )
+
+
+def pilots_at(number: int) -> dict[int, Pilot]:
+    """All pilots after that many batches."""
+    now = now_us(number)
+    last = (now - ORIGIN) // BETWEEN
+    found = {pilot: pilot_at(pilot, now) for pilot in range(1, last + 1)}
+    return {pilot: rows for pilot, rows in found.items() if rows is not None}
+
+
+def series_of(pilot: int, row: pilot_time.Row) -> PilotSeries:
+    of = identity(pilot)
+    return PilotSeries(
+        *(row.resource, row.measure, row.category, row.outcome, *of.key, of.group, row.evidence)
+    )
+
+
+def batch(number: int) -> PilotBatch:
+    """The batch that takes a ledger from ``number - 1`` to ``number``."""
+    before, after, now = pilots_at(number - 1), pilots_at(number), now_us(number)
+    changed = {i: rows for i, rows in after.items() if before.get(i) != rows}
+    increments: Counter[tuple[int, PilotSeries]] = Counter()
+    corrections = []
+    counts: Counter[CountKey] = Counter()
+    for pilot, rows in changed.items():
+        old = before.get(pilot)
+        delta = pilot_time.advance(old and life_of(*old), life_of(*rows))
+        for row, micros in delta.increments.items():
+            increments[row.hour, series_of(pilot, row)] += micros
+        corrections += [
+            PilotCorrection(now, pilot, of.row.hour, series_of(pilot, of.row), of.micros, of.cause)
+            for of in delta.corrections
+        ]
+        counts.update(_counted(rows))
+        if old is not None:
+            counts.subtract(_counted(old))
+    return PilotBatch(
+        before=number - 1,
+        now_us=now,
+        pilots=tuple(rows.row for rows in changed.values()),
+        attempts=tuple(a for rows in changed.values() for a in rows.attempts),
+        increments=dict(increments),
+        corrections=tuple(corrections),
+        counts={key: n for key, n in counts.items() if n},
+        cursors=(Cursor("schedd", "history", f"at {number}", now), Cursor("ce", "log", "", None)),
+        gaps=(Gap("schedd", "history", None, now, f"gap {number}"),) if number % 5 == 0 else (),
+        problems=((now / 1e6, Problem("schedd", "late", f"batch {number}")),),
+    )
+
+
+def _counted(rows: Pilot) -> Counter[CountKey]:
+    of = rows.row.identity
+    return Counter(
+        CountKey("attempts", *a.outcome[:2], *of.key, of.group)
+        for a in rows.attempts
+        if a.outcome is not None
+    )
+
+
+def expected_hours(number: int) -> dict[tuple[int, PilotSeries], int]:
+    """What each series has in each hour after that many batches."""
+    hours: Counter[tuple[int, PilotSeries]] = Counter()
+    for pilot, rows in pilots_at(number).items():
+        for row, micros in pilot_time.partition(life_of(*rows)).settled.items():
+            hours[row.hour, series_of(pilot, row)] += micros
+    return dict(+hours)
+
+
+def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) -> int:
+    """Assert that all that a ledger holds of pilots follows from its number of batches."""
+    state = ledger.load_pilots()
+    number = state.batches
+    assert least <= number <= (number if most is None else most)
+    wanted = pilots_at(number)
+    running = {i: rows for i, rows in wanted.items() if not rows.row.closed}
+    assert {row.id: row for row in state.pilots} == {i: rows.row for i, rows in running.items()}
+    assert ledger.attempts_of(wanted) == {
+        i: sorted(rows.attempts, key=lambda a: a.key) for i, rows in wanted.items() if rows.attempts
+    }
+    assert state.next_id == len(wanted) + 1
+    assert all(residual.micros == 0 for residual in ledger.check_pilots())
+    hours = {(row.hour, row.series): row.micros for row in ledger.pilot_hours(0, 10**7)}
+    assert {at: micros for at, micros in hours.items() if micros} == expected_hours(number)
+    if number:
+        assert state.cursors["schedd", "history"].state == f"at {number}"
+        assert ledger.problems(1)[0].problem.detail == f"batch {number}"
+    return number

@@ -1,0 +1,186 @@
+"""``gwmond ledger``, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from gwmond import cli
+from gwmond.ledger import Ledger
+from tests.ledger import batches
+from tests.ledger.pilot_batches import batch
+
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def filled(url: str) -> str:
+    with Ledger.open(url) as ledger:
+        for number in range(1, 11):
+            ledger.commit_pilots(batch(number))
+            ledger.commit(batches.batch(number))
+    return url
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = cli.main(["ledger", *map(str, arguments)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_check(run: Run, filled: str) -> None:
+    """A sound ledger is proven; one micro makes it fail and is shown."""
+    code, out, err = run("check", "--ledger", filled)
+    assert code == cli.EXIT_OK
+    assert "All sums up" in out
+    assert err == ""
+    with Ledger.open(filled) as ledger, ledger._transaction() as connection:
+        connection.exec_driver_sql(
+            "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 2 AND micros > 0"
+        )
+    code, out, _ = run("check", "--ledger", filled)
+    assert code == cli.EXIT_FAILED
+    assert "does not sum up" in out
+    assert "off by -0.000001 s" in out
+    code, out, _ = run("check", "--ledger", filled, "--format", "json")
+    assert code == cli.EXIT_FAILED
+    assert {of["what"]: of["micros"] for of in json.loads(out)} == {
+        "hours": 1,
+        "pilots": 0,
+        "attempts": 0,
+        "series": 1,
+        "site_canonical": 0,
+    }
+
+
+def test_check_takes_the_canonical_unit_of_the_configuration(
+    run: Run, filled: str, tmp_path: Path
+) -> None:
+    """--config may come before the action and after it, and names the ledger too."""
+    config = tmp_path / "gwmond.toml"
+    config.write_text(f'[ledger]\nurl = "{filled}"\n[canonical]\nmemory_mib = 2000\n')
+    assert run("--config", config, "check")[0] == cli.EXIT_OK
+    assert run("check", "--config", config)[0] == cli.EXIT_OK
+    config.write_text(f'[ledger]\nurl = "{filled}"\n[canonical]\nmemory_mib = 4000\n')
+    assert run("check", "--config", config)[0] == cli.EXIT_FAILED
+
+
+def test_stats(run: Run, filled: str) -> None:
+    code, out, _ = run("stats", "--ledger", filled)
+    assert code == cli.EXIT_OK
+    for text in ("attempts", "pilot_hours", "bytes for each attempt", "cursor schedd history"):
+        assert text in out
+    code, out, _ = run("stats", "--ledger", filled, "--format", "json")
+    found = json.loads(out)
+    tables = {of["table"]: of for of in found["tables"]}
+    assert tables["pilots"]["rows"] == 15
+    assert tables["attempts"]["bytes"] > 0
+    assert found["attempt_bytes"] > 0
+    assert found["pilot_hours"][0] <= found["pilot_hours"][1]
+    assert [of["age_s"] is None for of in found["cursors"]] == [True, False]
+    assert len(found["gaps"]) == 2
+
+
+def test_stats_of_a_new_ledger(run: Run, url: str) -> None:
+    Ledger.open(url).close()
+    code, out, _ = run("stats", "--ledger", url)
+    assert code == cli.EXIT_OK
+    assert "hours of" not in out
+
+
+def test_vacuum(run: Run, url: str) -> None:
+    """Space goes back; the ledger is whole afterwards, and the same Ledger can go on."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 4):
+            ledger.commit_pilots(batch(number))
+        ledger.prune_pilots(10**10, 0, 0, 0, 0)
+        ledger.vacuum()
+        ledger.commit_pilots(batch(4))
+        ledger.vacuum()
+    code, out, err = run("vacuum", "--ledger", url)
+    assert (code, err) == (cli.EXIT_OK, "")
+    assert "MiB" in out
+    assert run("check", "--ledger", url)[0] == cli.EXIT_OK
+
+
+def test_vacuum_makes_a_file_smaller(run: Run, file: Path) -> None:
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit_pilots(batch(1))
+        with ledger._transaction() as connection:
+            connection.exec_driver_sql(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+                f"INSERT INTO gaps (source, kind, end_us, detail) SELECT '', '', 0, '{'x' * 3000}' "
+                "FROM n"
+            )
+            connection.exec_driver_sql("DELETE FROM gaps")
+    before = file.stat().st_size
+    assert before > 10**6
+    assert run("vacuum", "--ledger", file)[0] == cli.EXIT_OK
+    assert file.stat().st_size < before / 3
+
+
+def test_vacuum_while_the_daemon_runs(run: Run, filled: str) -> None:
+    with Ledger.open(filled):
+        code, _, err = run("vacuum", "--ledger", filled)
+    assert code == cli.EXIT_FAILED
+    assert "in use by another gwmond" in err
+
+
+@pytest.mark.parametrize("action", ["check", "stats", "vacuum", "export"])
+def test_no_ledger(run: Run, tmp_path: Path, action: str) -> None:
+    """Where there is no ledger none is made."""
+    path = tmp_path / "none.sqlite"
+    code, _, err = run(action, "--ledger", path, *([tmp_path] if action == "export" else []))
+    assert code == cli.EXIT_FAILED
+    assert "does not exist" in err
+    assert not path.exists()
+
+
+def test_export(run: Run, filled: str, tmp_path: Path) -> None:
+    code, out, err = run("export", "--ledger", filled, tmp_path / "out", "--from", "2023-11")
+    assert (code, err) == (cli.EXIT_OK, "")
+    assert "pilots: 15 rows in 1 files" in out
+    assert (tmp_path / "out/attempts/year=2023/month=11/part-0.parquet").exists()
+    code, out, _ = run("export", "--ledger", filled, tmp_path / "none", "--to", "2023-10")
+    assert code == cli.EXIT_OK
+    assert not (tmp_path / "none").exists()
+
+
+def test_export_of_a_month_that_is_none(run: Run, filled: str, tmp_path: Path) -> None:
+    code, _, err = run("export", "--ledger", filled, tmp_path, "--from", "2026-13")
+    assert code == cli.EXIT_BAD_CONFIG
+    assert '"2026-13" is not a month' in err
+
+
+def test_export_to_where_nothing_can_be(run: Run, filled: str, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    code, _, err = run("export", "--ledger", filled, tmp_path / "out")
+    assert code == cli.EXIT_FAILED
+    assert "cannot export to" in err
+    assert "ledger" not in err.replace("gwmond-ledger", "")[:40]
+
+
+def test_export_without_pyarrow(
+    run: Run, filled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without pyarrow only the export does not work, and says what to install."""
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "pyarrow" or name.startswith("gwmond.ledger.parquet"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "gwmond.ledger.datasets", raising=False)
+    monkeypatch.delattr("gwmond.ledger.datasets", raising=False)
+    monkeypatch.delattr("gwmond.ledger.parquet", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run("export", "--ledger", filled, tmp_path / "out")
+    assert code == cli.EXIT_FAILED
+    assert "pip install 'gwmond[parquet]'" in err
+    assert run("check", "--ledger", filled)[0] == cli.EXIT_OK

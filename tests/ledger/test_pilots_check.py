@@ -1,0 +1,181 @@
+"""The proof of pilot time finds an error of one micro, wherever it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from gwmond.ledger import Ledger, LedgerCorrupt
+from gwmond.ledger.pilot_model import PilotResidual
+from tests.ledger import batches
+from tests.ledger.pilot_batches import batch, now_us
+
+BATCHES = 22
+
+
+def _filled(url: str) -> Ledger:
+    """A ledger with open, closed and pruned pilots, and closed ones whose attempts were pruned."""
+    ledger = Ledger.open(url)
+    for number in range(1, BATCHES + 1):
+        ledger.commit_pilots(batch(number))
+    ledger.commit(batches.batch(1))
+    h = 3600
+    pruned = ledger.prune_pilots(now_us(BATCHES) / 1e6, 6 * h, 6.5 * h, 7 * h, 4 * h)
+    assert all(pruned)
+    return ledger
+
+
+def _off(ledger: Ledger) -> dict[str, int]:
+    return {of.what: of.micros for of in ledger.check_pilots() if of.micros}
+
+
+_WHOLE = (
+    "SELECT MAX(job) FROM attempts JOIN pilots ON pilot = pilots.id "
+    "WHERE attempts_pruned = 0 AND closed = 1 AND cpu_canonical > 0"
+)
+PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
+    "a total": (
+        "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 3 AND micros > 0",
+        {"hours": 1, "series": 1},
+    ),
+    "a counter": (
+        "UPDATE pilot_seconds SET high_whole = whole, high_micros = micros - 1 WHERE id = 3",
+        {"hours": 1},
+    ),
+    "a carry": (
+        "UPDATE pilot_seconds SET pruned_micros = pruned_micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM pilot_seconds WHERE pruned_micros > 0)",
+        {"hours": 1},
+    ),
+    "an hour": (
+        "UPDATE pilot_hours SET micros = micros - 1 WHERE micros > 0 AND series = 3 AND hour = "
+        "(SELECT MAX(hour) FROM pilot_hours WHERE series = 3 AND micros > 0)",
+        {"hours": 1},
+    ),
+    "pruned pilots": (
+        "UPDATE pilot_carried SET micros = micros - 1 WHERE measure = 'canonical' AND micros = "
+        "(SELECT MAX(micros) FROM pilot_carried WHERE measure = 'canonical')",
+        {"series": 1},
+    ),
+    "an attempt": (
+        "UPDATE attempts SET cpu_canonical = cpu_canonical + 1 WHERE pilot = (SELECT MAX(pilot) "
+        "FROM attempts WHERE cpu_canonical > 0) AND cpu_canonical > 0",
+        {"attempts": 1},
+    ),
+    "an attempt's end": (
+        f"UPDATE attempts SET end_us = end_us - 1 WHERE job = ({_WHOLE})",
+        None,
+    ),
+    "an attempt that is gone": (f"DELETE FROM attempts WHERE job = ({_WHOLE})", None),
+    "an attempt without pilot": (
+        f"UPDATE attempts SET pilot = 10000 WHERE job = ({_WHOLE})",
+        None,
+    ),
+    "a pilot's end": (
+        "UPDATE pilots SET end_us = end_us + 1 WHERE id = (SELECT MAX(id) FROM pilots "
+        "WHERE end_us IS NOT NULL AND attempts_pruned = 0 AND known_until_us IS NULL)",
+        None,
+    ),
+    "the end of a pilot whose attempts went": (
+        "UPDATE pilots SET end_us = end_us + 1 WHERE attempts_pruned > 0 AND id = "
+        "(SELECT MAX(id) FROM pilots WHERE attempts_pruned > 0)",
+        None,
+    ),
+    "site time": (
+        "UPDATE site_seconds SET micros = micros - 1 WHERE entry = 'entry-3'",
+        {"site_canonical": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLANTED)
+def test_one_micro_is_found(url: str, place: str) -> None:
+    """One micro less or more is found where it is, and where it belongs to."""
+    statement, wanted = PLANTED[place]
+    with _filled(url) as ledger:
+        assert _off(ledger) == {}
+        with ledger._transaction() as connection:
+            assert connection.exec_driver_sql(statement).rowcount > 0
+        found = _off(ledger)
+        assert found
+        if wanted is not None:
+            assert found == wanted
+
+
+def _change_settled(connection: Connection, pilot: int) -> str:
+    """Take one micro from what is booked for a pilot; return the statement that undoes it."""
+    query = f"SELECT settled FROM pilots WHERE id = {pilot}"
+    before = str(connection.exec_driver_sql(query).scalar())
+    settled = json.loads(before)
+    settled["cpu"]["canonical"]["goodput"]["exit_zero"] -= 1
+    change = "UPDATE pilots SET settled = '{}' WHERE id = {}"
+    connection.exec_driver_sql(change.format(json.dumps(settled), pilot))
+    return change.format(before, pilot)
+
+
+def test_what_is_booked_for_a_pilot(url: str) -> None:
+    """One micro less for a pilot is missing there, and in the sum over pilots."""
+    with _filled(url) as ledger:
+        rows = [row for row in ledger.pilot_rows() if row.closed]
+        pruned = next(row for row in rows if row.attempts_pruned)
+        whole = next(row for row in rows if not row.attempts_pruned)
+        with ledger._transaction() as connection:
+            sound = _change_settled(connection, whole.id)
+        assert _off(ledger) == {"pilots": 1, "series": 1}
+        with ledger._transaction() as connection:
+            connection.exec_driver_sql(sound)
+            _change_settled(connection, pruned.id)
+        found = _off(ledger)
+        assert found["series"] == 1
+        assert found["pilots"] >= 1
+
+
+def test_it_says_what_it_did(url: str) -> None:
+    """What was checked is counted, progress is told, and the worst are named."""
+    told: list[tuple[str, int, int]] = []
+    with _filled(url) as ledger:
+        found = {of.what: of for of in ledger.check_pilots(lambda *of: told.append(of))}
+        rows = ledger.pilot_rows()
+        assert found["pilots"].checked == len(rows)
+        assert found["pilots"].skipped == sum(1 for row in rows if row.attempts_pruned) > 0
+        assert found["attempts"].skipped == sum(row.attempts_pruned for row in rows)
+        assert found["attempts"].checked == len(list(ledger.attempt_rows()))
+        assert found["hours"].checked == len(ledger.pilot_hours(0, 10**7))
+        assert found["series"].checked == len(ledger.load_pilots().shown)
+        assert found["site_canonical"].checked == 20
+        assert told[-1] == ("pilots", len(rows), len(rows))
+        with ledger._transaction() as connection:
+            connection.exec_driver_sql("UPDATE pilot_seconds SET whole = whole + id")
+        (hours, *_) = ledger.check_pilots()
+        assert isinstance(hours, PilotResidual)
+        assert len(hours.worst) == 10
+        sizes = [abs(of.micros) for of in hours.worst]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
+    """The proof is about the canonical unit that was configured when it was booked."""
+    with _filled(str(file)) as ledger:
+        assert {of.what for of in ledger.check_pilots(memory_mib=4000) if of.micros} >= {"pilots"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE pilots SET settled = '{' WHERE id = 20",
+        "UPDATE pilots SET validation = 'maybe' WHERE id = 20",
+        "UPDATE pilots SET steps = '[[1]]' WHERE id = 20",
+        "UPDATE attempts SET facts = '[{}]'",
+        "UPDATE attempts SET category = 'wasted' WHERE category IS NOT NULL",
+    ],
+)
+def test_a_row_that_cannot_be_read(url: str, damage: str) -> None:
+    """Damage within a row is told as such."""
+    with _filled(url) as ledger:
+        with ledger._transaction() as connection:
+            assert connection.exec_driver_sql(damage).rowcount > 0
+        with pytest.raises(LedgerCorrupt, match="a row cannot be read"):
+            ledger.check_pilots()

@@ -1,0 +1,210 @@
+"""Parquet that is exported is what the ledger has, month by month."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from gwmond.ledger import Ledger, LedgerReader, datasets, parquet
+from gwmond.ledger.datasets import export
+from gwmond.ledger.parquet import Months
+from tests.ledger import batches
+from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at
+
+BATCHES = 24
+EVERY = Months()
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger.open(url) as ledger:
+        for number in range(1, BATCHES + 1):
+            ledger.commit_pilots(batch(number))
+        for number in range(1, 5):
+            ledger.commit(batches.batch(number))
+        yield ledger
+
+
+def _read(directory: Path, dataset: str) -> list[dict[str, Any]]:
+    found = ds.dataset(directory / dataset, partitioning="hive").to_table().to_pylist()
+    return list(found)
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1_000_000)
+
+
+def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
+    """Every row is there once, with every column, and amounts are exact."""
+    told: list[tuple[str, int, int]] = []
+    export(ledger, tmp_path, EVERY, lambda *of: told.append(of))
+    hours = _read(tmp_path, "pilot_hours")
+    series = ("resource", "measure", "category", "outcome", "site", "entry", "group", "evidence")
+    found = {(_us(r["hour"]), *(r[name] for name in series)): r for r in hours}
+    wanted = ledger.pilot_hours(0, 10**7)
+    assert len(hours) == len(wanted)
+    for hour in wanted:
+        of = found[hour.hour * HOUR, *map(str, hour.series)]
+        assert of["amount_micros"] == hour.micros
+        assert of["amount_seconds"] == hour.micros / 1e6
+
+    exported = _read(tmp_path, "site_hours")
+    site = {(r["entry"], _us(r["hour"])): r["canonical_micros"] for r in exported}
+    assert site == {(r.key.entry, r.hour * HOUR): r.micros for r in ledger.hours(0, 10**7)}
+
+    pilots = {r["pilot"]: r for r in _read(tmp_path, "pilots")}
+    rows = {row.id: row for row in ledger.pilot_rows()}
+    assert pilots.keys() == rows.keys()
+    for number, row in rows.items():
+        of = pilots[number]
+        assert (of["name"], of["factory_job"]) == (row.identity.name, row.identity.factory_job)
+        assert (of["site"], of["entry"]) == row.identity.key
+        assert (of["group"], of["node"]) == (row.identity.group, row.identity.node)
+        assert (_us(of["start"]), _us(of["end"])) == (row.start_us, row.end_us)
+        assert (_us(of["last_contact"]), _us(of["retires"])) == (row.contact_us, row.retire_us)
+        assert (of["ended"], of["validation"]) == (row.ended, row.validation)
+        assert (of["closed"], of["ran_jobs"], of["dies"]) == (row.closed, row.ran_jobs, None)
+        assert (of["cores"], of["memory_mib"], of["gpus"]) == row.steps[0].size
+        assert [_us(step["since"]) for step in of["steps"]] == [step.at_us for step in row.steps]
+        names = ("resource", "measure", "category", "outcome")
+        settled = {tuple(s[name] for name in names): s["amount_micros"] for s in of["settled"]}
+        assert settled == {tuple(map(str, kind)): n for kind, n in row.settled.items()}
+
+    attempts = {(r["job"], r["run"]): r for r in _read(tmp_path, "attempts")}
+    for attempt, identity in ledger.attempt_rows():
+        of = attempts.pop((attempt.key.job, attempt.key.run))
+        assert (of["pilot"], of["pilot_name"]) == (attempt.pilot, identity.name)
+        assert (of["site"], of["entry"], of["group"]) == (*identity.key, identity.group)
+        assert (_us(of["start"]), _us(of["end"])) == (attempt.start_us, attempt.end_us)
+        assert (of["cores"], of["memory_mib"], of["gpus"]) == attempt.size
+        assert (of["user"], of["job_group"]) == (attempt.user, attempt.job_group)
+        outcome = (of["category"], of["outcome"], of["evidence"])
+        assert outcome == (attempt.outcome or (None, None, None))
+        assert (of["result"], of["open"]) == (attempt.result, attempt.open)
+        for (resource, measure), micros in attempt.settled.items():
+            assert of[f"{resource}_{measure}_micros"] == micros
+            assert of[f"{resource}_{measure}_seconds"] == micros / 1e6
+    assert attempts == {}
+    assert {name for name, done, total in told if done == total} == {
+        *("pilot_hours", "site_hours", "pilots", "attempts")
+    }
+
+
+def test_months(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file a month; only the months asked for are written, others stay as they are."""
+
+    # Two hours are a month here, so that there are several.
+    def month(time_us: int) -> tuple[int, int]:
+        hours = (time_us - now_us(0)) // 7_200_000_000
+        return 2000 + hours // 12, hours % 12 + 1
+
+    monkeypatch.setattr(parquet, "month_of", month)
+    monkeypatch.setattr(parquet, "start_us", lambda of: now_us(0) + (of[0] * 12 + of[1]) * 7200)
+    monkeypatch.setattr(parquet, "ROWS_IN_MEMORY", 7)
+    monkeypatch.setattr(parquet, "ROWS_IN_A_GROUP", 3)
+    every = EVERY
+    export(ledger, tmp_path / "all", every, _nothing)
+    parts = sorted(path.parent.name for path in (tmp_path / "all/pilots").rglob("*.parquet"))
+    assert len(parts) >= 5
+    assert len(_read(tmp_path / "all", "pilots")) == len(pilots_at(BATCHES))
+    assert len(_read(tmp_path / "all", "attempts")) == len(list(ledger.attempt_rows()))
+    monkeypatch.setattr(Months, "start_us", 0)
+    monkeypatch.setattr(Months, "stop_us", None)
+    some = Months((2000, 2), (2000, 3))
+    (_, _, pilots, _) = export(ledger, tmp_path / "some", some, _nothing)
+    assert [path.parent.name for path in pilots.files] == ["month=02", "month=03"]
+    untouched = tmp_path / "all/pilots/year=2000/month=01/part-0.parquet"
+    before = untouched.stat().st_mtime_ns
+    export(ledger, tmp_path / "all", some, _nothing)
+    assert untouched.stat().st_mtime_ns == before
+    assert len(_read(tmp_path / "all", "pilots")) == len(pilots_at(BATCHES))
+    assert not list(tmp_path.rglob("*.new"))
+
+
+def test_the_range_of_months_is_asked_of_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    now = datetime.fromtimestamp(now_us(0) / 1e6, UTC)
+    this = now.year, now.month
+    for months, files in (
+        (Months(this, this), 1),
+        (Months(None, this), 1),
+        (Months(parquet.following(this), None), 0),
+        (Months(None, (this[0] - 1, 12)), 0),
+    ):
+        found = export(ledger, tmp_path / str(files), months, _nothing)
+        assert [len(of.files) for of in found] == [files] * 4
+        assert all(bool(of.rows) == bool(files) for of in found)
+
+
+def test_exported_again(ledger: Ledger, tmp_path: Path) -> None:
+    """A month that is exported again is replaced; readers of the old file are not disturbed."""
+    export(ledger, tmp_path, EVERY, _nothing)
+    first = len(_read(tmp_path, "attempts"))
+    (path,) = (tmp_path / "attempts").rglob("*.parquet")
+    with path.open("rb") as old:
+        ledger.commit_pilots(batch(BATCHES + 1))
+        export(ledger, tmp_path, EVERY, _nothing)
+        assert old.read(4) == b"PAR1"
+    assert len(_read(tmp_path, "attempts")) > first
+    assert len(_read(tmp_path, "pilots")) == len(pilots_at(BATCHES + 1))
+
+
+def test_what_retention_took_stays_exported(ledger: Ledger, tmp_path: Path) -> None:
+    """A month of which the ledger lost rows is kept as it was exported, and said so."""
+    export(ledger, tmp_path, EVERY, _nothing)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    now = now_us(BATCHES) / 1e6
+    assert all(ledger.prune_pilots(now, 3600, 6 * 3600, 6 * 3600, 0))
+    ledger.prune(now, 0)
+    found = export(ledger, tmp_path, EVERY, _nothing)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert {path for of in found for path in of.kept} >= set(before) - set(
+        (tmp_path / "site_hours").rglob("*.parquet")
+    )
+    elsewhere = export(ledger, tmp_path / "new", EVERY, _nothing)
+    assert [len(of.kept) for of in elsewhere] == [0] * 4
+
+
+def test_an_export_that_fails(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure leaves the files as they were and nothing beside; it is not the ledger's."""
+    out = tmp_path / "out"
+    export(ledger, out, EVERY, _nothing)
+    before = {path: path.read_bytes() for path in out.rglob("*.parquet")}
+
+    def full(self: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parquet._File, "flush", full)
+    with pytest.raises(OSError, match="No space left"):
+        export(ledger, out, EVERY, _nothing)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert ledger.load_pilots().batches == BATCHES
+
+
+def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
+    Ledger.open(url).close()
+    with LedgerReader.open(url) as reader:
+        found = export(reader, tmp_path / "out", EVERY, _nothing)
+    assert [of.rows for of in found] == [0] * 4
+
+
+def test_columns_have_units() -> None:
+    """An amount, a time and a memory tell their unit, by name or by type."""
+    for schema in (datasets.PILOT_HOURS, datasets.SITE_HOURS, datasets.ATTEMPTS):
+        for field in schema:
+            text = str(field.type)
+            if "int" in text or "double" in text:
+                unit = field.name.rpartition("_")[2]
+                whole = {"pilot", "run", "cores", "gpus"}
+                assert unit in {"micros", "seconds", "mib"} or field.name in whole

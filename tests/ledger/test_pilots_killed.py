@@ -1,0 +1,64 @@
+"""Batches of pilots are stored exactly once, whatever instant the daemon is killed at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from multiprocessing.connection import Connection
+
+from gwmond.ledger import LedgerReader
+from gwmond.ledger.pilot_model import PilotBatch
+from tests.ledger.batches import fork
+from tests.ledger.pilot_batches import batch, prove_pilots
+from tests.ledger.test_killed import take_over
+
+KILLS = 10
+MOST = 45
+
+
+def _commit_for_ever(url: str, every: list[PilotBatch], ready: Connection, done: int) -> None:
+    """Commit batch after batch; each is written to the pipe ``done`` once it is acknowledged."""
+    ledger = take_over(url)
+    number = ledger.load_pilots().batches
+    ready.send(number)
+    for of in every[number:]:
+        ledger.commit_pilots(of)
+        os.write(done, b".")
+    ledger.close()
+    time.sleep(60)
+
+
+def test_killed_in_a_loop_of_commits(url: str) -> None:
+    """After each kill -9 all rows are those of a number of whole batches, and are proven.
+
+    What was acknowledged is there, and at most the one batch that was under way besides.
+    """
+    every = [batch(number) for number in range(1, MOST + 1)]
+    batches = 0
+    for kill in range(KILLS):
+        done_r, done_w = os.pipe()
+        ready_r, ready_w = fork.Pipe(duplex=False)
+        child = fork.Process(target=_commit_for_ever, args=(url, every, ready_w, done_w))
+        child.start()
+        os.close(done_w)
+        assert ready_r.poll(30)
+        assert ready_r.recv() == batches
+        time.sleep(0.005 * kill)
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        acknowledged = 0
+        while data := os.read(done_r, 65536):
+            acknowledged += len(data)
+        os.close(done_r)
+        least = batches + acknowledged
+        if not url.startswith("sqlite"):
+            take_over(url).close()  # a server may still be about to finish the last commit
+        if kill % 2:
+            with LedgerReader.open(url) as reader:
+                batches = prove_pilots(reader, least, least + 1)
+        else:
+            with take_over(url) as ledger:
+                batches = prove_pilots(ledger, least, least + 1)
+    assert batches > 3

@@ -1,0 +1,226 @@
+"""What reports ask for is what a filter over all rows gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from sqlalchemy import event
+
+from gwmond.accounting.early_failure import Result, Trial
+from gwmond.accounting.pilot_facts import AttemptKey
+from gwmond.facts import Gap
+from gwmond.ledger import Ledger, LedgerReader, pilot_reports
+from gwmond.ledger.pilot_model import AttemptRow, PilotBatch, PilotRow
+from gwmond.ledger.pilot_reports import AttemptFilter, Order, PilotFilter
+from tests.ledger.pilot_batches import HOUR, ORIGIN, batch, now_us, pilots_at
+
+BATCHES = 24
+Holds: TypeAlias = Callable[[Any], bool]
+
+
+@pytest.fixture
+def reader(url: str) -> Iterator[LedgerReader]:
+    with Ledger.open(url) as ledger:
+        for number in range(1, BATCHES + 1):
+            ledger.commit_pilots(batch(number))
+        with LedgerReader.open(url) as reader:
+            yield reader
+
+
+def _pilots() -> list[PilotRow]:
+    return [rows.row for rows in pilots_at(BATCHES).values()]
+
+
+def _attempts() -> list[AttemptRow]:
+    return [attempt for rows in pilots_at(BATCHES).values() for attempt in rows.attempts]
+
+
+def _every(row: object) -> bool:
+    return True
+
+
+MIDDLE = ORIGIN + 5 * HOUR
+
+
+def test_pilots(reader: LedgerReader) -> None:
+    every = _pilots()
+    cases: list[tuple[PilotFilter, Holds]] = [
+        (PilotFilter(), _every),
+        (PilotFilter(since_us=MIDDLE), lambda row: row.end_us is None or row.end_us >= MIDDLE),
+        (PilotFilter(until_us=MIDDLE), lambda row: row.start_us < MIDDLE),
+        (PilotFilter(running=True), lambda row: row.end_us is None),
+        (PilotFilter(running=False), lambda row: row.end_us is not None),
+        (PilotFilter(site="Site-1"), lambda row: row.identity.key.site == "Site-1"),
+        (PilotFilter(entry="entry-2"), lambda row: row.identity.key.entry == "entry-2"),
+        (PilotFilter(group="group-1"), lambda row: row.identity.group == "group-1"),
+        (PilotFilter(name="IN_1"), lambda row: "in_1" in row.identity.name),
+        (PilotFilter(name="n%1"), lambda row: not _every(row)),
+        (PilotFilter(id=7), lambda row: row.id == 7),
+        (
+            PilotFilter(user="user2", running=True),
+            lambda row: (
+                row.end_us is None
+                and any(a.user == "user2" for a in pilots_at(BATCHES)[row.id].attempts)
+            ),
+        ),
+    ]
+    for wanted, holds in cases:
+        found = reader.pilot_rows(wanted)
+        assert found == [row for row in every if holds(row)], wanted
+    assert len(reader.pilot_rows(PilotFilter(user="user2"))) > 5
+
+
+@pytest.mark.parametrize("order", ["start", "end", "contact", "name", "id"])
+def test_orders(reader: LedgerReader, order: Order) -> None:
+    keys: dict[str, Callable[[PilotRow], Any]] = {
+        "start": lambda row: row.start_us,
+        "end": lambda row: row.end_us or 10**17,
+        "contact": lambda row: row.contact_us,
+        "name": lambda row: row.identity.name,
+        "id": lambda row: row.id,
+    }
+    wanted = sorted(_pilots(), key=lambda row: (keys[order](row), row.id))
+    assert reader.pilot_rows(order=order) == wanted
+    assert reader.pilot_rows(order=order, descending=True) == wanted[::-1]
+    assert reader.pilot_rows(order=order, limit=3) == wanted[:3]
+
+
+def test_attempts(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = sorted(_attempts(), key=lambda a: (a.pilot, a.key))
+    identities = {row.id: row.identity for row in _pilots()}
+    cases: list[tuple[AttemptFilter, Holds]] = [
+        (AttemptFilter(), _every),
+        (AttemptFilter(since_us=MIDDLE), lambda a: a.end_us is None or a.end_us >= MIDDLE),
+        (AttemptFilter(until_us=MIDDLE), lambda a: a.start_us < MIDDLE),
+        (AttemptFilter(user="user1"), lambda a: a.user == "user1"),
+        (
+            AttemptFilter(site="Site-1", entry="entry-1", group="group-1"),
+            lambda a: a.pilot % 3 == 1 and a.pilot % 2 == 1,
+        ),
+    ]
+    for at_once, (wanted, holds) in itertools.product((1, 4, 1000), cases):
+        monkeypatch.setattr(pilot_reports, "_PILOTS_AT_ONCE", at_once)
+        rows = [(a, identities[a.pilot]) for a in every if holds(a)]
+        assert rows
+        assert list(reader.attempt_rows(wanted)) == rows
+        assert list(reader.attempt_rows(wanted, limit=5)) == rows[:5]
+        assert list(reader.attempt_rows(wanted, limit=0)) == []
+
+
+def test_whoever_reads_attempts_keeps_nobody_waiting(url: str) -> None:
+    """Between two attempts the ledger can be written, by whoever reads."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 5):
+            ledger.commit_pilots(batch(number))
+        rows = ledger.attempt_rows()
+        next(rows)
+        ledger.commit_pilots(batch(5))
+        assert list(rows)
+
+
+def test_trials(reader: LedgerReader) -> None:
+    every = sorted(
+        (
+            Trial(
+                *(*a.key, a.job_group, str(a.pilot), f"node{a.pilot % 7}", a.start_us, a.end_us),
+                Result(a.result),
+            )
+            for a in _attempts()
+            if a.result and a.end_us is not None
+        ),
+        key=lambda trial: trial.end_us,
+    )
+    groups = {trial.group for trial in every}
+    assert reader.trials(0, groups) == every
+    assert reader.trials(0, []) == []
+    assert reader.trials(MIDDLE, ["group1", "none"]) == [
+        t for t in every if t.end_us >= MIDDLE and t.group == "group1"
+    ]
+    assert reader.trials(0, groups, limit=4) == every[-4:]
+    many = [*groups, *(f"x{n}" for n in range(2000))]
+    assert reader.trials(0, many, limit=4) == every[-4:]
+
+
+def test_open_failures(url: str) -> None:
+    attempt = _attempts()[0]
+    rows = tuple(
+        attempt._replace(key=AttemptKey("j", n), job_group=f"g{n}", result=result, open=is_open)
+        for n, (result, is_open) in enumerate(
+            [("failed_early", True), ("failed_early", False), ("succeeded", True), ("", True)]
+        )
+    )
+    with Ledger.open(url) as ledger:
+        assert ledger.job_groups_with_open_failures() == set()
+        ledger.commit_pilots(PilotBatch(0, 0, attempts=rows))
+        assert ledger.job_groups_with_open_failures() == {"g0"}
+
+
+def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
+    gaps = [Gap("schedd", "history", None, now_us(n), f"gap {n}") for n in (20, 15, 10, 5)]
+    assert reader.gaps() == gaps
+    assert reader.gaps(1) == gaps[:1]
+    made = [c for n in range(1, BATCHES + 1) for c in batch(n).corrections]
+    found = reader.corrections(limit=10**6)
+    assert sorted(found) == sorted(made)
+    assert [c.time_us for c in found] == sorted((c.time_us for c in made), reverse=True)
+    assert reader.corrections(made[-1].time_us) == [
+        c for c in found if c.time_us == found[0].time_us
+    ]
+    assert {key: of.complete_us for key, of in reader.cursors().items()} == {
+        ("schedd", "history"): now_us(BATCHES),
+        ("ce", "log"): None,
+    }
+
+
+def test_hours(reader: LedgerReader) -> None:
+    every = reader.pilot_hours(0, 10**7)
+    assert [row.hour for row in every] == sorted(row.hour for row in every)
+    first, last = every[0].hour + 1, every[-1].hour - 1
+    assert reader.pilot_hours(first, last) == [r for r in every if first <= r.hour <= last]
+
+
+def test_gaps_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gwmond.ledger.pilot_writes.GAPS_KEPT", 10)
+    gaps = tuple(Gap("s", "k", n, n, str(n)) for n in range(25))
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit_pilots(PilotBatch(0, 0, gaps=gaps[:7]))
+        ledger.commit_pilots(PilotBatch(1, 0, gaps=gaps[7:]))
+        assert ledger.gaps(100) == list(gaps[:14:-1])
+
+
+def test_look_ups_use_indexes(file: Path) -> None:
+    """None of the daemon's look-ups reads all pilots or all attempts."""
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit_pilots(batch(1))
+        connection = ledger._backend.connection
+        look_ups: list[tuple[str, Callable[[], object]]] = [
+            ("ix_pilots_open", ledger.load_pilots),
+            ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
+            ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
+            ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
+            ("ix_attempts_end_us", lambda: ledger.trials(5, ["a"])),
+            ("ix_attempts_open", ledger.job_groups_with_open_failures),
+            ("ix_pilots_end_us", lambda: ledger.prune_pilots(ORIGIN / 1e6, 0, 0, 0, 0)),
+        ]
+        for index, look_up in look_ups:
+            asked: list[tuple[str, Any]] = []
+
+            def ask(_: object, __: object, statement: str, values: Any, *___: object) -> None:
+                asked.append((statement, values))  # noqa: B023
+
+            event.listen(connection, "before_cursor_execute", ask)
+            look_up()
+            event.remove(connection, "before_cursor_execute", ask)
+            plans = []
+            for statement, values in asked:
+                if "FROM pilots" in statement or "FROM attempts" in statement:
+                    explain = f"EXPLAIN QUERY PLAN {statement}"
+                    with ledger._transaction():
+                        plans += [r[3] for r in connection.exec_driver_sql(explain, values)]
+            assert any(index in plan for plan in plans), (index, plans)
+            scans = [p for p in plans if p.startswith("SCAN") and "_open" not in p]
+            assert not scans, (index, plans)

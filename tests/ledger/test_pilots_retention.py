@@ -1,0 +1,148 @@
+"""What is forgotten of pilots, and the proof that nothing else is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from gwmond.ledger import Ledger, LedgerRefused, pilot_prune
+from gwmond.ledger.pilot_model import PilotBatch, PilotCorrection, PilotSeries
+from gwmond.ledger.pilot_reports import PilotFilter
+from tests.ledger.pilot_batches import (
+    HOUR,
+    ORIGIN,
+    batch,
+    expected_hours,
+    now_us,
+    pilot_at,
+    pilots_at,
+    prove_pilots,
+)
+
+FOR_EVER = 10**9
+
+
+def _sums(number: int) -> dict[PilotSeries, int]:
+    sums: dict[PilotSeries, int] = {}
+    for (_, series), micros in expected_hours(number).items():
+        sums[series] = sums.get(series, 0) + micros
+    return sums
+
+
+def _sound(ledger: Ledger) -> None:
+    assert [of for of in ledger.check_pilots() if of.micros] == []
+
+
+def _totals(ledger: Ledger) -> dict[PilotSeries, int]:
+    with ledger._transaction() as connection:
+        found = connection.exec_driver_sql(
+            "SELECT resource, measure, category, outcome, site, entry, group_name, evidence, "
+            "whole * 1000000 + micros FROM pilot_seconds"
+        )
+        return {PilotSeries(*row[:-1]): row[-1] for row in found if row[-1]}
+
+
+def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes whenever: totals are the exact sums, and everything left is proven."""
+    monkeypatch.setattr(pilot_prune, "PILOTS_AT_ONCE", 3)
+    monkeypatch.setattr(pilot_prune, "ATTEMPTS_AT_ONCE", 4)
+    chance = random.Random(5)
+    with Ledger.open(url) as ledger:
+        for number in range(1, 33):
+            ledger.commit_pilots(batch(number))
+            if number % 3 == 0:
+                keep = [chance.randrange(2, 12) * 3600 for _ in range(4)]
+                ledger.prune_pilots(now_us(number) / 1e6, *keep)
+                _sound(ledger)
+        assert _totals(ledger) == _sums(32)
+        state = ledger.load_pilots()
+        wanted = pilots_at(32)
+        assert {row.id for row in state.pilots} == {
+            i for i, rows in wanted.items() if not rows.row.closed
+        }
+        assert all(row.attempts_pruned == 0 for row in state.pilots)
+
+
+def test_open_pilots_stay(url: str) -> None:
+    """Without any retention all that is closed goes, and what is open stays as it is."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 25):
+            ledger.commit_pilots(batch(number))
+        before = ledger.load_pilots()
+        pruned = ledger.prune_pilots(now_us(24) / 1e6 + FOR_EVER, 0, 0, 0, 0)
+        after = ledger.load_pilots()
+        assert after == before
+        assert {row.id for row in ledger.pilot_rows()} == {row.id for row in after.pilots}
+        assert ledger.pilot_hours(0, 10**7) == []
+        assert ledger.corrections(limit=10**6) == []
+        assert pruned.pilots == len(pilots_at(24)) - len(after.pilots)
+        _sound(ledger)
+        assert ledger.prune_pilots(now_us(24) / 1e6 + FOR_EVER, 0, 0, 0, 0) == (0, 0, 0, 0)
+        # Amounts and corrections of hours that are gone go into the carry.
+        for number in range(25, 29):
+            ledger.commit_pilots(batch(number))
+            _sound(ledger)
+        assert ledger.pilot_hours(0, 10**7) == []
+        assert _totals(ledger) == _sums(28)
+
+
+def test_what_is_kept_for_ever_stays(url: str) -> None:
+    with Ledger.open(url) as ledger:
+        for number in range(1, 20):
+            ledger.commit_pilots(batch(number))
+        kept = ledger.prune_pilots(now_us(19) / 1e6, *[FOR_EVER] * 4)
+        assert kept == (0, 0, 0, 0)
+        prove_pilots(ledger, 19)
+
+
+def test_attempts_go_before_their_pilots(url: str) -> None:
+    """A closed pilot says how many of its attempts went, and keeps saying so when it is written."""
+    closed = pilot_at(1, now_us(30))
+    assert closed is not None
+    row, attempts = closed
+    assert row.closed
+    assert attempts[0].end_us is not None
+    with Ledger.open(url) as ledger:
+        for number in range(1, 31):
+            ledger.commit_pilots(batch(number))
+        now = now_us(30)
+        between = (now - attempts[0].end_us - 1_000_000) / 1e6
+        ledger.prune_pilots(now / 1e6, FOR_EVER, FOR_EVER, between, FOR_EVER)
+        (stored,) = ledger.pilot_rows(PilotFilter(id=1))
+        assert stored == row._replace(attempts_pruned=1)
+        assert ledger.attempts_of([1])[1] == list(attempts[1:])
+        ledger.commit_pilots(PilotBatch(30, now, pilots=(row,)))
+        assert ledger.pilot_rows(PilotFilter(id=1)) == [stored]
+        _sound(ledger)
+
+
+def test_a_correction_of_a_pruned_hour(url: str) -> None:
+    """What is taken from an hour that is gone comes from the carry, and never from another."""
+    series = next(iter(_sums(5)))
+    hour = ORIGIN // HOUR
+    with Ledger.open(url) as ledger:
+        ledger.commit_pilots(
+            PilotBatch(0, ORIGIN, increments={(hour, series): 5, (hour + 9, series): 7})
+        )
+        ledger.prune_pilots((hour + 5) * 3600, 0, 0, 0, 0)
+        made = PilotCorrection(ORIGIN, 1, hour, series, -5, "revised")
+        ledger.commit_pilots(PilotBatch(1, ORIGIN, corrections=(made,)))
+        (left,) = ledger.pilot_hours(0, 10**7)
+        assert (left.hour, left.micros) == (hour + 9, 7)
+        assert ledger.check_pilots()[0].micros == 0
+        with pytest.raises(LedgerRefused, match="less than nothing"):
+            ledger.commit_pilots(PilotBatch(2, ORIGIN, corrections=(made,)))
+
+
+def test_numbers_are_never_given_again(file: Path) -> None:
+    """Next numbers go on after the highest there ever was, also when that pilot is pruned."""
+    row = pilots_at(40)[1].row
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit_pilots(PilotBatch(0, ORIGIN, pilots=(row._replace(id=41, settled={}),)))
+        assert ledger.load_pilots().next_id == 42
+        assert ledger.prune_pilots(ORIGIN / 1e6 + 10**6, 0, 0, 0, 0).pilots == 1
+        assert ledger.load_pilots().next_id == 42
+        ledger.commit_pilots(PilotBatch(1, ORIGIN, pilots=(row._replace(id=7),)))
+        assert ledger.load_pilots().next_id == 42

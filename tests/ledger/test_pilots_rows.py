@@ -1,0 +1,188 @@
+"""Rows come back from the database as they were, whatever they hold."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, get_args
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_facts import (
+    AttemptKey,
+    Category,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.facts import EntryKey
+from gwmond.ledger import Ledger
+from gwmond.ledger.fact_codec import _ENDING, _PLAIN, decode_facts, encode_facts
+from gwmond.ledger.pilot_codec import KINDS, LARGEST, LATEST_US, identity
+from gwmond.ledger.pilot_model import (
+    AttemptRow,
+    End,
+    PilotBatch,
+    PilotIdentity,
+    PilotRow,
+)
+from gwmond.units import RESOURCES
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+times = st.integers(0, LATEST_US)
+maybe_times = st.none() | times
+sizes = st.builds(
+    Resources,
+    *[st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False) for _ in range(3)],
+)
+
+
+def _ending_field(name: str) -> st.SearchStrategy[Any]:
+    if name == "over":
+        return st.booleans()
+    if name.endswith(("_code", "_signal", "_subcode", "_status")):
+        return st.none() | st.integers(-(2**31), 2**31)
+    if name == "failed_at":
+        return st.sampled_from([None, "access_point", "execution_point"])
+    return st.sampled_from([None, True, False])
+
+
+endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fields})
+
+
+@st.composite
+def attempts(draw: st.DrawFn) -> AttemptRow:
+    """An attempt whose facts often tell what the row has."""
+    job, user, group = draw(texts), draw(texts), draw(texts)
+    key = AttemptKey(job, draw(st.integers(0, 10**6)))
+    start, end, size = draw(times), draw(maybe_times), draw(sizes)
+
+    def usual(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.just(value) | st.none() | other
+
+    facts = st.builds(
+        AttemptFact,
+        st.sampled_from(Source),
+        st.just(job) | texts,
+        usual(key.run, st.integers(0, 10)),
+        st.integers(-(2**70), 2**70),
+        st.none() | st.sampled_from(["pilot", "another"]) | texts,
+        usual(start, times),
+        usual(end, times),
+        usual(size, sizes),
+        usual(user, texts),
+        usual(group, texts),
+        endings,
+    )
+    outcome = st.builds(
+        Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])
+    )
+    amounts = st.dictionaries(st.sampled_from(KINDS), st.integers(0, LARGEST))
+    return AttemptRow(
+        draw(st.integers(0, 5)),
+        key,
+        start,
+        end,
+        size,
+        user,
+        group,
+        draw(st.none() | outcome),
+        draw(st.sampled_from(["", "failed_early", "succeeded", "lasted"])),
+        draw(st.booleans()),
+        draw(amounts),
+        tuple(draw(st.lists(facts, max_size=4))),
+    )
+
+
+pilots = st.builds(
+    PilotRow,
+    id=st.integers(0, 2**62),
+    identity=st.builds(
+        PilotIdentity,
+        texts,
+        st.integers(0, 2**62),
+        texts,
+        texts,
+        st.builds(EntryKey, texts, texts),
+        texts,
+        texts,
+        st.sampled_from(["collector", "jobs"]),
+    ),
+    start_us=times,
+    end_us=maybe_times,
+    contact_us=times,
+    steps=st.lists(st.builds(Step, times, sizes), max_size=3).map(tuple),
+    validation=st.sampled_from(Validation),
+    estimated=st.lists(st.tuples(times, times), max_size=3).map(tuple),
+    ended=st.sampled_from(get_args(End)),
+    retire_us=maybe_times,
+    die_us=maybe_times,
+    known_until_us=maybe_times,
+    mark_us=times,
+    ran_jobs=st.booleans(),
+    closed=st.booleans(),
+    settled=st.dictionaries(
+        st.tuples(
+            st.sampled_from(RESOURCES),
+            st.sampled_from(["resource", "canonical"]),
+            st.sampled_from(Category),
+            texts,
+        ),
+        st.integers(0, LARGEST),
+        max_size=6,
+    ),
+    attempts_pruned=st.just(0),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(attempts())
+def test_facts_come_back_exactly(row: AttemptRow) -> None:
+    """With their types: a flag is a bool, and None is not False."""
+    found = decode_facts(row._replace(facts=()), encode_facts(row))
+    assert found == row.facts
+    for one, other in zip(found, row.facts, strict=True):
+        assert list(map(type, one)) == list(map(type, other))
+        assert list(map(type, one.ending)) == list(map(type, other.ending))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(pilots, max_size=3, unique_by=lambda row: row.id),
+    st.lists(attempts(), max_size=6, unique_by=lambda row: (row.pilot, row.key)),
+)
+def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Ledger.open(str(Path(directory) / "ledger.sqlite")) as ledger,
+    ):
+        for number in (0, 1):  # written twice they are as they were
+            ledger.commit_pilots(PilotBatch(number, 0, tuple(rows), tuple(theirs)))
+        ids = [row.id for row in rows]
+        assert ledger.pilots_by_id(ids) == {row.id: row for row in rows}
+        found = ledger.attempts_of({row.pilot for row in theirs})
+        every = {(row.pilot, row.key): row for of in found.values() for row in of}
+        assert every == {(row.pilot, row.key): row for row in theirs}
+
+
+def test_every_field_has_its_letter() -> None:
+    """A field that is added works by its name, and should get a letter that nothing else has."""
+    assert set(_ENDING) == set(Ending._fields)
+    assert len(set(_ENDING.values())) == len(_ENDING)
+    assert set(_PLAIN) | {"source", "job", "run", "written_us", "ending"} == set(
+        AttemptFact._fields
+    )
+
+
+def test_identities_stay_apart() -> None:
+    """However long two names are, what is stored differs, fits, and is stored as itself again."""
+    names = ["a" * 511, "a" * 512, "a" * 513, "a" * 514, "\0" * 300, "\0" * 301, "\udcff" * 300]
+    stored = [identity(name) for name in names]
+    assert len(set(stored)) == len(names)
+    assert max(map(len, stored)) <= 512
+    assert [identity(of) for of in stored] == stored
+    assert stored[:2] == names[:2]

@@ -1,0 +1,295 @@
+"""What a ledger keeps of pilots, on both databases."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any, cast
+
+import pytest
+
+from gwmond.accounting.pilot_facts import AttemptKey, Category, Resources
+from gwmond.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.ledger import Ledger, LedgerConflict, LedgerReader, LedgerRefused, migrate
+from gwmond.ledger.pilot_model import (
+    CountKey,
+    PilotBatch,
+    PilotCorrection,
+    PilotSeries,
+    PilotState,
+    Shown,
+)
+from tests.ledger import batches
+from tests.ledger.pilot_batches import (
+    ORIGIN,
+    batch,
+    expected_hours,
+    identity,
+    pilots_at,
+    prove_pilots,
+)
+
+SERIES = PilotSeries("cpu", "canonical", Category.GOODPUT, "exit_zero", "S", "e", "g", "measured")
+COUNT = CountKey("attempts", Category.GOODPUT, "exit_zero", "S", "e", "g")
+HOUR = ORIGIN // 3_600_000_000
+NOW = ORIGIN
+
+
+def _empty(before: int = 0) -> PilotBatch:
+    return PilotBatch(before, NOW + before)
+
+
+def _correction(micros: int, hour: int = HOUR, series: PilotSeries = SERIES) -> PilotCorrection:
+    return PilotCorrection(NOW, 1, hour, series, micros, "revised")
+
+
+def test_a_new_ledger_has_no_pilots(url: str) -> None:
+    with Ledger.open(url) as ledger:
+        assert ledger.load_pilots() == PilotState(0, 1, (), (), {}, {}, {})
+        assert all(of.micros == 0 for of in ledger.check_pilots())
+        assert ledger.attempts_of([1]) == {}
+        assert ledger.find_pilots(["x"]) == {}
+        assert ledger.find_attempts([]) == {}
+
+
+def test_what_was_committed_is_loaded(url: str) -> None:
+    """Rows, attempts, hours, counts, cursors come back equal, by writer, reader and restart."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 25):
+            ledger.commit_pilots(batch(number))
+        prove_pilots(ledger, 24)
+        with LedgerReader.open(url) as reader:
+            prove_pilots(reader, 24)
+    with Ledger.open(url) as ledger:
+        prove_pilots(ledger, 24)
+        for number in range(25, 29):
+            ledger.commit_pilots(batch(number))
+            prove_pilots(ledger, number)
+        state = ledger.load_pilots()
+        wanted = pilots_at(28)
+        named = ledger.find_pilots([identity(n).name for n in wanted] + ["nobody"])
+        assert {row.id: row for of in named.values() for row in of} == {
+            i: rows.row for i, rows in wanted.items()
+        }
+        assert ledger.pilots_by_id([1, 10**6]) == {1: wanted[1].row}
+        jobs = {a.key.job for rows in wanted.values() for a in rows.attempts}
+        runs = ledger.find_attempts(jobs)
+        assert runs.keys() == jobs
+        assert {a.key for of in runs.values() for a in of} == {
+            a.key for rows in wanted.values() for a in rows.attempts
+        }
+        totals: dict[PilotSeries, int] = {}
+        for (_, series), micros in expected_hours(28).items():
+            totals[series] = totals.get(series, 0) + micros
+        assert {series: micros for series, micros in state.net.items() if micros} == totals
+        # A counter never falls, so it is above a total that was corrected.
+        assert all(state.shown[series].micros >= micros for series, micros in totals.items())
+        assert any(shown.micros > totals.get(of, 0) for of, shown in state.shown.items())
+        assert ledger.corrections(limit=10**6)
+        assert {row.attempts_pruned for row in state.pilots} == {0}
+
+
+def test_only_what_is_open_is_loaded(url: str) -> None:
+    """Closed pilots are not loaded, nor attempts that are settled and ended before the mark."""
+    one, two = (pilots_at(40)[n].row for n in (1, 2))
+    first = pilots_at(40)[2].attempts
+    mark = first[0].end_us
+    assert mark is not None
+    rows = (
+        first[0]._replace(open=False),
+        first[1]._replace(open=False, end_us=mark + 1),
+        first[2]._replace(open=False, end_us=None),
+        first[0]._replace(key=AttemptKey("another", 1), open=True),
+    )
+    with Ledger.open(url) as ledger:
+        given = (one._replace(closed=True), two._replace(closed=False, mark_us=mark))
+        ledger.commit_pilots(_empty()._replace(pilots=given, attempts=rows))
+        state = ledger.load_pilots()
+        assert state.pilots == (given[1],)
+        assert sorted(a.key for a in state.attempts) == sorted(a.key for a in rows[1:])
+
+
+def test_a_replay_adds_nothing(url: str) -> None:
+    with Ledger.open(url) as ledger:
+        for number in (1, 2, 3):
+            ledger.commit_pilots(batch(number))
+        for number, replay in ((3, True), (2, False), (5, False)):
+            with pytest.raises(LedgerConflict) as error:
+                ledger.commit_pilots(batch(number))
+            assert error.value.replay is replay
+            assert not error.value.reopen
+        prove_pilots(ledger, 3, 3)
+        ledger.commit_pilots(batch(4))
+
+
+def test_site_time_and_pilots_do_not_meet(url: str) -> None:
+    """Batches of both kinds are counted apart, and both are proven."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 5):
+            ledger.commit(batches.batch(number))
+            ledger.commit_pilots(batch(number)._replace(problems=()))
+        assert ledger.load().commits == ledger.load_pilots().batches == 4
+        assert all(of.micros == 0 for of in ledger.check_pilots())
+
+
+def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
+    """The total falls with a correction, the counter stands until the total is higher again."""
+    with Ledger.open(url) as ledger:
+
+        def step(more: int, correction: int) -> int:
+            before = ledger.load_pilots().batches
+            corrections = (_correction(correction),) if correction else ()
+            increments = {(HOUR, SERIES): more, (HOUR + 1, SERIES): 0}
+            ledger.commit_pilots(
+                PilotBatch(before, NOW, increments=increments, corrections=corrections)
+            )
+            shown = ledger.load_pilots().shown[SERIES]
+            assert shown.created == ORIGIN / 1e6
+            return shown.micros
+
+        big = 18 * 10**18 + 999_999  # beyond 64 bits
+        step(9 * 10**18, 0)
+        assert step(9 * 10**18 + 999_999, 0) == big
+        assert step(5, -6) == big
+        assert step(0, -1_000_000) == big
+        (row,) = ledger.pilot_hours(0, 10**7)
+        assert row.micros == big - 1_000_001
+        assert step(1_000_001, 0) == big
+        assert step(1, 0) == big + 1
+        assert [of.micros for of in ledger.corrections()] == [-1_000_000, -6]
+        assert ledger.corrections(limit=1)[0] == _correction(-1_000_000)
+        (hours, *_) = ledger.check_pilots()
+        assert hours.micros == 0
+
+
+def test_counts_fall_and_the_counters_do_not(url: str) -> None:
+    with Ledger.open(url) as ledger:
+        for number, change in enumerate((3, -2, 1, 5)):
+            ledger.commit_pilots(_empty(number)._replace(counts={COUNT: change}))
+            highest = (3, 3, 3, 7)[number]
+            state = ledger.load_pilots()
+            assert state.counted == {COUNT: Shown(highest, ORIGIN / 1e6)}
+            assert state.numbers == {COUNT: (3, 1, 2, 7)[number]}
+
+
+def _refused() -> list[dict[str, Any]]:
+    pilot = pilots_at(3)[1].row
+    attempt = pilots_at(3)[1].attempts[0]
+    return [
+        {"increments": {(HOUR, SERIES): -1}},
+        {"increments": {(HOUR, SERIES): 1.0}},
+        {"increments": {(HOUR, SERIES): 2**63}},
+        {"increments": {(-1, SERIES): 1}},
+        {"increments": {(10**7 + 1, SERIES): 1}},
+        {"corrections": (_correction(-1),)},
+        {"corrections": (_correction(True),)},
+        {"corrections": (_correction(-1, HOUR + 1), _correction(2))},
+        {"corrections": (_correction(-1, HOUR + 9),), "increments": {(HOUR, SERIES): 5}},
+        {"counts": {COUNT: -1}},
+        {"counts": {COUNT: 1.5}},
+        {"now_us": -1},
+        {"now_us": 1.7e15},
+        {"pilots": (pilot._replace(id=-1),)},
+        {"pilots": (pilot._replace(start_us=10**18),)},
+        {"pilots": (pilot._replace(settled={next(iter(pilot.settled)): -1}),)},
+        {"attempts": (attempt._replace(end_us=cast(int, 1.5)),)},
+        {"attempts": (attempt._replace(size=Resources(nan, 1, 1)),)},
+        {"attempts": (attempt._replace(settled={("cpu", "resource"): -1}),)},
+        {"attempts": (attempt._replace(settled=cast(Any, {("tpu", "resource"): 1})),)},
+        {"cursors": (Cursor("s", "k", "a\0b", None),)},
+        {"cursors": (Cursor("s", "k", "", -1),)},
+        {"gaps": (Gap("s", "k", 1, nan, ""),)},  # type: ignore[arg-type]
+        {"problems": ((nan, Problem("a", "b", "c")),)},
+    ]
+
+
+@pytest.mark.parametrize("wrong", _refused(), ids=lambda wrong: repr(wrong)[:60])
+def test_a_senseless_batch_is_refused(url: str, wrong: dict[str, Any]) -> None:
+    """Amounts that are negative, inexact or taken from nothing are refused whole."""
+    pilot = pilots_at(3)[1].row
+    with Ledger.open(url) as ledger:
+        with pytest.raises(LedgerRefused, match="refused a batch") as error:
+            ledger.commit_pilots(_empty()._replace(**{"pilots": (pilot,), **wrong}))
+        assert not error.value.reopen
+        assert ledger.load_pilots() == PilotState(0, 1, (), (), {}, {}, {})
+        ledger.commit_pilots(_empty())
+
+
+def test_any_name_can_be_stored(url: str) -> None:
+    """Names with NUL, broken UTF-8 or of a megabyte stop nothing; long job ids stay apart."""
+    names = ["a\0b", "x\udcff", "é中😀", "😀" * 100_000, "😀" * 100_001, "y" * 600 + "1", "y" * 601]
+    row, attempt = pilots_at(9)[1].row, pilots_at(9)[1].attempts[0]
+    rows, theirs, increments, counts = [], [], {}, {}
+    for number, name in enumerate(names, 1):
+        of = row.identity._replace(
+            name=name, factory_job=name, factory=name, key=EntryKey(name, name), group=name
+        )
+        settled: Any = {("cpu", "resource", Category.UNCLASSIFIED, name): 5}
+        rows.append(row._replace(id=number, identity=of._replace(node=name), settled=settled))
+        facts = tuple(
+            fact._replace(job=name, user=name, pilot=name, job_group=name) for fact in attempt.facts
+        )
+        key = AttemptKey(name, 1)
+        theirs.append(
+            attempt._replace(pilot=number, key=key, user=name, job_group=name, facts=facts)
+        )
+        increments[HOUR, SERIES._replace(outcome=name, site=name, entry=name, group=name)] = 5
+        counts[COUNT._replace(outcome=name, site=name, entry=name, group=name)] = 1
+    gaps = tuple(Gap(name, name, None, NOW, name) for name in names)
+    with Ledger.open(url) as ledger:
+        ledger.commit_pilots(
+            PilotBatch(0, NOW, tuple(rows), tuple(theirs), (), increments, (), counts, (), gaps)
+        )
+        state = ledger.load_pilots()
+        assert len(state.pilots) == len(state.attempts) == 7
+        assert sum(shown.micros for shown in state.shown.values()) == 35
+        assert state.pilots[2] == rows[2]
+        found = ledger.find_attempts(names)
+        assert {name: len(of) for name, of in found.items()} == dict.fromkeys(names, 1)
+        assert found[names[2]] == [theirs[2]]
+        assert {name: of[0].id for name, of in ledger.find_pilots(names).items()} == {
+            name: number for number, name in enumerate(names, 1)
+        }
+        # As they come back they can be written again, and are the same rows.
+        ledger.commit_pilots(_empty(1)._replace(pilots=state.pilots, attempts=state.attempts))
+        again = ledger.load_pilots()
+        assert again.pilots == state.pilots
+        assert again.attempts == state.attempts
+        gone = tuple((a.pilot, a.key) for a in theirs)
+        ledger.commit_pilots(_empty(2)._replace(moved=gone))
+        assert ledger.load_pilots().attempts == ()
+
+
+def test_attempts_move(url: str) -> None:
+    """An attempt whose key or pilot changed is stored once, where it is now."""
+    row, attempt = pilots_at(9)[1].row, pilots_at(9)[1].attempts[0]
+    unknown = attempt._replace(key=attempt.key._replace(run=0))
+    elsewhere = attempt._replace(pilot=2)
+    with Ledger.open(url) as ledger:
+        ledger.commit_pilots(_empty()._replace(pilots=(row,), attempts=(unknown,)))
+        moved: tuple[tuple[int, AttemptKey], ...] = ((1, unknown.key),)
+        ledger.commit_pilots(_empty(1)._replace(attempts=(attempt,), moved=moved))
+        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [attempt]}
+        moved = ((1, attempt.key),)
+        ledger.commit_pilots(_empty(2)._replace(attempts=(elsewhere,), moved=moved))
+        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
+        moved = ((2, elsewhere.key), (7, elsewhere.key))  # gone and back; never was there
+        ledger.commit_pilots(_empty(3)._replace(attempts=(elsewhere,), moved=moved))
+        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
+
+
+def test_a_ledger_of_site_time_alone_is_upgraded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger of revision 0001 keeps what it has, and can hold pilots then."""
+    upgrade = migrate.upgrade
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "HEAD", "0001")
+        patch.setattr(migrate, "REVISIONS", ("0001",))
+        patch.setattr(migrate, "upgrade", lambda connection: upgrade(connection, "0001"))
+        with Ledger.open(url) as ledger:
+            for number in (1, 2):
+                ledger.commit(batches.batch(number))
+    with Ledger.open(url) as ledger:
+        batches.prove(ledger, 2)
+        ledger.commit(batches.batch(3))
+        ledger.commit_pilots(_empty())
+        assert ledger.load_pilots().batches == 1
+        batches.prove(ledger, 3)
