@@ -218,6 +218,8 @@ def _nearest(fact: AttemptFact, runs: dict[int, list[AttemptFact]], tolerance_us
 
 
 def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> Merged:
+    if len(facts) == 1:
+        return _alone(key, facts[0])
     plain: dict[str, Any] = {}
     ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
     contradictions: set[Contradiction] = set()
@@ -238,6 +240,27 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
         ending=Ending(**ending),
         sources=tuple(sorted({fact.source for fact in facts})),
         contradictions=tuple(sorted(contradictions)),
+    )
+
+
+def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:
+    """Return the same for a single fact, which most attempts have."""
+    ending = fact.ending
+    if not ending.hold_code:
+        ending = ending._replace(hold_code=None, hold_subcode=None)
+    if not ending.vacate_code:
+        ending = ending._replace(vacate_code=None, vacate_subcode=None)
+    return Merged(
+        key=key,
+        pilot=fact.pilot,
+        start_us=fact.start_us,
+        end_us=fact.end_us,
+        size=fact.size,
+        user=fact.user,
+        job_group=fact.job_group,
+        ending=ending,
+        sources=(fact.source,),
+        contradictions=(),
     )
 
 

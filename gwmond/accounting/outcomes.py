@@ -17,6 +17,7 @@ Invariants: every ending that is over gets exactly one outcome; the labels are `
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from gwmond.accounting.condor_codes import MISTAKES_AT_THE_ACCESS_POINT, Meaning
@@ -179,6 +180,10 @@ RULES: tuple[Rule, ...] = (
     Rule("starter_killed_unsure", _OTHER, "starter_failed", "Starter.cpp:exited",
          lambda e: e.starter_killed),
     Rule("vacated", _OTHER, "vacated", "codes UNSPECIFIED", _is(_M.UNSPECIFIED)),
+    Rule("ended_by_condor", _OTHER, "ended_by_condor",
+         "ExitBySignal without a ToE of its own: HTCondor ended the program, nothing tells why; "
+         "what a hold leaves (measured), until the schedd's history or the next run tells more",
+         lambda e: e.exit_signal is not None and e.own_accord is False),
     Rule("disconnected", _OTHER, "lost_contact",
          "JobDisconnectedDate, and a later run: contact was lost, nothing tells whose fault",
          lambda e: e.disconnected is True and e.superseded is True, inferred=True),
@@ -191,10 +196,14 @@ RULES: tuple[Rule, ...] = (
 EARLY_EXIT = "early_exit"
 """The label that ``early_failure`` gives to an exit which is the pilot's doing."""
 
+AWAITING: frozenset[str] = frozenset({"unknown", "ended_by_condor"})
+"""Lines that hold as long as nothing better is told, so that it is worth waiting for."""
+
 LABELS: frozenset[str] = frozenset({EARLY_EXIT, *(rule.outcome for rule in RULES)})
 """All values of the label ``outcome``, besides the empty one of a pilot's own time."""
 
 
+@lru_cache(maxsize=65536)  # most attempts end alike
 def rule_of(ending: Ending) -> Rule:
     """Return the line of the table that decides.
 

@@ -18,21 +18,19 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gwmond.accounting.early_failure import Result, Trial, judge, weigh
-from gwmond.accounting.pilot_facts import Category, Measure, Outcome
+from gwmond.accounting.pilot_facts import Measure
 from gwmond.accounting.records import JobRecord
 from gwmond.book import booking
+from gwmond.book.counts import Counts
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenAttempt, OpenPilot
-from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
+from gwmond.book.outcome import given_up, later_run, plain_outcome, trial_of, weighed
 from gwmond.book.rules import FAR_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
-from gwmond.facts import EntryKey, Pilot
+from gwmond.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.ledger.pilot_model import (
     AttemptRow,
-    CountKey,
-    Cursor,
-    Gap,
     PilotBatch,
     PilotCorrection,
     PilotRow,
@@ -53,7 +51,7 @@ class Book:
         self._joining = Joining(self._shelf, self._sightings, rules)
         self._increments: Counter[tuple[int, PilotSeries]] = Counter()
         self._corrections: list[PilotCorrection] = []
-        self._counts: Counter[CountKey] = Counter()
+        self._counts = Counts()
         self._closed: dict[int, PilotRow] = {}
         self.residual: Counter[Measure] = Counter()
         self._load(state)
@@ -77,9 +75,9 @@ class Book:
         return self._joining.contradictions
 
     @property
-    def homeless(self) -> int:
-        """How many records named no startd, so far."""
-        return self._joining.homeless
+    def left_out(self) -> Mapping[str, int]:
+        """How many records could not be accounted so far, by the reason."""
+        return {"no_startd": self._joining.homeless, "too_late": self._joining.late}
 
     def see(
         self,
@@ -94,7 +92,7 @@ class Book:
         self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
         for pilot, identity in self._sightings.relabelled:
             self._load_whole(pilot, lookup)
-            self._uncount(pilot)
+            self._counts.uncount(pilot)
             self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
         self._sightings.relabelled.clear()
 
@@ -134,7 +132,8 @@ class Book:
                 if not pilot.closed:
                     self._settle(pilot, now_us, known_us, lookup, silent)
             due = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
-        self._count_removed()
+        self._counts.remove(self._joining.removed)
+        self._joining.removed.clear()
 
     def _settle(
         self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
@@ -144,7 +143,7 @@ class Book:
             return
         if pilot.implied:  # its life depends on all of its attempts
             self._load_whole(pilot, lookup)
-        self._decide(pilot, now_us, silent)
+        self._decide(pilot, now_us, known_us, silent)
         if pilot.implied:
             booking.imply(pilot)
             quiet = known_us >= pilot.contact_us + self.rules.quiet_us
@@ -155,7 +154,7 @@ class Book:
         entries = booking.book(pilot, known_us, self.rules, lambda of: self._load_whole(of, lookup))
         pilot.booked_at_us = now_us
         self._take(pilot, entries, now_us)
-        self._count(pilot)
+        self._counts.count(pilot)
         self._close(pilot, now_us, known_us)
 
     def judge(self, now_us: int, trials: Iterable[Trial]) -> None:
@@ -171,7 +170,8 @@ class Book:
         evidence = weigh(trials)
         for attempt in early:
             of_job = self._shelf.jobs[attempt.key.job]
-            plain = plain_outcome(attempt, later_run(attempt, of_job), now_us, self.rules)
+            later = later_run(attempt, of_job)
+            plain = plain_outcome(attempt, later, now_us, FAR_US, self.rules)
             if plain is None:
                 continue
             verdict = judge(
@@ -210,7 +210,7 @@ class Book:
             moved=tuple(sorted(self._shelf.moved)),
             increments={of: micros for of, micros in self._increments.items() if micros},
             corrections=tuple(self._corrections),
-            counts={of: n for of, n in self._counts.items() if n},
+            counts=self._counts.changes(),
             cursors=tuple(cursors),
             gaps=tuple(gaps),
         )
@@ -262,7 +262,9 @@ class Book:
             return True
         return limit > pilot.mark_us and all(of.start_us - guard > pilot.mark_us for of in running)
 
-    def _decide(self, pilot: OpenPilot, now_us: int, silent: Collection[str]) -> None:
+    def _decide(
+        self, pilot: OpenPilot, now_us: int, known_us: int, silent: Collection[str]
+    ) -> None:
         for attempt in list(pilot.attempts.values()):
             if attempt.outcome is not None and pilot.from_us > (attempt.end_us or 0):
                 continue
@@ -272,7 +274,7 @@ class Book:
             if fact is not None:
                 self._joining.add(attempt.key.job, [fact])
                 of_job = self._shelf.jobs[attempt.key.job]
-            plain = plain_outcome(attempt, later, now_us, self.rules)
+            plain = plain_outcome(attempt, later, now_us, known_us, self.rules)
             outcome, result = weighed(attempt, plain)
             if (outcome, result) != (attempt.outcome, attempt.result):
                 attempt.dirty = True
@@ -290,38 +292,6 @@ class Book:
                 )
             else:
                 self._increments[entry.hour, entry.series] += entry.micros
-
-    def _count(self, pilot: OpenPilot) -> None:
-        """Count attempts and pilots by how they ended, each once."""
-        for attempt in pilot.attempts.values():
-            self._count_attempt(attempt, attempt.outcome)
-        self._count_pilot(pilot, booking.own(pilot))
-
-    def _uncount(self, pilot: OpenPilot) -> None:
-        """Take a pilot and its attempts out of the counts, to count them under another name."""
-        for attempt in pilot.attempts.values():
-            self._count_attempt(attempt, None)
-        self._count_pilot(pilot, None)
-
-    def _count_removed(self) -> None:
-        for attempt in self._joining.removed:
-            self._count_attempt(attempt, None)
-        self._joining.removed.clear()
-
-    def _count_attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
-        (site, entry), group = attempt.pilot.identity.key, attempt.pilot.identity.group
-        for of, n in ((attempt.counted, -1), (outcome, 1)):
-            if of is not None:
-                key = CountKey("attempts", of.category, of.label, site, entry, group)
-                self._counts[key] += n
-        attempt.counted = outcome
-
-    def _count_pilot(self, pilot: OpenPilot, own: Category | None) -> None:
-        (site, entry), group = pilot.identity.key, pilot.identity.group
-        for of, n in ((pilot.counted, -1), (own, 1)):
-            if of is not None:
-                self._counts[CountKey("pilots", of, "", site, entry, group)] += n
-        pilot.counted = own
 
     def _close(self, pilot: OpenPilot, now_us: int, known_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
@@ -346,18 +316,3 @@ class Book:
     def _load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
         if pilot.kept_us > 0:
             self._shelf.load_whole(pilot, lookup)
-
-
-def trial_of(attempt: OpenAttempt) -> Trial:
-    """Return an attempt as the test of early failures takes it."""
-    pilot, merged = attempt.pilot, attempt.merged
-    return Trial(
-        job=attempt.key.job,
-        run=attempt.key.run,
-        group=merged.job_group or "",
-        pilot=str(pilot.id),
-        node=pilot.identity.node,
-        start_us=attempt.start_us,
-        end_us=attempt.end_us or attempt.start_us,
-        result=Result(attempt.result),
-    )

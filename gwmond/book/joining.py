@@ -27,7 +27,8 @@ UNKNOWN = "unknown"
 class Joining:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
-    ``removed`` are attempts which turned out to be others.
+    ``homeless`` counts records that name no startd, ``late`` those of pilots whose attempts are past
+    their retention.  ``removed`` are attempts which turned out to be others.
     """
 
     def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:
@@ -36,6 +37,7 @@ class Joining:
         self._rules = rules
         self.contradictions: Counter[str] = Counter()
         self.homeless = 0
+        self.late = 0
         self.removed: list[OpenAttempt] = []
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> set[OpenAttempt]:
@@ -47,6 +49,9 @@ class Joining:
                 self.homeless += 1
                 continue
             pilot = self._pilot(record)
+            if pilot.pruned:
+                self.late += 1
+                continue
             by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
         changed: set[OpenAttempt] = set()
         for job, facts in by_job.items():

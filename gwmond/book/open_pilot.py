@@ -133,6 +133,7 @@ class OpenPilot:
     - ``known_us``: up to when attempts were known when it was booked; 0 if it never was.
     - ``mark_us``: all before is settled; ``kept_us``: attempts that end later are all in memory.
     - ``from_us``: the earliest time about which something has changed since it was booked.
+    - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
     """
 
@@ -152,6 +153,7 @@ class OpenPilot:
     kept_us: int = 0
     ran_jobs: bool = False
     closed: bool = False
+    pruned: bool = False
     attempts: dict[AttemptKey, OpenAttempt] = field(default_factory=dict)
     booked: PilotLife | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
@@ -253,6 +255,7 @@ class OpenPilot:
             kept_us=kept_us,
             ran_jobs=row.ran_jobs,
             closed=row.closed,
+            pruned=row.attempts_pruned > 0,
             settled=Counter(dict(row.settled)),
             dirty=False,
         )

@@ -6,6 +6,8 @@ Rules besides the table of ``accounting.outcomes``:
   after the attempt's end, or has ended.  As long as the table's line depends on it, it is open.
 - An attempt without a record of its end is given up ``outcome_wait`` after its claim was seen
   last, its pilot ended or a later run of its job began (``missing_wait`` if its schedd is silent).
+- What only the startd has told waits for the schedd's word, as long as that may come; and what
+  nothing tells waits ``outcome_wait``.
 - An exit with an error soon after the program began is open until it is judged (early_failure).
 """
 
@@ -14,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.early_failure import Result, result_of
+from gwmond.accounting.early_failure import Result, Trial, result_of
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.outcomes import classify
+from gwmond.accounting.outcomes import AWAITING, classify, rule_of
 from gwmond.accounting.pilot_facts import Outcome
 from gwmond.book.open_pilot import OpenAttempt, OpenPilot
 from gwmond.book.rules import Rules
+
+_STARTDS = frozenset({Source.STARTD_HISTORY, Source.LIVE_SLOT})
 
 
 def later_run(attempt: OpenAttempt, of_job: Iterable[OpenAttempt]) -> int | None:
@@ -60,20 +64,29 @@ def given_up(
 
 
 def plain_outcome(
-    attempt: OpenAttempt, later_us: int | None, now_us: int, rules: Rules
+    attempt: OpenAttempt, later_us: int | None, now_us: int, known_us: int, rules: Rules
 ) -> Outcome | None:
-    """Return the outcome by the table, None as long as it is open."""
+    """Return the outcome by the table, None as long as it is open.
+
+    ``known_us``: up to when the schedds that answer have told all.
+    """
     ending = attempt.merged.ending
     if not ending.over:
+        return None
+    end_us = attempt.end_us or attempt.start_us
+    if set(attempt.merged.sources) <= _STARTDS and known_us < end_us:
         return None
     if later_us is not None and ending.superseded is None:
         ending = ending._replace(superseded=True)
     if ending.startd_ended is None:
         ended = _startd_ended(attempt, now_us, rules)
-        yes, no = (classify(ending._replace(startd_ended=of)) for of in (True, False))
         if ended is None:
+            yes, no = (classify(ending._replace(startd_ended=of)) for of in (True, False))
             return yes if yes == no else None
-        return yes if ended else no
+        ending = ending._replace(startd_ended=ended)
+    weak = rule_of(ending).name in AWAITING and later_us is None
+    if weak and now_us < end_us + rules.outcome_wait_us:
+        return None
     return classify(ending)
 
 
@@ -107,3 +120,18 @@ def weighed(attempt: OpenAttempt, plain: Outcome | None) -> tuple[Outcome | None
         fits = judged is not None and (judged.label in {plain.label, "early_exit"})
         return (judged if fits else None), result.value
     return plain, result.value if result else ""
+
+
+def trial_of(attempt: OpenAttempt) -> Trial:
+    """Return an attempt as the test of early failures takes it."""
+    pilot, merged = attempt.pilot, attempt.merged
+    return Trial(
+        job=attempt.key.job,
+        run=attempt.key.run,
+        group=merged.job_group or "",
+        pilot=str(pilot.id),
+        node=pilot.identity.node,
+        start_us=attempt.start_us,
+        end_us=attempt.end_us or attempt.start_us,
+        result=Result(attempt.result),
+    )

@@ -4,10 +4,12 @@ Units: times are microseconds since the epoch.
 
 How a pilot's end is known:
 
-- its ad is gone although it had not expired: it took leave (``shutdown``), after it was last
+- its ad is gone although it was renewed lately: it took leave (``shutdown``), after it was last
   seen and before now; the end is the last sight, or what an attempt on it shows later;
 - its ad has expired: it was killed, or its host is gone (``vanished``); the end is the last
-  contact, or what an attempt on it shows later, and that stretch is estimated;
+  contact, or what an attempt on it shows later, and that stretch is estimated.  An ad expires
+  when it was not renewed for its lifetime, which the collector may have set otherwise than the ad
+  says; so also one that was not renewed for twice as long as pilots usually take counts;
 - a new startd has taken its name: the same, at the latest when that one began.
 
 A pilot that comes back goes on.  A startd that its master has started again is the same pilot:
@@ -16,14 +18,17 @@ its factory's job tells.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
 from gwmond.accounting.pilot_facts import Step
 from gwmond.book.open_pilot import OpenPilot, resources
-from gwmond.book.rules import SECOND_US, Lookup, Rules
+from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.facts import Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
+
+_GAPS, _FEW_GAPS = 1000, 20
 
 
 class Sightings:
@@ -34,6 +39,7 @@ class Sightings:
         self._rules = rules
         self.next_id = next_id
         self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
+        self._gaps: deque[int] = deque(maxlen=_GAPS)
 
     def see(
         self,
@@ -101,6 +107,8 @@ class Sightings:
             changed_us = max(contact_us, pilot.steps[-1].at_us + 1)
             pilot.steps = (*pilot.steps, Step(changed_us, size))
             pilot.touch(changed_us)
+        if pilot.seen_us and contact_us > pilot.contact_us:
+            self._gaps.append(contact_us - pilot.contact_us)
         pilot.contact_us = max(pilot.contact_us, contact_us)
         pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
         pilot.retire_us = None if shown.retires is None else shown.retires * SECOND_US
@@ -143,7 +151,8 @@ class Sightings:
                 other.gone_us = pilot.start_us
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
-        expired = pilot.contact_us + pilot.lifetime_us <= at_us
+        lifetime_us = min(pilot.lifetime_us, 2 * self._usual_gap())
+        expired = pilot.contact_us + lifetime_us <= at_us
         watched = at_us - pilot.seen_us <= 3 * period_us
         pilot.gone_us = at_us
         if watched and not expired:
@@ -151,6 +160,12 @@ class Sightings:
         else:
             self._close_at(pilot, pilot.contact_us, "vanished")
         prolong(pilot)
+
+    def _usual_gap(self) -> int:
+        """Return how long most pilots let pass between two updates of their ads, at most."""
+        if len(self._gaps) < _FEW_GAPS:
+            return FAR_US
+        return sorted(self._gaps)[len(self._gaps) * 9 // 10]
 
     def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
         pilot.touch(min(end_us, pilot.contact_us))

@@ -24,6 +24,13 @@ QUERY_TIMEOUT_S = 20
 _DENIED = ("DENIED", "AUTHENTICATE:", "not authorized", "Not authorized")
 _CLUSTER_ADS_ONLY = 16 + 64  # IncludeClusterAd, and NoProcAds, which the enumeration lacks
 
+HISTORIES = {
+    "epochs": ("Schedd", "jobEpochHistory"),
+    "history": ("Schedd", "history"),
+    "startd_history": ("Startd", "history"),
+}
+"""The kinds of records of job runs: whom to ask, and by which method of the bindings."""
+
 
 class Query(NamedTuple):
     """One question to one daemon: which ads (``ad_type`` is a collector's), and what of them."""
@@ -53,6 +60,15 @@ class Access(Protocol):
 
     def cluster_ads(self, schedd: Daemon, query: Query) -> Sequence[classad2.ClassAd]:
         """Return a schedd's cluster ads that satisfy the constraint."""
+
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> Sequence[classad2.ClassAd]:
+        """Return at most ``match`` records of job runs, newest first.
+
+        ``kind`` is one of ``HISTORIES``; ``since`` is an expression, and the first record for
+        which it is true, and all older ones, are left out (empty: none is).
+        """
 
 
 class LiveAccess(NamedTuple):
@@ -84,11 +100,33 @@ class LiveAccess(NamedTuple):
         """Ask a schedd for cluster ads; the constraint must exclude those of single jobs."""
         return self._jobs(schedd, query, _CLUSTER_ADS_ONLY)
 
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> list[classad2.ClassAd]:
+        """Ask a schedd or a startd; to a silent one this never returns.
+
+        The daemon forks a helper, which reads its files backwards (condor_history -inherit).
+        """
+        htcondor2 = self._bindings()
+        import classad2  # noqa: PLC0415 (only ever in a child)
+
+        owner, method = HISTORIES[kind]
+        ask = getattr(getattr(htcondor2, owner)(_location(htcondor2, daemon)), method)
+        began = time.monotonic()
+        try:
+            stop = classad2.ExprTree(since) if since else None
+            found = ask(query.constraint or "true", list(query.projection), match, stop)
+        except htcondor2.HTCondorException as error:
+            if "undefined in remote configuration" in str(error):
+                raise QueryError("not_kept", " ".join(str(error).split())) from None
+            raise _explain(error, daemon.address, time.monotonic() - began) from None
+        except ValueError as error:
+            raise QueryError("bad_constraint", " ".join(str(error).split())) from None
+        return list(found)
+
     def _jobs(self, schedd: Daemon, query: Query, options: int) -> list[classad2.ClassAd]:
         htcondor2 = self._bindings()
-        location = parse("[]")
-        location["Name"], location["MyAddress"] = schedd.name, schedd.address
-        location["CondorVersion"] = schedd.version or htcondor2.version()
+        location = _location(htcondor2, schedd)
         began = time.monotonic()
         try:
             found = htcondor2.Schedd(location).query(
@@ -106,6 +144,14 @@ class LiveAccess(NamedTuple):
         if self.token_directory:
             htcondor2.param["SEC_TOKEN_DIRECTORY"] = self.token_directory
         return htcondor2
+
+
+def _location(htcondor2: Any, daemon: Daemon) -> classad2.ClassAd:
+    """Return the ad by which the bindings find a daemon."""
+    location = parse("[]")
+    location["Name"], location["MyAddress"] = daemon.name, daemon.address
+    location["CondorVersion"] = daemon.version or htcondor2.version()
+    return location
 
 
 def _explain(error: Exception, address: str, seconds: float) -> QueryError:

@@ -24,7 +24,10 @@ T = TypeVar("T")
 _CONTEXT = multiprocessing.get_context("forkserver")
 # Whatever a child would import by itself costs it 80 ms: options come pickled as models of
 # gwmond.config, and every child imports the parent's main module.
-_PRELOAD = ["htcondor2", "classad2", "gwmond.cli", "gwmond.sources.tasks"]
+_PRELOAD = [
+    *("htcondor2", "classad2", "gwmond.cli"),
+    *("gwmond.sources.tasks", "gwmond.sources.history_tasks"),
+]
 
 
 class QueryError(Exception):

@@ -10,68 +10,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
 from gwmond.config import Config
 from gwmond.facts import EntryKey, Pilot, Problem, Size, Template
-from gwmond.sources import child, schedds, tasks
+from gwmond.sources import child, history_tasks, schedds, tasks
 from gwmond.sources.access import Access, Daemon
+from gwmond.sources.round import (
+    CLAIMS,
+    DEMAND,
+    REQUESTS,
+    SCHEDDS,
+    SLOTS,
+    STARTDS,
+    WMS,
+    Answer,
+    Round,
+    Status,
+    Targets,
+)
 from gwmond.sources.slots import Sample
 
 T = TypeVar("T")
 log = structlog.get_logger()
 
-SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
-SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
-COLLECTOR_KINDS = frozenset(
-    (SLOTS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
-)
 _WHEN_NEEDED = ("templates", "matching")
 TEMPLATE_TTL_S = 1800.0
 _LEAST_S = 1.0
-
-
-class Answer(NamedTuple):
-    """The last good answer of a source to one kind of query; ``at_s`` by the monotonic clock."""
-
-    value: Any
-    at_s: float
-
-
-class Status(NamedTuple):
-    """How one kind of query to one source went last."""
-
-    source: str
-    kind: str
-    up: bool
-    duration_s: float
-    cpu_s: float
-    peak_mib: float
-    last_success: float | None
-    records: int
-    skipped: int
-    problem: str
-    detail: str
-
-
-class Targets(NamedTuple):
-    """Who is asked: names for people, as in the configuration."""
-
-    collectors: tuple[str, ...]
-    wms_collectors: tuple[str, ...]
-    factory_schedds: tuple[str, ...]
-
-
-class Round(NamedTuple):
-    """What is known after one round."""
-
-    answers: dict[tuple[str, str], Answer]
-    statuses: tuple[Status, ...]
-    problems: tuple[Problem, ...]
-    templates: dict[EntryKey, Template]
-    chosen: tuple[schedds.ScheddSeen, ...]
 
 
 class Gatherer:
@@ -88,6 +55,10 @@ class Gatherer:
         self._until = 0.0
         self._problems: list[Problem] = []
         self._busy: set[str] = set()
+        self._all_claims_at = 0.0
+        self._claims_every = config.pilots.claims_every
+        self._claims_overlap = max(600.0, 5 * config.poll.interval)
+        self.claims_since: float | None = None
 
     def round(self, access: Access, now: float) -> Round:
         """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
@@ -117,6 +88,11 @@ class Gatherer:
         self._forget()
         return self.last()
 
+    def allow(self, seconds: float) -> None:
+        """Give what is run from now on this long; what went wrong before is forgotten."""
+        self._until = time.monotonic() + seconds
+        self._problems = []
+
     def last(self) -> Round:
         """Return what is known now: the last round, and what was run since."""
         return Round(
@@ -128,9 +104,17 @@ class Gatherer:
         )
 
     def run(
-        self, source: str, kind: str, task: Callable[..., tuple[T, int]], *args: Any
+        self,
+        source: str,
+        kind: str,
+        task: Callable[..., tuple[T, int]],
+        *args: Any,
+        keep: bool = True,
     ) -> T | None:
-        """Run one task in a child within what is left of the deadline, and note how it went."""
+        """Run one task in a child within what is left of the deadline, and note how it went.
+
+        Unless told to ``keep`` the answer it is only returned, not remembered.
+        """
         started, key = time.monotonic(), (source, kind)
         left = max(_LEAST_S, self._until - started)
         limit = self._config.poll.memory_limit_mib
@@ -143,7 +127,8 @@ class Gatherer:
         self._statuses[key] = Status(
             source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, "", ""
         )
-        self._answers[key] = Answer(value, time.monotonic())
+        if keep:
+            self._answers[key] = Answer(value, time.monotonic())
         self._problems.extend(getattr(value, "problems", ()))
         return value
 
@@ -159,6 +144,7 @@ class Gatherer:
         self, pool: ThreadPoolExecutor, access: Access, now: float
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
         attributes = self._config.attributes
+        self._plan_claims(now)
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []
         for host in self._targets.collectors:
@@ -166,12 +152,15 @@ class Gatherer:
                 (SCHEDDS, tasks.collector_schedds, (now,)),
                 ("submitters", tasks.collector_submitters, (now,)),
                 (SLOTS, tasks.collector_slots, (attributes, now)),
+                (CLAIMS, history_tasks.collector_claims, (self.claims_since, now)),
                 (STARTDS, tasks.collector_startds, (attributes, now)),
                 (REQUESTS, tasks.collector_requests, (attributes, now)),
                 ("frontendmonitor", tasks.collector_frontends, (now,)),
                 ("collector", tasks.collector_info, (now,)),
             )
             for kind, task, rest in plan:
+                if kind == CLAIMS and not self._targets.runs:
+                    continue
                 future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
                 (discovery if kind in (SCHEDDS, "submitters") else others).append(future)
         for host in self._targets.wms_collectors:
@@ -183,6 +172,16 @@ class Gatherer:
                 future = pool.submit(self.run, WMS + host, kind, factory_task, access, host, now)
                 (discovery if kind == SCHEDDS else others).append(future)
         return discovery, others
+
+    def _plan_claims(self, now: float) -> None:
+        """Ask for all claims now and then and until all have answered, else only for new ones."""
+        asked = [self._answers.get((host or "local", CLAIMS)) for host in self._targets.collectors]
+        got = min((answer.at_s for answer in asked if answer is not None), default=0.0)
+        missed = None in asked or got < self._all_claims_at
+        due = time.monotonic() - self._all_claims_at >= self._claims_every
+        self.claims_since = None if missed or due else now - self._claims_overlap
+        if self.claims_since is None:
+            self._all_claims_at = time.monotonic()
 
     def _ask_schedds(
         self,

@@ -20,8 +20,8 @@ from gwmond.sources import (
     tasks,
 )
 from gwmond.sources.access import Access, Daemon, Query
-from gwmond.sources.gather import Targets
 from gwmond.sources.recording import Ad
+from gwmond.sources.round import Targets
 
 T = TypeVar("T")
 _LEAST_S = 1.0

@@ -9,10 +9,8 @@ of hearing are not kept, because a replayed ad is always heard now.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import secrets
 import zipfile
 from bisect import bisect_right
 from functools import cache, cached_property
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.sources import ads
 from gwmond.sources.child import QueryError
+from gwmond.sources.pseudonyms import Pseudonyms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +48,6 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
-_USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
 _EPOCH = re.compile(
     r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate"
     r"|EnteredCurrent\w+|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate"
@@ -78,40 +76,6 @@ def _text(ad: classad2.ClassAd, name: str) -> str | None:
     except (KeyError, UnicodeDecodeError, ValueError):
         return None
     return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip() if "\n" in text else text
-
-
-class Pseudonyms:
-    """Replaces user names, the same name always by the same pseudonym within one recording."""
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(16)
-        self._known: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
-
-    def learn(self, found: Iterable[Ad], kind: str) -> None:
-        """Take note of every user name in some ads."""
-        for ad in found:
-            for name in _USERS:
-                self._add(ad.get(name, "").strip('"').partition("@")[0])
-            if kind == "submitters":
-                self._add(ad.get("Name", "").strip('"').partition("@")[0].rpartition(".")[2])
-
-    def _add(self, user: str) -> None:
-        if len(user) > 1 and re.fullmatch(r"[\w.+-]+", user) and user not in self._known:
-            digest = hashlib.blake2b(user.encode(), key=self._key, digest_size=4).hexdigest()
-            self._known[user] = f"user-{digest}"
-            names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
-            self._pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
-
-    def clean(self, ad: Ad) -> Ad:
-        """Return the ad with every known user name replaced, in all of its texts."""
-        pattern = self._pattern
-        if pattern is None:
-            return ad
-        return {
-            name: pattern.sub(lambda m: self._known[m[1]], text) if '"' in text else text
-            for name, text in ad.items()
-        }
 
 
 class Writer:
@@ -239,6 +203,11 @@ class Recording:
         span = self.times[-1] - self.times[0]
         return span + (span / steps if steps else 60.0)
 
+    @property
+    def tells_runs(self) -> bool:
+        """Whether it has which jobs ran where; older recordings do not."""
+        return bool(self.meta.get("runs"))
+
     def names(self, kind: str) -> list[str]:
         """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
         return list(self.meta.get(kind, []))
@@ -283,6 +252,13 @@ class ReplayAccess(NamedTuple):
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the cluster ads that the schedd returned then."""
         return self._ads(f"schedd/{schedd.name}/{query.kind}")
+
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> list[classad2.ClassAd]:
+        """Return nothing: recordings hold no records of job runs yet."""
+        del daemon, kind, query, match, since
+        return []
 
     def _ads(self, stream: str) -> list[classad2.ClassAd]:
         answer = Recording(self.path).frame(stream, self.time)

@@ -153,13 +153,15 @@ CASES: list[tuple[str, Ending]] = [
     ("exited_signal", over(exit_signal=9, own_accord=True, startd_ended=True)),
     # Hardly anything is known.
     ("disconnected", over(disconnected=True, superseded=True)),
+    ("ended_by_condor", over(exit_signal=15, own_accord=False)),
+    ("ended_by_condor", over(exit_signal=15, own_accord=False, superseded=True)),
     ("no_record", over(superseded=True)),
     ("no_record", DONE._replace(sending_output=True, superseded=True)),
     ("unknown", OVER),
     ("unknown", over(vacate_code=1017)),
     ("unknown", over(hold_code=1009)),
     ("unknown", over(starter_status=1 << 8, startd_ended=False)),
-    ("unknown", KILLED._replace(vacate_code=1009)),
+    ("ended_by_condor", KILLED._replace(vacate_code=1009)),
 ]
 
 

@@ -100,7 +100,7 @@ def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
     """What histories tell, and when (seconds from T0)."""
     told = []
     for number, run in enumerate(truth.runs):
-        start_s, length_s, _, _ = truth.pilots[run.pilot]
+        start_s = truth.pilots[run.pilot][0]
         begin = T0 + start_s + run.start_s
         end = begin + run.length_s
         for delay, source in enumerate(run.sources):

@@ -37,6 +37,12 @@ class Feigned(NamedTuple):
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         return self._answer(schedd.address, query.kind)
 
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> list[classad2.ClassAd]:
+        del query, match, since
+        return self._answer(daemon.address, kind)
+
     def _answer(self, daemon: str, kind: str) -> list[classad2.ClassAd]:
         with Path(self.log).open("a") as log:
             log.write(f"{daemon} {kind}\n")

@@ -1,0 +1,273 @@
+"""What a record of a job's run tells of how that run ended.
+
+**Whose is an attribute?**  The shadow writes into one ad for all runs of a job, and the startd is
+given a copy of that ad as a run begins; so both may hold what the run before has left (measured:
+tests/recordings/histories).
+
+- A shadow's time is this run's if it is not before JobCurrentStartDate, which the schedd sets as a
+  run begins (schedd.cpp:add_shadow_birthdate).  -1 is no time.
+- VacateReasonCode and HoldReasonCode are deleted before a run begins, so they are this run's.
+  LastHoldReasonCode may be of any hold: see ``_hold``.
+- Exits carry no time of their own: see ``_exit``.
+- In a startd's copy nothing that a shadow writes is of this run.  JobStartDate is overwritten when
+  the program begins, else it is the job's first start: see ``_began``.
+
+Units: seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gwmond.accounting.condor_codes import VACATE_BASE
+from gwmond.accounting.early_failure import is_early
+from gwmond.accounting.endings import Ending
+from gwmond.sources import ads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import classad2
+
+    from gwmond.accounting.endings import Side
+
+US = 1_000_000
+EPOCHS_S = range(10**9, 10**11)
+RECONNECT_FAILED = 1008
+_POLICY_HOLDS = frozenset({3, 26})
+_RUNNING, _REMOVED, _COMPLETED, _HELD = 2, 3, 4, 5  # JobStatus
+
+
+def epoch(ad: classad2.ClassAd, name: str) -> int | None:
+    """Return a time (seconds since the epoch); None for 0, -1 and what else is none."""
+    value = ads.integer(ad, name)
+    return None if value is None or value not in EPOCHS_S else value
+
+
+class Run(NamedTuple):
+    """An ad, which run of the job it is about, and JobCurrentStartDate, if told."""
+
+    ad: classad2.ClassAd
+    number: int
+    start: int | None
+
+    def date(self, name: str) -> int | None:
+        """Return a time, if it is this run's."""
+        value = epoch(self.ad, name)
+        return None if value is None or value < (self.start or 0) else value
+
+    @property
+    def lost(self) -> bool:
+        """Whether the shadow never heard of how it ended."""
+        return ads.count(self.ad, "VacateReasonCode") == RECONNECT_FAILED
+
+    @property
+    def disconnected(self) -> int | None:
+        """Return when the shadow lost contact.
+
+        Later than the start: as a run is given up, the next may begin within the same second.
+        """
+        date = self.date("JobDisconnectedDate")
+        return None if date == self.start else date
+
+
+class _Exit(NamedTuple):
+    """How the program ended; ``when`` by the clock of the execution point."""
+
+    code: int | None = None
+    signal: int | None = None
+    own_accord: bool | None = None
+    when: int | None = None
+
+
+def _of_epochs(run: Run) -> tuple[int | None, Ending]:
+    """Return when the run ended: as the shadow wrote the ad, or lost contact for good."""
+    end = run.date("EpochWriteDate")
+    if run.lost:
+        end = run.disconnected or end
+    return end, _of_shadow(run, end)._replace(**_hold_now(run))
+
+
+def _of_history(run: Run) -> tuple[int | None, Ending]:
+    """Return when the last run ended; the job may have left the queue much later."""
+    ad = run.ad
+    status, before = ads.integer(ad, "JobStatus"), ads.integer(ad, "LastJobStatus")
+    completed = status == _COMPLETED
+    end = run.date("CompletionDate") if completed else None
+    if end is None and run.lost:
+        end = run.disconnected
+    if end is None and completed:
+        end = run.date("EnteredCurrentStatus")
+    if end is None:
+        end = run.date("LastVacateTime")
+    if end is None:
+        end = _after_wall_time(run)
+    if end is None and before == _RUNNING:
+        end = run.date("EnteredCurrentStatus")
+    ending = _of_shadow(run, end)
+    hold = _hold(run, ending, before)
+    return end, ending._replace(
+        completed=completed, removed=status == _REMOVED, superseded=False, **hold
+    )
+
+
+def _after_wall_time(run: Run) -> int | None:
+    """Return the end by what the schedd charged for the run (RemoteWallClockTime: for all)."""
+    wall = ads.count(run.ad, "LastRemoteWallClockTime")
+    if wall is None and run.number == 1:
+        wall = ads.count(run.ad, "RemoteWallClockTime")
+    return None if not wall or run.start is None else run.start + wall
+
+
+def _of_shadow(run: Run, end: int | None) -> Ending:
+    """Return what the shadow wrote into the job's ad."""
+    executing = run.date("JobCurrentStartExecutingDate")
+    sending = run.date("JobCurrentStartTransferOutputDate") or run.date("TransferOutStarted")
+    sent = run.date("JobCurrentFinishTransferOutputDate") or run.date("TransferOutFinished")
+    exit_ = _exit(run, began=executing is not None, reported=sending is not None)
+    return Ending(
+        over=True,
+        exit_code=exit_.code,
+        exit_signal=exit_.signal,
+        own_accord=exit_.own_accord,
+        vacate_code=ads.count(run.ad, "VacateReasonCode"),
+        vacate_subcode=ads.integer(run.ad, "VacateReasonSubCode"),
+        failed_at=_failed_at(run, "VacateReason"),
+        began=executing is not None,
+        early=_early(executing, exit_.when or sending or end),
+        sending_output=None if sending is None else (sent or 0) < sending,
+        disconnected=True if run.disconnected is not None else None,
+    )
+
+
+def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
+    """Return when the starter ended."""
+    ad = run.ad
+    end = run.date("CompletionDate")
+    reported = ads.truth(ad, "ExitBySignal") is True or ads.evaluate(ad, "ToE") is not None
+    began = _began(run, end, reported=run.number == 1 and reported)
+    executing = epoch(ad, "JobStartDate") if began else None
+    status = ads.integer(ad, "StarterExitStatus")
+    told = began is not False and not (status or 0) & 0x7F  # a starter that was killed tells none
+    exit_ = _exit(run._replace(start=executing or run.start), began=told)
+    return end, Ending(
+        over=True,
+        exit_code=exit_.code,
+        exit_signal=exit_.signal,
+        own_accord=exit_.own_accord,
+        vacate_code=ads.count(ad, "VacateReasonCode"),
+        vacate_subcode=ads.integer(ad, "VacateReasonSubCode"),
+        failed_at=_failed_at(run, "VacateReason"),
+        began=began,
+        early=_early(executing, exit_.when or end),
+        starter_status=status,
+        draining=ads.truth(ad, "BadputCausedByDraining"),
+        preempted=ads.truth(ad, "BadputCausedByPreemption"),
+    )._replace(**_hold_now(run))
+
+
+def _began(run: Run, end: int | None, *, reported: bool) -> bool | None:
+    """Return whether a startd's record says that the program began.
+
+    If it did not, JobStartDate is still the first run's JobCurrentStartDate; but it may also have
+    begun within that second.  Then no wall time says that it did not (some is charged at times).
+    """
+    first, before = epoch(run.ad, "JobStartDate"), epoch(run.ad, "JobLastStartDate")
+    if first is None or run.start is None:
+        return None
+    if run.number > 1:
+        return first > (run.start - 1 if before is None else before)
+    if first != run.start or reported:
+        return True
+    unpaid = ads.number(run.ad, "RemoteWallClockTime") == 0 and (end or 0) > run.start
+    return False if unpaid else None
+
+
+def _exit(run: Run, *, began: bool, reported: bool = False) -> _Exit:
+    """Return how the program ended, unless that is not known or is the run before's.
+
+    ToE is told of a program that ended itself, not where HTCondor killed it, which leaves the ToE
+    of the run before.  So a ToE is this run's if
+
+    - it is the first run, or its time is not before the start, or (the execution point's clock may
+      be behind) the shadow began to receive output (``reported``); and
+    - it says the same as ExitBySignal and ExitCode.
+
+    Other exits are HTCondor's doing; they are taken unless a ToE that is not this run's has said so
+    before.  Of a run that was lost none is known, and an ExitCode beside a failure is no program's.
+    """
+    if not began or run.lost:
+        return _Exit()
+    ad = run.ad
+    by_signal = ads.truth(ad, "ExitBySignal")
+    code, signal = ads.integer(ad, "ExitCode"), ads.count(ad, "ExitSignal")
+    now = (None, signal) if by_signal else (code, None)
+    toe: Any = ads.evaluate(ad, "ToE")
+    if type(toe).__name__ == "ClassAd":
+        by_signal_then = ads.truth(toe, "ExitBySignal")
+        of_signal, of_code = ads.count(toe, "ExitSignal"), ads.integer(toe, "ExitCode")
+        then = (None, of_signal) if by_signal_then else (of_code, None)
+        when, how = epoch(toe, "When"), ads.integer(toe, "HowCode")
+        fresh = run.number == 1 or reported or (when or 0) >= (run.start or 0)
+        if then == now:
+            own = None if how is None else how == 0
+            return _Exit(now[0], now[1], own, when) if fresh else _Exit()
+    failed = 0 < (ads.count(ad, "VacateReasonCode") or 0) < VACATE_BASE
+    known = by_signal is not None and now != (None, None) and not (failed and not by_signal)
+    return _Exit(now[0], now[1], own_accord=False) if known else _Exit()
+
+
+def _hold_now(run: Run) -> dict[str, Any]:
+    """Return the hold that this record is about, if any."""
+    code = ads.count(run.ad, "HoldReasonCode")
+    if not code:
+        return {}
+    subcode = ads.integer(run.ad, "HoldReasonSubCode")
+    told: dict[str, Any] = {"hold_code": code, "hold_subcode": subcode}
+    side = _failed_at(run, "HoldReason")
+    return told if side is None else {**told, "failed_at": side}
+
+
+def _hold(run: Run, ending: Ending, before: int | None) -> dict[str, Any]:
+    """Return the hold at the last run's end, which a schedd's history has as the last of all.
+
+    It is that run's if VacateReasonCode says the same; or if it is 0, which is what a run has that
+    the schedd itself ended by a hold or a removal, and the job was not removed from running; or, of
+    a program that ended itself, if a policy held the job and it was never released.
+    Otherwise the job may have been held while it was idle, or after an earlier run.
+    """
+    prefix = "HoldReason" if ads.count(run.ad, "HoldReasonCode") else "LastHoldReason"
+    code = ads.count(run.ad, f"{prefix}Code")
+    vacated = ending.vacate_code
+    of_this_run = (
+        (vacated == 0 and before != _RUNNING)
+        or (vacated is not None and vacated == code)
+        or (vacated is None and code in _POLICY_HOLDS and before == _HELD)
+    )
+    if not code or not of_this_run:
+        return {}
+    subcode = ads.integer(run.ad, f"{prefix}SubCode")
+    side = _failed_at(run, prefix) or ending.failed_at
+    return {"hold_code": code, "hold_subcode": subcode, "failed_at": side}
+
+
+def _failed_at(run: Run, name: str) -> Side | None:
+    """Return which side failed, by the shadow's text (baseshadow.cpp:improveReasonAttributes)."""
+    text = ads.text(run.ad, name) or ""
+    if "failure at access point" in text:
+        return "access_point"
+    return "execution_point" if "failure at execution point" in text else None
+
+
+def _early(executing: int | None, end: int | None) -> bool | None:
+    if executing is None or end is None:
+        return None
+    return is_early(max(0, end - executing) * US)
+
+
+DECODERS: dict[str, Callable[[Run], tuple[int | None, Ending]]] = {
+    "epochs": _of_epochs,
+    "history": _of_history,
+    "startd_history": _of_startd_history,
+}
+"""For each kind of history: when the run ended, and what is told of how."""

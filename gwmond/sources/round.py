@@ -1,0 +1,57 @@
+"""What one round of queries asks and returns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gwmond.facts import EntryKey, Problem, Template
+from gwmond.sources import schedds
+
+SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
+CLAIMS = "claims"
+SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
+COLLECTOR_KINDS = frozenset(
+    (SLOTS, CLAIMS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
+)
+
+
+class Answer(NamedTuple):
+    """The last good answer of a source to one kind of query; ``at_s`` by the monotonic clock."""
+
+    value: Any
+    at_s: float
+
+
+class Status(NamedTuple):
+    """How one kind of query to one source went last."""
+
+    source: str
+    kind: str
+    up: bool
+    duration_s: float
+    cpu_s: float
+    peak_mib: float
+    last_success: float | None
+    records: int
+    skipped: int
+    problem: str
+    detail: str
+
+
+class Targets(NamedTuple):
+    """Who is asked: names for people, as in the configuration; ``runs``: which jobs run, too."""
+
+    collectors: tuple[str, ...]
+    wms_collectors: tuple[str, ...]
+    factory_schedds: tuple[str, ...]
+    runs: bool = True
+
+
+class Round(NamedTuple):
+    """What is known after one round."""
+
+    answers: dict[tuple[str, str], Answer]
+    statuses: tuple[Status, ...]
+    problems: tuple[Problem, ...]
+    templates: dict[EntryKey, Template]
+    chosen: tuple[schedds.ScheddSeen, ...]
