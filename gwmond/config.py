@@ -6,7 +6,6 @@ example file ``etc/gwmond.toml`` is held equal to these models by a test.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from gwmond.config_errors import explain
+from gwmond.config_pilots import Histories, Ledger, Pilots
 from gwmond.config_types import Attribute, Duration, HostPort, Section, has_content, is_loopback
 from gwmond.durations import parse_duration as _seconds
 
@@ -208,26 +208,6 @@ class Http(Section):
         return self
 
 
-def _default_ledger() -> str:
-    directory = os.environ.get("STATE_DIRECTORY", "/var/lib/gwmond").partition(":")[0]
-    return f"sqlite:///{directory}/ledger.sqlite"
-
-
-class Ledger(Section):
-    """The durable memory: totals, peaks, and the time up to which was accounted."""
-
-    url: str = Field(
-        default_factory=_default_ledger,
-        description="sqlite:////absolute/path or postgresql://user@host/database.",
-    )
-    hours_retention: Duration = Field(
-        _seconds("5y"), description="How long hourly totals are kept; totals stay for ever."
-    )
-    problems_retention: Duration = Field(
-        _seconds("90d"), description="How long recorded problems are kept."
-    )
-
-
 class Metrics(Section):
     """What /metrics shows."""
 
@@ -262,6 +242,8 @@ class Config(Section):
     canonical: Canonical = Canonical()
     site: Site = Site()
     demand: Demand = Demand()
+    histories: Histories = Histories()
+    pilots: Pilots = Pilots()
     http: Http = Http()
     ledger: Ledger = Ledger()
     metrics: Metrics = Metrics()

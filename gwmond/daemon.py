@@ -36,6 +36,7 @@ _EMPTY = Exposition(b"", b"# EOF\n")
 _STUCK_POLLS = 5
 _WAKE_S = 1.0
 _CLOCK_STEP_S = 2.0
+_LEAST_DRAIN_S = 1.0
 _SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
 
 
@@ -161,6 +162,7 @@ class Daemon:
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
             self._notifier.status(_status(snapshot))
+            self._drain(snapshot)
         except child.Stopped:
             pass
         except Exception:
@@ -168,6 +170,17 @@ class Daemon:
             self._poller.failed("poll_failed")
         finally:
             self._poll_began = None
+
+    def _drain(self, snapshot: Snapshot) -> None:
+        """Read more of a backlog of job records, until the next poll is due."""
+        due = (self._poll_began or time.monotonic()) + self._config.poll.interval
+        while self._poller.behind and not self._stop and self._next is None:
+            left = due - time.monotonic()
+            if left < _LEAST_DRAIN_S:
+                return
+            snapshot = self._poller.drain(snapshot, min(left, self._config.poll.deadline))
+            exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
+            self.snapshot, self.exposition = snapshot, exposition
 
     def _adopt(self, config: Config) -> None:
         """Go on under a new configuration, with what is remembered."""

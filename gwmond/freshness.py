@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config import Config
-from gwmond.sources.gather import COLLECTOR_KINDS, SCHEDDS, WMS, Answer, Round
+from gwmond.sources.round import COLLECTOR_KINDS, SCHEDDS, WMS, Answer, Round
 
 
 class Fresh:

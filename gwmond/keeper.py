@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
-from gwmond.config import Ledger as Options
+from gwmond.config_pilots import Ledger as Options
 from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import model
@@ -46,6 +46,11 @@ class Keeper:
     def status(self) -> LedgerStatus:
         """Return how the ledger does."""
         return LedgerStatus(not self._error, self._error, self._last_commit, len(self._waiting))
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger as long as it is open."""
+        return self._ledger
 
     def open(self, memory: Memory, window_hours: int) -> tuple[Memory, list[Problem]]:
         """Open the ledger unless it is open; return the memory with what the ledger remembers."""
@@ -157,6 +162,13 @@ class Keeper:
         options = self._options
         try:
             self._ledger.prune(now, options.hours_retention, options.problems_retention)
+            self._ledger.prune_pilots(
+                now,
+                options.hours_retention,
+                options.pilots_retention,
+                options.attempts_retention,
+                options.corrections_retention,
+            )
         except LedgerError as error:
             return self._failed(error)
         self._pruned_at = now

@@ -28,7 +28,8 @@ from gwmond.entries import (
 from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Template
 from gwmond.freshness import Fresh
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import DEMAND, REQUESTS, SLOTS, STARTDS, Round, merge_pilots
+from gwmond.sources.gather import merge_pilots
+from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
 from gwmond.units import RESOURCES, Resource
 
 YOUNG = "young_collector"
@@ -37,11 +38,13 @@ YOUNG = "young_collector"
 class Picture(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
-    ``unused`` names pilots which have not run a job yet.
+    ``pilots_complete``: collectors that are trusted have shown every pilot.  ``unused`` names
+    pilots which have not run a job yet.
     """
 
     pilots: tuple[Pilot, ...]
     pilots_known: bool
+    pilots_complete: bool
     unused: frozenset[str]
     doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
@@ -111,6 +114,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     return Picture(
         pilots=pilots,
         pilots_known=bool(slots),
+        pilots_complete=slots_whole and not young,
         unused=frozenset().union(*(answer.unused for answer in startds)),
         doubtful=doubtful,
         requests=requests,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import structlog
 
+from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.integrate import integrate
@@ -17,10 +19,11 @@ from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, remembered
 from gwmond.picture import YOUNG, Picture, take
+from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching
-from gwmond.sources.gather import Round, Status
+from gwmond.sources.round import Round, Status
 from gwmond.summary import pilot_groups
 
 log = structlog.get_logger()
@@ -57,6 +60,15 @@ class Poller:
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
         self._told: set[tuple[str, str]] = set()
+        self._accountant: Accountant | None = None
+        if keeper is not None and pool.tells_runs:
+            self._accountant = Accountant(
+                config,
+                pool.gatherer,
+                pool.targets,
+                PilotKeeper(config),
+                live=pool.recording is None,
+            )
         self._started_at = time.time()
         self._polls = 0
 
@@ -87,8 +99,9 @@ class Poller:
             self._memory, failed = self._keeper.open(self._memory, hours)
             problems += failed
         stages = Stages()
-        asked_at = pool.clock.tick()
-        found = pool.gatherer.round(pool.access(asked_at), asked_at.wall)
+        asked_at, asked_mono = pool.clock.tick(), time.monotonic()
+        access = pool.access(asked_at)
+        found = pool.gatherer.round(access, asked_at.wall)
         stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
@@ -101,6 +114,14 @@ class Poller:
         if wrong:
             problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
         stages.end("evaluation")
+        if self._keeper is not None and self._accountant is not None:
+            daemons = tuple(of.daemon for of in found.chosen)
+            whole = picture.pilots_complete
+            seen = Seen(asked_at.wall, asked_mono, picture.pilots, whole, daemons)
+            ledger = self._keeper.ledger
+            problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
+            found = pool.gatherer.last()
+            stages.end("pilots")
         self._memory = picture.memory
         problems += [*found.problems, *_doubts(picture.doubtful)]
         if self._keeper is not None:
@@ -113,6 +134,35 @@ class Poller:
         self._count_records(found.statuses)
         self._polls += 1
         return self._snapshot(found, picture, evaluation, wrong, tick.wall, stages)
+
+    @property
+    def behind(self) -> bool:
+        """Whether records of jobs are left that ``drain`` would fetch."""
+        return self._accountant is not None and self._accountant.behind
+
+    def drain(self, snapshot: Snapshot, seconds: float) -> Snapshot:
+        """Fetch more records of jobs; return the snapshot with what became of them."""
+        accountant = self._accountant
+        if accountant is None:
+            return snapshot
+        tick = self._pool.clock.tick()
+        self._pool.gatherer.allow(seconds)
+        problems = accountant.drain(self._pool.access(tick), tick.wall)
+        for problem in problems:
+            self._problems[problem.source, problem.problem] += 1
+            log.warning(
+                "problem", source=problem.source, problem=problem.problem, detail=problem.detail
+            )
+        found = self._pool.gatherer.last()
+        self._count_records(found.statuses)
+        return replace(
+            snapshot,
+            sources=found.statuses,
+            records=dict(self._records),
+            problems=dict(self._problems),
+            pilot_time=accountant.shown,
+            cursors=accountant.cursors,
+        )
 
     def _match(self, picture: Picture) -> None:
         """Evaluate the pairs of group and template that are new; forget those that are gone."""
@@ -203,6 +253,8 @@ class Poller:
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
             totals=dict(keeper.totals) if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
+            pilot_time=self._accountant.shown if self._accountant else None,
+            cursors=self._accountant.cursors if self._accountant else (),
         )
 
 

@@ -9,8 +9,9 @@ from gwmond.clock import Clock, ReplayClock, SystemClock
 from gwmond.config import Config, ConfigError
 from gwmond.sources import child
 from gwmond.sources.access import Access, LiveAccess
-from gwmond.sources.gather import Gatherer, Targets
+from gwmond.sources.gather import Gatherer
 from gwmond.sources.recording import Recording, ReplayAccess
+from gwmond.sources.round import Targets
 
 
 class Pool:
@@ -33,6 +34,7 @@ class Pool:
                 tuple(names("collectors")),
                 tuple(names("wms_collectors")),
                 tuple(names("factory_schedds")),
+                self.recording.tells_runs,
             )
         else:
             self.clock = SystemClock()
@@ -45,6 +47,11 @@ class Pool:
         """Return the pool, with the server that forks query processes at hand."""
         child.start()
         return cls(config)
+
+    @property
+    def tells_runs(self) -> bool:
+        """Whether it tells which jobs ran where; older recordings do not."""
+        return self.targets.runs
 
     @property
     def period_s(self) -> float:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import Evaluation
-from gwmond.facts import EntryKey, EntryRequest, JobCount
+from gwmond.accounting.pilot_facts import Measure
+from gwmond.facts import Cursor, EntryKey, EntryRequest, JobCount
 from gwmond.ledger.model import SiteKey, Total
+from gwmond.ledger.pilot_model import CountKey, PilotSeries, Shown
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import Status
+from gwmond.sources.round import Status
 from gwmond.units import Resource
 
 
@@ -46,6 +48,20 @@ class LedgerStatus(NamedTuple):
     waiting_increments: int
 
 
+class PilotTime(NamedTuple):
+    """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
+
+    ``residual`` is by how much pilots that were closed miss their totals, in micros.
+    """
+
+    shown: Mapping[PilotSeries, Shown]
+    counted: Mapping[CountKey, Shown]
+    unsettled: Mapping[tuple[Resource, EntryKey, str], int]
+    residual: Mapping[Measure, int]
+    contradictions: Mapping[str, int]
+    known_us: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One poll's outcome.
@@ -74,3 +90,5 @@ class Snapshot:
     ledger: LedgerStatus
     totals: Mapping[SiteKey, Total]
     htcondor_version: str
+    pilot_time: PilotTime | None = None
+    cursors: tuple[Cursor, ...] = ()

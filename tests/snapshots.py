@@ -16,11 +16,13 @@ from gwmond.accounting.evaluation import (
     Part,
     State,
 )
-from gwmond.facts import EntryKey, Evidence, JobCount, Limit
+from gwmond.accounting.pilot_facts import Category, Measure
+from gwmond.facts import Cursor, EntryKey, Evidence, JobCount, Limit
 from gwmond.ledger.model import SiteKey, Total
-from gwmond.snapshot import LedgerStatus, PilotGroup, PilotUnits, Snapshot
+from gwmond.ledger.pilot_model import CountKey, PilotSeries, Shown
+from gwmond.snapshot import LedgerStatus, PilotGroup, PilotTime, PilotUnits, Snapshot
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import Status
+from gwmond.sources.round import Status
 from gwmond.units import Resource
 from tests.accounting.make import NOW, request
 
@@ -106,6 +108,41 @@ def status(source: str, kind: str, problem: str = "", **more: Any) -> Status:
     return made._replace(**more)
 
 
+def pilot_time() -> PilotTime:
+    """Pilots' time with two outcomes of one category, a GPU, and a counter that has halted."""
+    began = NOW - 3600.0
+
+    def series(
+        category: Category,
+        outcome: str = "",
+        resource: Resource = "cpu",
+        measure: Measure = "resource",
+    ) -> PilotSeries:
+        return PilotSeries(
+            resource, measure, category, outcome, *STARVING, "frontend.main", "measured"
+        )
+
+    good, own = Category.GOODPUT, Category.PILOT_OVERHEAD
+    return PilotTime(
+        shown={
+            series(good, "exit_zero"): Shown(7_200_000_000, began),
+            series(good, "exit_nonzero"): Shown(600_000_001, began + 60),
+            series(good, "exit_zero", measure="canonical"): Shown(3_600_000_000, began),
+            series(own): Shown(1_000_000, began),
+            series(own, resource="gpu", measure="canonical"): Shown(2_000_000, began),
+            series(own, measure="canonical")._replace(evidence="estimated"): Shown(5, began),
+        },
+        counted={
+            CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Shown(12, began),
+            CountKey("pilots", own, "", *STARVING, "frontend.main"): Shown(3, began),
+        },
+        unsettled={("cpu", STARVING, "frontend.main"): 90_000_000},
+        residual={},
+        contradictions={"end_us": 2},
+        known_us=round((NOW - 120) * 1e6),
+    )
+
+
 def snapshot(**changes: Any) -> Snapshot:
     """The snapshot, with changes."""
     requests = (
@@ -154,5 +191,10 @@ def snapshot(**changes: Any) -> Snapshot:
             ),
         },
         htcondor_version="25.14.1",
+        pilot_time=pilot_time(),
+        cursors=(
+            Cursor("ap1", "epochs", "", round(NOW * 1e6)),
+            Cursor("ap2", "epochs", "", None),
+        ),
     )
     return replace(made, **changes)

@@ -16,8 +16,8 @@ from gwmond.sources.access import Daemon
 from gwmond.sources.demand import ScheddDemand
 from gwmond.sources.factory import FactoryClient, Queue, QueueCount
 from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.gather import Answer, Round, Status
 from gwmond.sources.glideresource import Requests
+from gwmond.sources.round import Answer, Round, Status
 from gwmond.sources.schedds import Schedds, ScheddSeen
 from gwmond.sources.slots import Slots
 from gwmond.sources.startds import Startds

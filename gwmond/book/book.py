@@ -139,7 +139,7 @@ class Book:
         self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
     ) -> None:
         if not self._due(pilot, now_us, known_us):
-            self._close(pilot, now_us, known_us)
+            self._close(pilot, now_us)
             return
         if pilot.implied:  # its life depends on all of its attempts
             self._load_whole(pilot, lookup)
@@ -155,7 +155,7 @@ class Book:
         pilot.booked_at_us = now_us
         self._take(pilot, entries, now_us)
         self._counts.count(pilot)
-        self._close(pilot, now_us, known_us)
+        self._close(pilot, now_us)
 
     def judge(self, now_us: int, trials: Iterable[Trial]) -> None:
         """Decide on early failures, by what all trials say."""
@@ -250,7 +250,7 @@ class Book:
         attempts = pilot.attempts.values()
         limit = min(known_us, pilot.until_us)
         if pilot.end_us is not None and not any(of.is_open for of in attempts):
-            return limit > pilot.mark_us
+            return limit > pilot.mark_us or (pilot.counted is None and known_us >= pilot.end_us)
         if now_us < pilot.booked_at_us + self.rules.refresh_us:
             return False
         pilot.booked_at_us = now_us
@@ -293,10 +293,10 @@ class Book:
             else:
                 self._increments[entry.hour, entry.series] += entry.micros
 
-    def _close(self, pilot: OpenPilot, now_us: int, known_us: int) -> None:
+    def _close(self, pilot: OpenPilot, now_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
         end_us = pilot.end_us
-        if end_us is None or pilot.mark_us < end_us or known_us < end_us:
+        if end_us is None or pilot.mark_us < end_us or pilot.counted is None:
             return
         if any(of.is_open for of in pilot.attempts.values()):
             return

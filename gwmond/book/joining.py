@@ -27,8 +27,8 @@ UNKNOWN = "unknown"
 class Joining:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
-    ``homeless`` counts records that name no startd, ``late`` those of pilots whose attempts are past
-    their retention.  ``removed`` are attempts which turned out to be others.
+    ``homeless`` counts records that name no startd, ``late`` those of pilots of which attempts are
+    past their retention.  ``removed`` are attempts which turned out to be others.
     """
 
     def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:

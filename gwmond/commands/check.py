@@ -23,7 +23,7 @@ from gwmond.ledger.errors import LedgerError, LedgerLocation
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.reader import LedgerReader
 from gwmond.pool import Pool
-from gwmond.sources.gather import Status
+from gwmond.sources.round import Status
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {

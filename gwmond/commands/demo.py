@@ -13,7 +13,8 @@ from importlib import resources
 from pathlib import Path
 
 from gwmond.commands import run
-from gwmond.config import Config, Ledger, Poll, parse
+from gwmond.config import Config, Poll, parse
+from gwmond.config_pilots import Ledger
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5

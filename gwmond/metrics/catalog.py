@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.metrics import demand, pilots, sites, sources
+from gwmond.metrics import demand, pilot_time, pilots, sites, sources
 from gwmond.metrics.family import Family
 from gwmond.metrics.render import FOLDED
 
@@ -10,6 +10,7 @@ TOPICS: dict[str, tuple[Family, ...]] = {
     "Sites": sites.FAMILIES,
     "Demand": demand.FAMILIES,
     "Pilots": pilots.FAMILIES,
+    "Pilots' time": pilot_time.FAMILIES,
     "gwmond itself": (*sources.FAMILIES, FOLDED),
 }
 FAMILIES = tuple(family for topic in TOPICS.values() for family in topic if family is not FOLDED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gwmond import __version__
+from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
 
@@ -21,6 +22,14 @@ def _success(s: Snapshot) -> Iterator[Sample]:
             yield Sample((x.source, x.kind), x.last_success)
     if s.ledger.last_commit is not None:
         yield Sample(("ledger", "commit"), s.ledger.last_commit)
+
+
+def _residuals(s: Snapshot) -> Iterator[Sample]:
+    yield Sample(("site_canonical",), s.residual / 1000)
+    if s.pilot_time is not None:
+        for measure in MEASURES:
+            micros = s.pilot_time.residual.get(measure, 0)
+            yield Sample((measure,), micros / 1_000_000)
 
 
 FAMILIES = (
@@ -135,10 +144,11 @@ FAMILIES = (
         "gwmond_ledger_residual_seconds",
         "gauge",
         "seconds",
-        "How far the partition of site time is from its total; 0 always. Unit: canonical seconds a "
-        "second." + POLLED,
+        "How far a partition is from its total; 0 always. site_canonical: of site time, in the "
+        "last poll; resource, canonical: of pilots that were closed since gwmond started. Unit: "
+        "canonical seconds a second; core-seconds; canonical seconds." + POLLED,
         ("measure",),
-        lambda s: [Sample(("site_canonical",), s.residual / 1000)],
+        _residuals,
     ),
     Family(
         "gwmond_ledger_waiting_increments",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess, Popen, TimeoutExpired
 from types import TracebackType
@@ -20,7 +20,7 @@ from tests.pool.adtext import Value
 from tests.pool.client import ClientError, PoolClient
 from tests.pool.config import COMMON_CONFIG, POOL_CONFIG, deny_read_config
 from tests.pool.pilot import Pilot, make_local_dirs
-from tests.pool.sandbox import USERS, Sandbox, wait_until
+from tests.pool.sandbox import USERS, Process, Sandbox, wait_until
 
 T = TypeVar("T")
 
@@ -147,6 +147,10 @@ class CondorPool(PoolClient):
     ) -> T:
         """The first true result of `probe`; TimeoutError (with `what`) after `timeout` seconds."""
         return wait_until(what, probe, timeout, pause)
+
+    def processes(self, among: Iterable[int] | None = None) -> Iterable[Process]:
+        """Live processes of the daemons, pilots and jobs, or those among these numbers."""
+        return self._sandbox.processes(among)
 
     def find(self, daemon: str) -> int | None:
         """Process number of a daemon, as known outside; None if it does not run at the moment."""

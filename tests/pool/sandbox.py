@@ -15,7 +15,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -180,10 +180,12 @@ class Sandbox:
             keeper.wait(timeout)
         shutil.rmtree(self.work, ignore_errors=True)
 
-    def processes(self) -> Iterator[Process]:
-        """Every live process of the sandbox but its first."""
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == self._first:
+    def processes(self, among: Iterable[int] | None = None) -> Iterator[Process]:
+        """Every live process of the sandbox but its first, or those among these numbers."""
+        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        for pid in pids if among is None else among:
+            entry = Path(f"/proc/{pid}")
+            if pid == self._first:
                 continue
             try:
                 inside = os.readlink(entry / "ns/pid") == self._namespace

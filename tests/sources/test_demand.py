@@ -318,6 +318,11 @@ class Schedd:
     def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
         raise NotImplementedError
 
+    def history(
+        self, _daemon: Daemon, _kind: str, _query: Query, _match: int, _since: str
+    ) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
 
 def fetch(schedd: Schedd, *, factories: bool = True) -> ScheddDemand:
     return demand.fetch(schedd, Daemon("schedd1", "<>"), ATTRIBUTES, OPTIONS, factories=factories)

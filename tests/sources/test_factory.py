@@ -144,6 +144,11 @@ class Schedd:
     def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
         raise NotImplementedError
 
+    def history(
+        self, _daemon: Daemon, _kind: str, _query: Query, _match: int, _since: str
+    ) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
 
 def test_fetch_queue() -> None:
     """The queue is asked for all pilots and for those that have waited beyond the grace."""

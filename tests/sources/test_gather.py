@@ -12,7 +12,8 @@ import pytest
 from gwmond.config import Config
 from gwmond.facts import EntryKey, Size
 from gwmond.sources import gather, matching
-from gwmond.sources.gather import Gatherer, Round, Status, Targets
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.round import Round, Status, Targets
 from tests.accounting.make import pilot
 from tests.pool.adtext import Ad, Value, ad_text
 from tests.pool.feign import glidein, glideresource, partitionable_slot
@@ -84,8 +85,8 @@ def idle(found: Round, name: str = "ap1") -> int:
 def test_everybody_is_asked(world: World) -> None:
     """One round asks the collector for all kinds, and each schedd that it knows."""
     found, asked = world.round()
-    kinds = "collector frontendmonitor glideresource schedds slots startds submitters templates"
-    assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in kinds.split())]
+    kinds = "claims collector frontendmonitor glideresource schedds slots startds submitters"
+    assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in (*kinds.split(), "templates"))]
     assert all(s.up and s.last_success for s in found.statuses)
     assert idle(found) == 3
     assert [s.daemon.name for s in found.chosen] == ["ap1"]

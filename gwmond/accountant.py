@@ -1,0 +1,213 @@
+"""Pilots' time, one poll after another: sightings, claims and records go into the book.
+
+    collectors ─> sightings, claims ─┐
+    schedds, startds, files ─> records ─> book ─> ledger (facts, cursors, totals at once)
+
+Time up to which pilots' time can be settled: claims were shown, and every schedd that answers has
+told of all runs that ended, less ``pilots.settle_delay``.  A schedd that is silent for long is not
+waited for: what slots show stands in, and what it tells later corrects that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import structlog
+
+from gwmond.book.rules import SECOND_US
+from gwmond.config import Config
+from gwmond.facts import Cursor, Pilot, Problem
+from gwmond.historian import Historian, Told
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.store import Ledger
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.snapshot import PilotTime
+from gwmond.sources.access import Access, Daemon
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.history_cursor import Progress
+from gwmond.sources.round import CLAIMS, SLOTS, Round, Targets
+from gwmond.startd_asker import StartdAsker
+
+log = structlog.get_logger()
+_SAY_EVERY_S = 10.0
+
+
+class Seen(NamedTuple):
+    """What collectors showed in one round.
+
+    ``at`` is the time by the pool's clock (epoch seconds) and ``since_mono`` by the monotonic one
+    when they were asked; ``complete``: they are trusted to have shown every pilot.
+    """
+
+    at: float
+    since_mono: float
+    pilots: tuple[Pilot, ...]
+    complete: bool
+    schedds: tuple[Daemon, ...]
+
+
+class Accountant:
+    """Accounts the time of pilots; use it from one thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        gatherer: Gatherer,
+        targets: Targets,
+        keeper: PilotKeeper,
+        *,
+        live: bool = True,
+    ) -> None:
+        self._config = config
+        self._hosts = tuple(host or "local" for host in targets.collectors)
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._historian = Historian(config, gatherer, keeper)
+        self._live = live  # a recording has no startds to ask
+        self._startds = StartdAsker(config, targets.collectors)
+        self._delay_us = round(config.pilots.settle_delay * SECOND_US)
+        self._claims_us: int | None = None
+        self._schedds: tuple[Daemon, ...] = ()
+        self._said_at = 0.0
+        self._left: Mapping[str, int] = {}
+        self._records = 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are records that were not fetched yet."""
+        return self._historian.behind and self._keeper.ready
+
+    @property
+    def shown(self) -> PilotTime | None:
+        """What is to be shown of pilots' time."""
+        return self._keeper.shown()
+
+    @property
+    def startds_asked(self) -> Mapping[str, int]:
+        """How often startds were asked for their history, by what came of it."""
+        return dict(self._startds.asked)
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """How far each source has been read."""
+        return self._keeper.cursors
+
+    def step(
+        self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
+    ) -> list[Problem]:
+        """Account what one poll has shown; without a ledger nothing is taken in."""
+        try:
+            self._keeper.attach(ledger)
+            if not self._keeper.ready:
+                return []
+            self._see(found, seen, period_s)
+            self._schedds = seen.schedds
+            return self._ask(access, seen.at, only_behind=False)
+        except LedgerError as error:
+            return [_problem(error)]
+
+    def drain(self, access: Access, now: float) -> list[Problem]:
+        """Go on with what is left of a backlog."""
+        try:
+            return self._ask(access, now, only_behind=True)
+        except LedgerError as error:
+            return [_problem(error)]
+
+    def _see(self, found: Round, seen: Seen, period_s: float) -> None:
+        now_us = round(seen.at * SECOND_US)
+        period_us = round(period_s * SECOND_US)
+        renewed = {
+            kind: [
+                host
+                for host in self._hosts
+                if (of := found.answers.get((host, kind))) and of.at_s >= seen.since_mono
+            ]
+            for kind in (SLOTS, CLAIMS)
+        }
+        enough = 1 if self._config.pool.replicated else len(self._hosts)
+        if len(renewed[SLOTS]) >= enough:
+            self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
+        if len(renewed[CLAIMS]) >= enough:
+            records = [
+                record
+                for host in renewed[CLAIMS]
+                for record in found.answers[host, CLAIMS].value.records
+            ]
+            whole = seen.complete and self._gatherer.claims_since is None
+            self._keeper.claim(now_us, records, complete=whole)
+            self._claims_us = now_us
+
+    def _ask(self, access: Access, now: float, *, only_behind: bool) -> list[Problem]:
+        now_us = round(now * SECOND_US)
+        problems: list[Problem] = []
+        for told in self._historian.ask(access, self._schedds, now, only_behind=only_behind):
+            answer = told.answer
+            self._keeper.tell(answer.records, told.cursor, answer.gap)
+            self._records += len(answer.records)
+            if answer.gap is not None:
+                problems.append(Problem(told.source, "history_gap", answer.gap.detail))
+            if answer.behind:
+                self._say(told)
+                self._settle(now_us)
+        self._settle(now_us)
+        problems += self._left_out()
+        if self._live and not only_behind:
+            problems += self._ask_startds(access, now)
+        return problems
+
+    def _left_out(self) -> list[Problem]:
+        """Say which records could not be accounted since this was asked last."""
+        book = self._keeper.book
+        now = dict(book.left_out) if book is not None else {}
+        new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
+        self._left = now
+        return [Problem("records", reason, f"{n} records") for reason, n in new.items() if n > 0]
+
+    def _ask_startds(self, access: Access, now: float) -> list[Problem]:
+        """Ask startds for what is open after all else has been told."""
+        book = self._keeper.book
+        if book is None:
+            return []
+        records, problems = self._startds.ask(access, book.pilots, now)
+        if records:
+            self._keeper.tell(records, None, None)
+            self._settle(round(now * SECOND_US))
+        return problems
+
+    def _settle(self, now_us: int) -> None:
+        times = [self._claims_us, self._historian.complete_us(self._schedds)]
+        known_us = min([time_us for time_us in times if time_us is not None], default=0)
+        silent = self._historian.silent(self._schedds)
+        self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent)
+
+    def _say(self, told: Told) -> None:
+        """Say now and then how far a backlog is."""
+        now = time.monotonic()
+        if now - self._said_at >= _SAY_EVERY_S:
+            self._said_at = now
+            log.info(
+                "reading a backlog of job records",
+                source=told.source,
+                kind=told.kind,
+                records=self._records,
+                **_progress(told.answer.progress),
+            )
+
+
+def _problem(error: LedgerError) -> Problem:
+    name = type(error).__name__.removeprefix("Ledger").lower()
+    return Problem("ledger", name, f"{error} Pilots' time is not accounted until then.")
+
+
+def _progress(progress: Progress | None) -> dict[str, str]:
+    """Return from when to when a backlog is, and how far it was read."""
+    if progress is None:
+        return {}
+    times = {"since": progress.from_us, "read_to": progress.done_us, "until": progress.target_us}
+    return {
+        name: datetime.fromtimestamp(time_us / SECOND_US, UTC).isoformat(timespec="seconds")
+        for name, time_us in times.items()
+    }

@@ -1,0 +1,97 @@
+"""Options about pilots' time: which records are read, when time is settled, what is kept."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from gwmond.config_types import Duration, Section
+from gwmond.durations import parse_duration as _seconds
+
+
+class Histories(Section):
+    """Which records of finished runs of jobs are read."""
+
+    schedds: bool = Field(
+        True, description="Ask each schedd for its epoch history and its history."
+    )
+    lookback: Duration = Field(
+        _seconds("1d"), description="How far back at the first start; later, all since then."
+    )
+    records: PositiveInt = Field(
+        20000, description="Records fetched at once; more are left for the next query."
+    )
+    startds: tuple[str, ...] = Field(
+        ("*",),
+        description="Entries whose startds are asked for their history, near a pilot's end or "
+        "where the schedds' records leave a hole; * and ? match. Empty: none.",
+    )
+    startds_per_poll: NonNegativeInt = Field(
+        20, description="At most so many startds are asked in a poll."
+    )
+    startd_deadline: Duration = Field(
+        _seconds("5s"), description="A startd that takes longer is asked again later, and later."
+    )
+    files: tuple[str, ...] = Field(
+        (), description="Startds' history files to read besides; * and ? match."
+    )
+
+
+class Pilots(Section):
+    """When the time of pilots is settled."""
+
+    settle_delay: Duration = Field(
+        _seconds("2m"), description="Time is not settled before it is this old."
+    )
+    outcome_wait: Duration = Field(
+        _seconds("1h"),
+        description="A job that left its slot without a record is unclassified after this.",
+    )
+    silent_wait: Duration = Field(
+        _seconds("1d"), description="The same, while its schedd does not answer."
+    )
+    verdict_after: Duration = Field(
+        _seconds("6h"),
+        description="An error soon after a job's start is the user's, unless by then evidence "
+        "says that it was the pilot's.",
+    )
+    end_tolerance: Duration = Field(
+        _seconds("5m"), description="A run that ended this long before its pilot ended with it."
+    )
+    assumed_end: Duration = Field(
+        _seconds("1h"),
+        description="A pilot that no collector has shown ended when no job ran on it for so long.",
+    )
+    claims_every: Duration = Field(
+        _seconds("10m"), description="How often all claims are asked for, not only new ones."
+    )
+
+
+def _default_ledger() -> str:
+    directory = os.environ.get("STATE_DIRECTORY", "/var/lib/gwmond").partition(":")[0]
+    return f"sqlite:///{directory}/ledger.sqlite"
+
+
+class Ledger(Section):
+    """The durable memory: totals, peaks, and the time up to which was accounted."""
+
+    url: str = Field(
+        default_factory=_default_ledger,
+        description="sqlite:////absolute/path or postgresql://user@host/database.",
+    )
+    hours_retention: Duration = Field(
+        _seconds("5y"), description="How long hourly totals are kept; totals stay for ever."
+    )
+    pilots_retention: Duration = Field(
+        _seconds("180d"), description="How long pilots that have ended are kept."
+    )
+    attempts_retention: Duration = Field(
+        _seconds("90d"), description="How long runs of jobs are kept."
+    )
+    corrections_retention: Duration = Field(
+        _seconds("5y"), description="How long corrections of settled time are kept."
+    )
+    problems_retention: Duration = Field(
+        _seconds("90d"), description="How long recorded problems are kept."
+    )

@@ -1,0 +1,154 @@
+"""Reads records of job runs from all sources that keep them, a bounded number at a time.
+
+A source is asked for what is new since its cursor.  What is left when the limit is reached is
+asked for at once after what came was accounted, until the next poll is due (``behind``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import NamedTuple
+
+import structlog
+
+from gwmond.config import Config
+from gwmond.facts import Cursor
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources import history_tasks
+from gwmond.sources.access import Access, Daemon
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.history_cursor import HistoryAnswer, Limits
+
+log = structlog.get_logger()
+SCHEDD_KINDS = ("epochs", "history")
+FILE_KIND = "history_file"
+NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
+SILENT_S = 600.0
+
+
+class Told(NamedTuple):
+    """What a source told, and where its cursor is then."""
+
+    source: str
+    kind: str
+    answer: HistoryAnswer
+    cursor: Cursor
+
+
+class Historian:
+    """Asks histories; use it from one thread."""
+
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+        self._config = config
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._behind: set[tuple[str, str]] = set()
+        self._not_kept: dict[str, float] = {}
+        self._answered: dict[str, float] = {}  # schedd: when it told all, by the monotonic clock
+        self._asked: dict[str, float] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether some source has more records than were fetched."""
+        return bool(self._behind)
+
+    def silent(self, schedds: Sequence[Daemon]) -> frozenset[str]:
+        """Return schedds that have not told of their jobs for a while."""
+        now = time.monotonic()
+        return frozenset(
+            of.name
+            for of in schedds
+            if now - self._answered.get(of.name, self._asked.get(of.name, now)) > SILENT_S
+        )
+
+    def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
+        """Return up to when all schedds that answer have told; None if one has not yet."""
+        silent = self.silent(schedds)
+        times = []
+        for schedd in schedds:
+            if schedd.name in silent:
+                continue
+            told = [self._keeper.cursor(schedd.name, kind) for kind in self._kinds(schedd)]
+            times.append(
+                min((of.complete_us or 0 if of is not None else 0 for of in told), default=0)
+            )
+        return min(times, default=None)
+
+    def ask(
+        self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool = False
+    ) -> Iterator[Told]:
+        """Yield what each source has that is new, as it comes."""
+        options = self._config.histories
+        wanted: list[tuple[Daemon, str]] = []
+        if options.schedds:
+            wanted = [(schedd, kind) for schedd in schedds for kind in self._kinds(schedd)]
+        files = list(options.files)
+        if only_behind:
+            wanted = [of for of in wanted if (of[0].name, of[1]) in self._behind]
+            files = [path for path in files if (path, FILE_KIND) in self._behind]
+        many = max(1, len(wanted) + len(files))
+        limits = Limits(records=max(1000, options.records // many), lookback_s=options.lookback)
+        for schedd in schedds:
+            self._asked.setdefault(schedd.name, time.monotonic())
+        with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
+            futures = [
+                pool.submit(self._ask_schedd, access, schedd, kind, limits, now)
+                for schedd, kind in wanted
+            ]
+            futures += [pool.submit(self._read_files, path, limits, now) for path in files]
+            for future in as_completed(futures):
+                if (told := future.result()) is not None:
+                    yield told
+
+    def _kinds(self, schedd: Daemon) -> list[str]:
+        since = self._not_kept.get(schedd.name)
+        kept = since is None or time.monotonic() - since > NOT_KEPT_S
+        return [kind for kind in SCHEDD_KINDS if kept or kind != "epochs"]
+
+    def _ask_schedd(
+        self, access: Access, schedd: Daemon, kind: str, limits: Limits, now: float
+    ) -> Told | None:
+        cursor = self._keeper.cursor(schedd.name, kind)
+        state = cursor.state if cursor is not None else ""
+        answer = self._gatherer.run(
+            *(schedd.name, kind, history_tasks.records, access),
+            *(schedd, kind, state, limits, now),
+            keep=False,
+        )
+        return self._note(schedd.name, kind, answer)
+
+    def _read_files(self, pattern: str, limits: Limits, now: float) -> Told | None:
+        cursor = self._keeper.cursor(pattern, FILE_KIND)
+        state = cursor.state if cursor is not None else ""
+        answer = self._gatherer.run(
+            *(pattern, FILE_KIND, history_tasks.file_records, pattern, state, limits, now),
+            keep=False,
+        )
+        return self._note(pattern, FILE_KIND, answer)
+
+    def _note(self, source: str, kind: str, answer: HistoryAnswer | None) -> Told | None:
+        self._behind.discard((source, kind))
+        if answer is None:
+            return None
+        if not answer.kept:
+            if source not in self._not_kept:
+                log.warning(
+                    "a schedd keeps no epoch history: of a job that ran several times only the "
+                    "last run is told; set JOB_EPOCH_HISTORY there",
+                    source=source,
+                )
+            self._not_kept[source] = time.monotonic()
+            return None
+        if kind == "epochs":
+            self._not_kept.pop(source, None)
+        if answer.behind:
+            self._behind.add((source, kind))
+        self._answered[source] = time.monotonic()
+        complete_us = answer.complete_us
+        if complete_us is None and answer.progress is not None:
+            complete_us = answer.progress.done_us
+        if complete_us is None and (before := self._keeper.cursor(source, kind)) is not None:
+            complete_us = before.complete_us
+        return Told(source, kind, answer, Cursor(source, kind, answer.state, complete_us))

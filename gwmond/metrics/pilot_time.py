@@ -1,0 +1,146 @@
+"""Metrics of where pilots' time goes.
+
+Counters are what the ledger holds; they stand still while it cannot be written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gwmond.accounting.pilot_facts import Measure
+from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.snapshot import Snapshot
+
+MICRO = 1_000_000
+_KEPT = (
+    " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
+)
+_CATEGORIES = (
+    "goodput, misconfiguration_badput, preemption_badput, unclassified (attempts), pilot_overhead, "
+    "decision_problem, validation_fails (the pilot's own)"
+)
+_PLACE = ("resource", "category", "site", "entry", "group", "evidence")
+
+
+def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
+    """Sum over outcomes: each series never falls, so their sum does not."""
+    if s.pilot_time is None:
+        return
+    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    created: dict[tuple[str, ...], float] = {}
+    for of, shown in s.pilot_time.shown.items():
+        if of.measure == measure:
+            of_sum = of.resource, of.category.value, of.site, of.entry, of.group, of.evidence
+            sums[of_sum] += shown.micros
+            created[of_sum] = min(shown.created, created.get(of_sum, shown.created))
+    for labels, micros in sums.items():
+        yield Sample(labels, micros / MICRO, created[labels])
+
+
+def _unsettled(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is not None:
+        for (resource, key, group), micros in s.pilot_time.unsettled.items():
+            yield Sample((resource, *key, group), micros / MICRO)
+
+
+def _attempts(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is not None:
+        for of, shown in s.pilot_time.counted.items():
+            if of.what == "attempts":
+                labels = of.category.value, of.outcome, of.site, of.entry, of.group
+                yield Sample(labels, shown.micros, shown.created)
+
+
+def _ended(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is not None:
+        for of, shown in s.pilot_time.counted.items():
+            if of.what == "pilots":
+                labels = of.category.value, of.site, of.entry, of.group
+                yield Sample(labels, shown.micros, shown.created)
+
+
+FAMILIES = (
+    Family(
+        "gwmond_pilot_resource_seconds_total",
+        "counter",
+        "seconds",
+        f"Settled time of pilots by category: {_CATEGORIES}. evidence is estimated where a stated "
+        "rule stands for a missing fact. Unit: core-seconds (cpu) or chip-seconds (gpu)." + _KEPT,
+        _PLACE,
+        lambda s: _seconds(s, "resource"),
+    ),
+    Family(
+        "gwmond_pilot_canonical_seconds_total",
+        "counter",
+        "seconds",
+        "The same in canonical units. Unit: canonical seconds (1 core + 2 GB, or 1 GPU, for a "
+        "second)." + _KEPT,
+        _PLACE,
+        lambda s: _seconds(s, "canonical"),
+    ),
+    Family(
+        "gwmond_pilot_unsettled_canonical_seconds",
+        "gauge",
+        "seconds",
+        "Time of pilots whose category is not known yet: jobs that run, or whose end is not told. "
+        "Unit: canonical seconds." + POLLED,
+        ("resource", "site", "entry", "group"),
+        _unsettled,
+    ),
+    Family(
+        "gwmond_pilot_attempts_total",
+        "counter",
+        "",
+        "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,
+        ("category", "outcome", "site", "entry", "group"),
+        _attempts,
+    ),
+    Family(
+        "gwmond_pilots_ended_total",
+        "counter",
+        "",
+        "Pilots that ended, by the category of their own time: pilot_overhead (they ran jobs), "
+        "decision_problem (they never did), validation_fails. Unit: pilots." + _KEPT,
+        ("category", "site", "entry", "group"),
+        _ended,
+    ),
+    Family(
+        "gwmond_pilot_time_known_timestamp_seconds",
+        "gauge",
+        "seconds",
+        "Up to when pilots' time can be settled: all sources have told of what began before. Unit: "
+        "seconds since the epoch." + POLLED,
+        (),
+        lambda s: (
+            [Sample((), s.pilot_time.known_us / MICRO)]
+            if s.pilot_time is not None and s.pilot_time.known_us is not None
+            else []
+        ),
+    ),
+    Family(
+        "gwmond_history_complete_timestamp_seconds",
+        "gauge",
+        "seconds",
+        "Up to when a source's records of job runs have been read; it lags while a backlog is "
+        "drained. Unit: seconds since the epoch." + POLLED,
+        ("source", "kind"),
+        lambda s: (
+            Sample((of.source, of.kind), of.complete_us / MICRO)
+            for of in s.cursors
+            if of.complete_us is not None
+        ),
+    ),
+    Family(
+        "gwmond_attempt_contradictions_total",
+        "counter",
+        "",
+        "Fields of a run on which sources differ, since gwmond started; the better source is "
+        "believed. Unit: contradictions." + POLLED,
+        ("field",),
+        lambda s: (
+            Sample((field,), number, s.started_at)
+            for field, number in (s.pilot_time.contradictions if s.pilot_time else {}).items()
+        ),
+    ),
+)

@@ -1,0 +1,199 @@
+"""Keeps the book of pilots in the ledger: what is shown is what is stored.
+
+While the ledger cannot be written, what is known of pilots goes on in memory and counters stand
+still; records of jobs are not fetched then, so that memory stays bounded and nothing is lost: the
+histories keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from gwmond.accounting.records import JobRecord
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.config import Config
+from gwmond.facts import Cursor, Gap, Pilot
+from gwmond.ledger.errors import LedgerConflict, LedgerError
+from gwmond.ledger.pilot_model import (
+    CountKey,
+    PilotBatch,
+    PilotSeries,
+    PilotState,
+    Shown,
+)
+from gwmond.ledger.store import Ledger
+from gwmond.snapshot import PilotTime
+
+_TRIALS = 100_000
+_JUDGE_EVERY_US = 60 * SECOND_US
+
+
+def rules(config: Config) -> Rules:
+    """Return the periods of the configuration."""
+    pilots = config.pilots
+
+    def us(seconds: float) -> int:
+        return round(seconds * SECOND_US)
+
+    return Rules(
+        q=config.canonical.memory_mib,
+        outcome_wait_us=us(pilots.outcome_wait),
+        missing_wait_us=us(max(pilots.silent_wait, pilots.outcome_wait)),
+        verdict_us=us(pilots.verdict_after),
+        end_tolerance_us=us(pilots.end_tolerance),
+        start_guard_us=min(us(pilots.settle_delay), 60 * SECOND_US),
+        linger_us=us(max(pilots.settle_delay, pilots.end_tolerance) * 2),
+        quiet_us=us(pilots.assumed_end),
+        refresh_us=us(min(300.0, 2.5 * pilots.settle_delay)),
+    )
+
+
+class PilotKeeper:
+    """The daemon's book, and what is stored of it."""
+
+    def __init__(self, config: Config) -> None:
+        self._rules = rules(config)
+        self._book: Book | None = None
+        self._ledger: Ledger | None = None
+        self._cursors: dict[tuple[str, str], Cursor] = {}
+        self._moved_on: set[tuple[str, str]] = set()
+        self._gaps: list[Gap] = []
+        self._net: dict[PilotSeries, int] = {}
+        self._numbers: dict[CountKey, int] = {}
+        self._shown: dict[PilotSeries, Shown] = {}
+        self._counted: dict[CountKey, Shown] = {}
+        self._judged_us = 0
+        self._known_us: int | None = None
+
+    @property
+    def book(self) -> Book | None:
+        """The book, None before a ledger was opened."""
+        return self._book
+
+    @property
+    def ready(self) -> bool:
+        """Whether facts may be told: the ledger is there to look up what is not in memory."""
+        return self._ledger is not None and self._book is not None
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """How far each source's records have been taken."""
+        return tuple(self._cursors[of] for of in sorted(self._cursors))
+
+    def cursor(self, source: str, kind: str) -> Cursor | None:
+        """Return how far a source's records have been taken."""
+        return self._cursors.get((source, kind))
+
+    def attach(self, ledger: Ledger | None) -> None:
+        """Use a ledger, or none; raises LedgerError.
+
+        The book in memory goes on if the ledger holds what it has stored, else it is made anew.
+        """
+        if ledger is self._ledger:
+            return
+        self._ledger = None
+        if ledger is None:
+            return
+        state = ledger.load_pilots()
+        book = self._book
+        if book is not None and state.batches == book.batches + 1:
+            book.stored()  # the answer to the last commit was lost, but not the commit
+            self._moved_on.clear()
+            self._gaps.clear()
+        if book is None or state.batches != book.batches:
+            self._book = Book(state, self._rules)
+            self._cursors = dict(state.cursors)
+            self._moved_on.clear()
+            self._gaps.clear()
+        self._take_totals(state)
+        self._ledger = ledger
+
+    def _take_totals(self, state: PilotState) -> None:
+        self._net, self._numbers = dict(state.net), dict(state.numbers)
+        self._shown, self._counted = dict(state.shown), dict(state.counted)
+
+    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> None:
+        """Take in what collectors show; raises LedgerError."""
+        book, ledger = self._both()
+        book.see(now_us, period_us, pilots, ledger, complete=complete)
+
+    def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
+        """Take in claims that slots show; raises LedgerError."""
+        book, ledger = self._both()
+        book.claim(now_us, records, ledger, complete=complete)
+
+    def tell(self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None) -> None:
+        """Take in records, and how far their source has been read; raises LedgerError."""
+        book, ledger = self._both()
+        book.tell(records, ledger)
+        if gap is not None:
+            self._gaps.append(gap)
+        if cursor is not None and cursor != self._cursors.get((cursor.source, cursor.kind)):
+            self._cursors[cursor.source, cursor.kind] = cursor
+            self._moved_on.add((cursor.source, cursor.kind))
+
+    def settle(self, now_us: int, known_us: int, silent: Collection[str]) -> None:
+        """Settle what can be, and store it; raises LedgerError."""
+        book, ledger = self._both()
+        book.settle(now_us, known_us, ledger, silent)
+        if now_us - self._judged_us >= _JUDGE_EVERY_US and (groups := book.open_groups):
+            self._judged_us = now_us
+            since = now_us - 2 * self._rules.verdict_us
+            book.judge(now_us, ledger.trials(since, groups, _TRIALS))
+            book.settle(now_us, known_us, ledger, silent)
+        self._known_us = known_us
+        self._commit(now_us)
+
+    def shown(self) -> PilotTime | None:
+        """Return what is to be shown; None before a ledger was read."""
+        book = self._book
+        if book is None:
+            return None
+        return PilotTime(
+            shown=dict(self._shown),
+            counted=dict(self._counted),
+            unsettled=book.unsettled(),
+            residual=dict(book.residual),
+            contradictions=dict(book.contradictions),
+            known_us=self._known_us,
+        )
+
+    def _both(self) -> tuple[Book, Ledger]:
+        if self._book is None or self._ledger is None:
+            raise ValueError("no ledger is attached")
+        return self._book, self._ledger
+
+    def _commit(self, now_us: int) -> None:
+        book, ledger = self._both()
+        moved_on = [self._cursors[of] for of in sorted(self._moved_on)]
+        batch = book.batch(now_us, moved_on, self._gaps)
+        try:
+            ledger.commit_pilots(batch)
+        except LedgerError as error:
+            if error.reopen or isinstance(error, LedgerConflict):
+                self._ledger = None
+            raise
+        book.stored()
+        self._moved_on.clear()
+        self._gaps.clear()
+        self._raise(batch)
+
+    def _raise(self, batch: PilotBatch) -> None:
+        """Let counters go up to what is stored; one never falls."""
+        created = batch.now_us / SECOND_US
+        changed: set[PilotSeries] = set()
+        for (_, series), micros in batch.increments.items():
+            self._net[series] = self._net.get(series, 0) + micros
+            changed.add(series)
+        for correction in batch.corrections:
+            series = correction.series
+            self._net[series] = self._net.get(series, 0) + correction.micros
+            changed.add(series)
+        for series in changed:
+            before = self._shown.get(series, Shown(0, created))
+            self._shown[series] = before._replace(micros=max(before.micros, self._net[series]))
+        for key, number in batch.counts.items():
+            self._numbers[key] = self._numbers.get(key, 0) + number
+            before = self._counted.get(key, Shown(0, created))
+            self._counted[key] = before._replace(micros=max(before.micros, self._numbers[key]))

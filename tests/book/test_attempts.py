@@ -1,0 +1,174 @@
+"""From records of jobs to outcomes, and when these are said."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.early_failure import weigh
+from gwmond.accounting.endings import Ending
+from gwmond.book.outcome import trial_of
+from gwmond.book.rules import SECOND_US, Rules
+from tests.book.play import T0, Play, claim, record, shown
+
+HOUR_S = 3600
+
+
+def outcomes(play: Play) -> dict[str, str]:
+    """The outcome of each attempt, by job and run."""
+    return {
+        f"{row.key.job.split('#')[1]}/{row.key.run}": row.outcome.label if row.outcome else "open"
+        for row in play.stored.attempts.values()
+    }
+
+
+def test_a_claim_and_its_record_are_one_attempt() -> None:
+    """The slot saw it begin two seconds later, and knew no run."""
+    play = Play()
+    play.live(0, 900, [shown()], claims=[claim("1.0", 102)])
+    assert outcomes(play) == {"1.0/0": "open"}
+    play.live(960, 1200, [shown()], records=[record("1.0", 100, 930)])
+    assert outcomes(play) == {"1.0/1": "exit_zero"}
+    play.rest(1260)
+    assert play.seconds() == {"goodput": 830.0, "pilot_overhead": 4 * 1200.0 - 830}
+    assert play.stored.corrections == 0
+
+
+def test_a_record_that_is_told_twice_counts_once() -> None:
+    """By one source or several, before and after a restart, and after the pilot was closed."""
+    play = Play(Rules(refresh_us=0, linger_us=SECOND_US))
+    job = record("1.0", 100, 700)
+    again = record("1.0", 100, 700, source=Source.SCHEDD_HISTORY)
+    play.live(0, 900, [shown()], records=[job])
+    play.restart()
+    play.live(960, 1200, [shown()], records=[job, again])
+    play.rest(1260, hours=2)
+    before = play.seconds()
+    play.poll(9000, records=[job, again])
+    play.rest(9060)
+    assert play.seconds() == before == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
+    assert play.stored.corrections == 0
+
+
+def test_a_better_record_corrects_what_was_settled() -> None:
+    """The schedd's history may come days later; the counters' totals follow by corrections."""
+    play = Play(Rules(refresh_us=0, linger_us=SECOND_US))
+    held = Ending(over=True, exit_signal=15, own_accord=False, began=True, early=False)
+    play.live(0, 1500, [shown()], records=[record("1.0", 100, 700, ending=held)])
+    play.rest(1560, hours=3)
+    assert outcomes(play) == {"1.0/1": "ended_by_condor"}
+    told = Ending(over=True, hold_code=34, hold_subcode=0, began=True)
+    late = record("1.0", 100, 700, ending=told, source=Source.SCHEDD_HISTORY)
+    play.restart()
+    play.poll(40_000, records=[late])
+    play.rest(40_060)
+    assert outcomes(play) == {"1.0/1": "held_for_limit"}
+    assert play.stored.corrections > 0
+    assert play.seconds() == {"unclassified": 600.0, "pilot_overhead": 4 * 1500.0 - 600}
+
+
+def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while() -> None:
+    """It was there, so the pilot did not idle; nothing tells how it ended."""
+    play = Play()
+    play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
+    play.live(960, 960 + HOUR_S - 120, [shown()])
+    assert outcomes(play) == {"1.0/0": "open"}
+    play.live(960 + HOUR_S, 1500 + HOUR_S, [shown()])
+    assert outcomes(play) == {"1.0/0": "unknown"}
+    play.rest(1560 + HOUR_S, hours=8)
+    assert play.seconds()["unclassified"] == 800.0
+
+
+def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
+    """A day, by default."""
+    play = Play()
+    play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
+    for at in range(960, 80_000, 600):
+        now = (T0 + at) * SECOND_US
+        play.book.see(now, 60 * SECOND_US, [shown(heard=at)], play.stored, complete=True)
+        play.book.claim(now, [], play.stored, complete=True)
+        play.book.settle(now, now, play.stored, {"schedd"})
+    assert not any(of.outcome for pilot in play.book.pilots for of in pilot.attempts.values())
+
+
+@pytest.mark.parametrize(("lives_on", "expected"), [(True, "vacated"), (False, "pilot_shutdown")])
+def test_whether_the_pilot_ended_with_it_decides(lives_on: bool, expected: str) -> None:
+    """The code says nothing; it waits until the pilot was heard of again, or is gone."""
+    play = Play()
+    cut = record("1.0", 100, 880, ending=Ending(over=True, vacate_code=1005, began=True))
+    play.live(0, 900, [shown()])
+    play.poll(960, [shown(heard=900)], [cut])
+    assert outcomes(play) == {"1.0/1": "open"}
+    if lives_on:
+        play.live(1020, 3000, [shown()])
+    play.rest(3060)
+    assert outcomes(play) == {"1.0/1": expected}
+
+
+def test_what_only_the_startd_tells_waits_for_the_schedd() -> None:
+    """As long as that may still come."""
+    play = Play()
+    job = record("1.0", 100, 700, source=Source.STARTD_HISTORY)
+    play.live(0, 600, [shown()])
+    play.poll(720, [shown(heard=600)], [job], known=600)
+    assert outcomes(play) == {"1.0/1": "open"}
+    play.poll(780, [shown(heard=600)], known=750)
+    assert outcomes(play) == {"1.0/1": "exit_zero"}
+
+
+def test_an_attempt_moves_to_the_pilot_that_a_better_source_names() -> None:
+    """And its time with it."""
+    play = Play()
+    here, there = shown("a@node"), shown("b@node")
+    play.live(0, 900, [here, there], records=[record("1.0", 100, 700, startd="a@node")])
+    better = record("1.0", 100, 700, startd="b@node", source=Source.STARTD_HISTORY)
+    play.live(960, 1200, [here, there], records=[better])
+    play.rest(1260)
+    assert {row.pilot for row in play.stored.attempts.values()} == {play.pilot("b@node").id}
+    assert play.seconds() == {
+        "decision_problem": 4800.0,
+        "goodput": 600.0,
+        "pilot_overhead": 4200.0,
+    }
+
+
+def test_an_early_failure_is_judged_by_what_others_did() -> None:
+    """The same job succeeded on another node: then it was the pilot's doing."""
+    play = Play()
+    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+    first = record("1.0", 100, 110, startd="a@sick", ending=failed)
+    pilots = [shown("a@sick")._replace(node="sick"), shown("b@well")._replace(node="well")]
+    play.live(0, 300, pilots, records=[first])
+    assert outcomes(play) == {"1.0/1": "open"}
+    assert play.book.open_groups == {"user run.sh"}
+    second = record("1.0", 200, 900, run=2, startd="b@well")
+    play.live(360, 960, pilots, records=[second])
+    trials = [
+        trial_of(of) for pilot in play.book.pilots for of in pilot.attempts.values() if of.result
+    ]
+    assert weigh(trials).successes
+    play.book.judge((T0 + 960) * SECOND_US, trials)
+    play.live(1020, 1200, pilots)
+    assert outcomes(play) == {"1.0/1": "early_exit", "1.0/2": "exit_zero"}
+    play.rest(1260)
+    seconds = play.seconds()
+    assert (seconds["misconfiguration_badput"], seconds["goodput"]) == (10.0, 700.0)
+
+
+def test_without_evidence_an_early_failure_is_the_users() -> None:
+    """After the time in which evidence might have come."""
+    play = Play()
+    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+    play.live(0, 600, [shown()], records=[record("1.0", 100, 110, ending=failed)])
+    for hours, expected in ((5, "open"), (7, "exit_nonzero")):
+        at = hours * HOUR_S
+        play.book.judge((T0 + at) * SECOND_US, [])
+        play.poll(at, [shown(heard=at)])
+        assert outcomes(play) == {"1.0/1": expected}
+
+
+def test_records_that_name_no_startd_are_counted() -> None:
+    """They cannot be accounted."""
+    play = Play()
+    play.poll(60, records=[record("1.0", 0, 30, startd="")])
+    assert play.book.left_out == {"no_startd": 1, "too_late": 0}

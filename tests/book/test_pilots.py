@@ -1,0 +1,173 @@
+"""Which pilot is which, and from when to when it lived."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.accounting.endings import Ending
+from gwmond.book.rules import SECOND_US, Rules
+from tests.book.play import T0, Play, claim, record, shown
+
+
+def until(play: Play, name: str = "glidein@node") -> float:
+    """When a pilot ended, in seconds from T0."""
+    end_us = play.pilot(name).end_us
+    assert end_us is not None
+    return end_us / SECOND_US - T0
+
+
+def test_a_pilot_without_jobs_is_a_decision_problem() -> None:
+    """All of its time is, in both measures, once it has ended."""
+    play = Play()
+    play.live(60, 1260, [shown()])
+    assert play.seconds() == {}
+    play.rest(1320)
+    assert play.seconds() == {"decision_problem": 4 * 1260.0}
+    assert play.seconds("canonical") == {"decision_problem": 4 * 1260.0}
+    assert (play.pilot().ended, play.pilot().closed) == ("shutdown", True)
+
+
+def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last() -> None:
+    """Its ad was still fresh when it was gone."""
+    play = Play()
+    play.live(0, 660, [shown()])
+    play.poll(720)
+    assert (until(play), play.pilot().ended) == (660, "shutdown")
+    assert play.pilot().estimated == ()
+
+
+def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
+    """Its ad stays until it expires; what was after the contact does not count."""
+    play = Play()
+    play.live(0, 600, [shown()])
+    for at in range(660, 1500, 60):
+        play.poll(at, [shown(heard=600)])
+    play.poll(1500)
+    assert (until(play), play.pilot().ended) == (600, "vanished")
+    play.rest(1560)
+    assert play.seconds() == {"decision_problem": 4 * 600.0}
+
+
+def test_a_job_that_lost_contact_later_shows_how_long_it_lived() -> None:
+    """Then the stretch after the last contact is estimated."""
+    play = Play()
+    play.live(0, 600, [shown()], claims=[claim("1.0", 100)])
+    lost = Ending(over=True, vacate_code=1008, began=True)
+    for at in range(660, 1500, 60):
+        play.poll(at, [shown(heard=600)], claims=[claim("1.0", 100)])
+    play.poll(1500, records=[record("1.0", 98, 750, ending=lost)])
+    assert until(play) == 750
+    assert play.pilot().estimated == (((T0 + 600) * SECOND_US, (T0 + 750) * SECOND_US),)
+    play.rest(1560)
+    assert play.seconds() == {"pilot_overhead": 3 * 750.0 + 98, "preemption_badput": 652.0}
+
+
+def test_an_untrusted_collector_ends_nothing() -> None:
+    """After its restart pilots are missing until they report; those that were there go on."""
+    play = Play()
+    play.live(0, 600, [shown()])
+    for at in range(660, 3000, 60):
+        play.poll(at, complete=False)
+    assert play.pilot().end_us is None
+    play.live(3000, 3600, [shown()])
+    play.poll(3660)
+    assert until(play) == 3600
+    play.rest(3720)
+    assert play.seconds() == {"decision_problem": 4 * 3600.0}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("away", [1200, 20_000])
+def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
+    """Also after it was closed and forgotten; what was settled of it is corrected."""
+    play = Play(Rules(refresh_us=0, linger_us=SECOND_US))
+    play.live(0, 600, [shown()])
+    for at in range(660, 600 + away, 60):
+        play.poll(at)
+    assert play.seconds() == {"decision_problem": 4 * 600.0}
+    if restart:
+        play.restart()
+    back = 600 + away
+    play.live(back, back + 600, [shown()], claims=[claim("1.0", back + 10)])
+    assert play.pilot().end_us is None
+    job = record("1.0", back + 10, back + 610)
+    play.live(back + 660, back + 1200, [shown()], records=[job])
+    play.rest(back + 1260)
+    total = 4 * (until(play))
+    assert until(play) >= back + 1140
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": total - 600}
+    assert {of.what: n for of, n in play.stored.counts.items() if n} == {"pilots": 1, "attempts": 1}  # type: ignore[attr-defined]
+
+
+def test_a_startd_that_was_started_again_is_the_same_pilot() -> None:
+    """The factory's job tells; records of jobs name the new startd."""
+    play = Play()
+    play.live(0, 600, [shown(factory_job="factory#7.0")])
+    play.live(660, 1260, [shown(started=630, factory_job="factory#7.0")])
+    play.poll(1320, records=[record("1.0", 700, 1000, started=630)])
+    play.rest(1380)
+    assert play.pilot().start_us == T0 * SECOND_US
+    assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * 1260.0 - 300}
+
+
+def test_another_pilot_of_the_same_name_is_another() -> None:
+    """A node's next pilot may be called like the one before."""
+    play = Play()
+    play.live(0, 600, [shown()])
+    play.live(660, 1260, [shown(started=640)])
+    play.poll(1320, records=[record("1.0", 100, 200), record("2.0", 700, 900, started=640)])
+    play.rest(1380)
+    first, second = sorted(play.stored.pilots.values(), key=lambda of: of.start_us)
+    assert (first.ended, second.ended) == ("vanished", "shutdown")
+    assert first.end_us == (T0 + 600) * SECOND_US
+    assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * (600.0 + 620) - 300}
+
+
+def test_a_pilot_that_only_jobs_tell_of() -> None:
+    """It is as large as they are at once, lasted as long, and all of it is estimated."""
+    play = Play()
+    jobs = [
+        record("1.0", 100, 700, site="Far"),
+        record("2.0", 400, 1000, site="Far"),
+        record("3.0", 1100, 1200, cores=2, site="Far"),
+    ]
+    play.poll(1800, records=jobs)
+    assert play.seconds() == {}
+    play.rest(1860)
+    assert play.pilot().ended == "assumed"
+    assert (play.pilot().identity.key.site, play.pilot().identity.origin) == ("Far", "jobs")
+    assert play.seconds() == {"goodput": 1400.0, "pilot_overhead": 2 * 1200 - 1400.0}
+    own = [of for (_, of) in play.stored.hours if of.category == "pilot_overhead"]
+    assert {of.evidence for of in own} == {"estimated"}
+
+
+def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
+    """What was booked for it under its jobs' site is moved to its own."""
+    play = Play()
+    play.poll(1800, records=[record("1.0", 100, 700, site="Far")])
+    play.rest(1860, hours=3)
+    assert {of.site for _, of in play.stored.hours} == {"Far"}
+    play.live(12_660, 13_260, [shown()])
+    play.rest(13_320)
+    by_site = {of.site for (_, of), micros in play.stored.hours.items() if micros}
+    assert by_site == {"Site"}
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 13_260.0 - 600}
+    assert {key.site for key, n in play.stored.counts.items() if n} == {"Site"}  # type: ignore[attr-defined]
+
+
+def test_a_pilot_whose_size_changes() -> None:
+    """From then on it has that size."""
+    play = Play()
+    play.live(0, 600, [shown(cores=4, memory=8000)])
+    play.live(900, 1500, [shown(cores=8, memory=16000)])
+    play.rest(1560)
+    assert play.seconds() == {"decision_problem": 4 * 900.0 + 8 * 600}
+
+
+def test_gpus_are_accounted_as_a_resource_of_their_own() -> None:
+    """Chip-seconds, in both measures alike."""
+    play = Play()
+    play.live(0, 600, [shown(gpus=2)])
+    play.rest(660)
+    assert play.seconds(resource="gpu") == {"decision_problem": 1200.0}
+    assert play.seconds("canonical", "gpu") == {"decision_problem": 1200.0}

@@ -1,0 +1,51 @@
+"""What a ledger holds of the pilots of the scenario, as plain numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.ledger.reader import LedgerReader
+
+MICRO = 1_000_000
+
+
+class Said(NamedTuple):
+    """Seconds by (pilot, resource, measure, category); category and outcome by job and run."""
+
+    seconds: dict[tuple[str, str, str, str], float]
+    outcomes: dict[tuple[str, int], tuple[str, str]]
+    open: list[str]
+    pilots: list[PilotRow]
+    attempts: list[AttemptRow]
+
+
+def read(url: str) -> Said:
+    """Read all pilots and attempts."""
+    seconds: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
+    with LedgerReader.open(url) as ledger:
+        pilots = ledger.pilot_rows()
+        attempts = [row for row, _ in ledger.attempt_rows()]
+    for pilot in pilots:
+        for (resource, measure, category, _), micros in pilot.settled.items():
+            key = pilot.identity.name, resource, measure, category.value
+            seconds[key] += micros / MICRO
+    outcomes = {
+        (row.key.job, row.key.run): (row.outcome.category.value, row.outcome.label)
+        for row in attempts
+        if row.outcome is not None
+    }
+    undecided = [f"{row.key.job} run {row.key.run}" for row in attempts if row.open]
+    undecided += [of.identity.name for of in pilots if not of.closed]
+    return Said(dict(seconds), outcomes, undecided, pilots, attempts)
+
+
+def series(url: str) -> dict[tuple[str, ...], int]:
+    """Return the totals by all their labels, in micros."""
+    with LedgerReader.open(url) as ledger:
+        state = ledger.load_pilots()
+    return {
+        (of.resource, of.measure, of.category.value, of.outcome, of.site, of.entry, of.group): n
+        for of, n in state.net.items()
+    }

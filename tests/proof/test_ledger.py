@@ -1,0 +1,157 @@
+"""The ledger against the truth of the scenario, as three daemons account it side by side.
+
+One is left alone; one is killed by SIGKILL at twenty random moments, and started again; one keeps
+its ledger in PostgreSQL.  Categories and outcomes must be exact.  Seconds must be within the
+poll's resolution: a pilot that took leave ended at most a poll before it was missed, one that was
+killed at most an update of its ads (5 s) after its last contact; the killed daemon may also have
+been away for some seconds.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.daemon.running import RunningDaemon
+from tests.ledger.server import Server
+from tests.pool.condor import CondorPool
+from tests.proof import ledger
+from tests.proof.compare import compare
+from tests.proof.pilots import POOL_CONFIG
+from tests.proof.scenario import Scenario
+from tests.proof.truth import Truth
+
+KILLS = 20
+INTERVAL_S = 3.0
+RESOLUTION_S = INTERVAL_S + 1
+AWAY_S = 8.0
+TABLES: dict[str, dict[str, object]] = {
+    "poll": {"interval": f"{INTERVAL_S:g}s", "deadline": "2800ms"},
+    "pilots": {
+        "settle_delay": "4s",
+        "outcome_wait": "30s",
+        "silent_wait": "30s",
+        "verdict_after": "45s",
+        "end_tolerance": "12s",
+        "assumed_end": "25s",
+        "claims_every": "9s",
+    },
+}
+DAEMONS = ("alone", "killed", "postgresql")
+
+
+class Played(NamedTuple):
+    """The truth, each ledger's URL, and the configuration of each daemon."""
+
+    truth: Truth
+    urls: dict[str, str]
+    configs: dict[str, Path]
+    counters: dict[tuple[str, str, str], float]
+    kills: int
+
+
+def _kill(daemon: RunningDaemon, done: threading.Event, kills: list[float]) -> None:
+    moments = random.Random()
+    while len(kills) < KILLS and not done.wait(moments.uniform(0.3, 5.5)):
+        daemon.kill9()
+        kills.append(time.time())
+        daemon.start(ready=False)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """The scenario, played once under the eyes of all three."""
+    directory = tmp_path_factory.mktemp("proof")
+    done, kills = threading.Event(), list[float]()
+    with Server() as server, CondorPool(config=POOL_CONFIG) as pool, Scenario(pool) as scenario:
+        urls = {name: f"sqlite:///{directory / name}.sqlite" for name in DAEMONS}
+        urls["postgresql"] = server.schema()
+        tables = {**TABLES, "ledger": {"url": urls["postgresql"]}}
+        hosts = [pool.collector]
+        with (
+            RunningDaemon(directory, hosts, TABLES, name="alone", ledger="alone") as alone,
+            RunningDaemon(directory, hosts, TABLES, name="killed", ledger="killed") as killed,
+            RunningDaemon(directory, hosts, tables, name="postgresql") as other,
+        ):
+            killer = threading.Thread(target=_kill, args=(killed, done, kills))
+            killer.start()
+            scenario.play()
+            until = time.monotonic() + 150
+            while time.monotonic() < until and (
+                killer.is_alive() or any(ledger.read(url).open for url in urls.values())
+            ):
+                time.sleep(2)
+            done.set()
+            killer.join()
+            alone.next_polls(2)
+            rows = alone.metrics().rows("gwmond_pilot_canonical_seconds_total")
+            counters: dict[tuple[str, str, str], float] = {}
+            for labels, seconds in rows.items():
+                of = dict(labels)
+                key = of["category"], of["site"], of["entry"]
+                counters[key] = counters.get(key, 0.0) + seconds
+            residuals = alone.metrics().rows("gwmond_ledger_residual_seconds")
+            assert set(residuals.values()) == {0.0}
+            configs = {
+                d: daemon.config for d, daemon in zip(DAEMONS, (alone, killed, other), strict=True)
+            }
+        yield Played(scenario.truth(), urls, configs, counters, len(kills))
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_the_ledger_agrees_with_the_truth(played: Played, name: str) -> None:
+    """Each attempt has its category and outcome, each pilot its seconds."""
+    said = ledger.read(played.urls[name])
+    assert said.open == []
+    resolution = AWAY_S if name == "killed" else RESOLUTION_S
+    assert compare(said.seconds, said.outcomes, played.truth, resolution) == []
+
+
+def test_it_was_killed_often_enough(played: Played) -> None:
+    """Twenty times, between and within polls."""
+    assert played.kills == KILLS
+
+
+@pytest.mark.parametrize("name", DAEMONS)
+def test_the_ledger_proves_itself(played: Played, name: str) -> None:
+    """Sums are sums of what is in it, and each pilot's time is divided as its facts say."""
+    command = [sys.executable, "-m", "gwmond", "ledger", "check"]
+    config = str(played.configs[name])
+    done = subprocess.run(
+        [*command, "--config", config], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_three_ledgers_agree(played: Played) -> None:
+    """The same attempts, each once, with the same outcome."""
+    alone, *others = (ledger.read(played.urls[name]) for name in DAEMONS)
+    for other in others:
+        assert other.outcomes == alone.outcomes
+        assert len(other.attempts) == len(other.outcomes)
+        assert {of.identity.name for of in other.pilots} == {
+            of.identity.name for of in alone.pilots
+        }
+        assert len(other.pilots) == len(alone.pilots)
+
+
+def test_counters_are_what_is_stored(played: Played) -> None:
+    """What Prometheus is shown is the ledger's total, as long as nothing was corrected down."""
+    stored: dict[tuple[str, str, str], float] = {}
+    for (_, measure, category, _, site, entry, _), micros in ledger.series(
+        played.urls["alone"]
+    ).items():
+        if measure == "canonical":
+            key = category, site, entry
+            stored[key] = stored.get(key, 0.0) + micros / 1e6
+    for key, seconds in stored.items():
+        assert played.counters.get(key, 0.0) >= seconds - 1e-6
+    assert sum(played.counters.values()) <= sum(stored.values()) * 1.2

@@ -1,0 +1,165 @@
+"""The scenario itself: does each run end as planned, by what HTCondor's own records say?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.pool.condor import CondorPool
+from tests.proof.compare import compare
+from tests.proof.observe import Observer
+from tests.proof.pilots import POOL_CONFIG
+from tests.proof.scenario import Scenario
+from tests.proof.truth import AttemptTruth, Moment, PilotTruth, Truth, expected
+
+Records = dict[tuple[str, int], list[dict[str, Any]]]
+
+#: The shadow writes it down when it is told of no reason: somebody at the access point ended it.
+_UNTOLD: dict[str, object] = {"VacateReasonCode": 0, "ExitSignal": 15}
+_REQUEUED: dict[str, object] = {"VacateReasonCode": 1005, "ExitSignal": 15}
+
+#: Outcome: what the epoch record must say, for that is how the run was meant to end.
+EPOCHS: dict[str, dict[str, object]] = {
+    "exit_zero": {"ExitBySignal": False, "ExitCode": 0},
+    "exit_nonzero": {"ExitBySignal": False},
+    "exit_signal": {"ExitBySignal": True, "ExitSignal": 11},
+    "early_exit": {"ExitBySignal": False, "ExitCode": 1},
+    "transfer_output_failed": {"VacateReasonCode": 12, "VacateReasonSubCode": 2},
+    "removed": _UNTOLD,
+    "held_by_user": _UNTOLD,
+    "ended_by_condor": _UNTOLD,
+    "vacated": _REQUEUED,
+    "pilot_shutdown": _REQUEUED,
+    "drained": _REQUEUED,
+    "lost_contact": {"VacateReasonCode": 1008},
+    "held_for_mistake": {"VacateReasonCode": 13, "VacateReasonSubCode": 2},
+    "transfer_input_failed": {"VacateReasonCode": 13},
+    "starter_failed": {"VacateReasonCode": 6, "VacateReasonSubCode": 2},
+}
+
+
+#: Outcomes of runs whose program ended itself.
+EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "early_exit", "transfer_output_failed"}
+
+
+class Played(NamedTuple):
+    """A scenario that is over."""
+
+    truth: Truth
+    dump: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def played() -> Iterator[Played]:
+    """Played once for this module."""
+    with CondorPool(config=POOL_CONFIG) as pool, Scenario(pool) as scenario:
+        with Observer(pool) as observer:
+            scenario.play()
+        yield Played(scenario.truth(), observer.dump())
+
+
+def _by_run(records: list[dict[str, Any]]) -> Records:
+    found: Records = defaultdict(list)
+    for record in records:
+        found[record["GlobalJobId"], record["NumShadowStarts"]].append(record)
+    return found
+
+
+def _exited(record: dict[str, Any]) -> bool:
+    """Whether the ticket of execution says that the program ended itself.
+
+    One that says another exit than its record is left from an earlier run.
+    """
+    ticket = record.get("ToE", {})
+    keys = ("ExitBySignal", "ExitSignal" if record["ExitBySignal"] else "ExitCode")
+    same = all(ticket.get(key) == record.get(key) for key in keys)
+    return ticket.get("HowCode") == 0 and same
+
+
+def test_each_run_ended_as_planned(played: Played) -> None:
+    epochs, startds = _by_run(played.dump["epoch"]), _by_run(played.dump["startd"])
+    assert set(epochs) == {(of.job, of.run) for of in played.truth.attempts}
+    for of in played.truth.attempts:
+        wanted = EPOCHS[of.outcome]
+        for record in epochs[of.job, of.run]:
+            assert {key: record.get(key) for key in wanted} == wanted, of
+            assert _exited(record) is (of.outcome in EXITS), of
+            assert record["RemoteHost"].endswith(f"@{of.pilot}")
+            given = record["CpusProvisioned"], record["MemoryProvisioned"]
+            assert given == (of.cores, of.memory)
+            # Whole seconds; the end is the shadow's, which may leave before the starter.
+            assert of.start.lo - 1 <= record["JobCurrentStartDate"] <= of.start.hi
+            if of.outcome not in {"lost_contact", "transfer_output_failed"}:
+                assert of.end.lo - 1.5 <= record["EpochWriteDate"] <= of.end.hi + 1.5, of
+        for record in startds[of.job, of.run]:
+            assert _exited(record) is (of.outcome in EXITS), of
+            assert record["BadputCausedByDraining"] is (of.outcome == "drained")
+            assert of.end.lo - 1.5 <= record["CompletionDate"] <= of.end.hi + 1.5, of
+
+
+def test_what_the_pilots_tell_while_they_live(played: Played) -> None:
+    """A pilot's last record is only in its own directory, if jobs end with it."""
+    told = set(_by_run(played.dump["startd"]))
+    for of in played.truth.attempts:
+        if of.outcome in {"pilot_shutdown", "lost_contact"}:
+            assert (of.job, of.run) not in told, of
+        elif of.pilot.partition("@")[0] not in {"graceful", "killed"}:
+            assert (of.job, of.run) in told, of
+
+
+def test_the_schedds_have_what_is_over(played: Played) -> None:
+    rows = {record["GlobalJobId"]: record for record in played.dump["schedd"]}
+    last = {of.job: of for of in sorted(played.truth.attempts, key=lambda of: of.run)}
+    status = {last[job].tag: record["JobStatus"] for job, record in rows.items()}
+    assert {tag for tag, code in status.items() if code == 3} == {"removed", "held", "given_up"}
+    ended = {of.tag for of in last.values() if of.category == "goodput"} - {"exit_hold"}
+    assert {tag for tag, code in status.items() if code == 4} == ended
+
+
+def test_the_seconds_are_the_pilots(played: Played) -> None:
+    """What is expected sums to each pilot's life, and agrees with itself."""
+    rows = {key: of.best for key, of in played.truth.expected().items()}
+    assert compare(rows, played.truth.outcomes(), played.truth, 0) == []
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for (_, _, measure, category), of in rows.items():
+        seconds[f"{measure}/{category}"] += of
+    names = ("goodput", "misconfiguration_badput", "preemption_badput", "unclassified")
+    assert all(seconds[f"resource/{name}"] > 3 for name in (*names, "pilot_overhead"))
+    (idle,) = (of for of in played.truth.pilots if of.own == "decision_problem")
+    life = idle.end.mid - idle.start.mid
+    assert seconds["resource/decision_problem"] == pytest.approx(life)
+
+
+def test_the_rule_by_hand() -> None:
+    """4 cores for 100 s; 1 core with 3 units' memory for 40 s, beside it 2 cores for 10 of them."""
+    now = 1000.0
+
+    def at(second: float) -> Moment:
+        return Moment(now + second, now + second)
+
+    pilot = PilotTruth("p", 4, 8000, at(0), at(100), "pilot_overhead")
+    one = AttemptTruth("a", "a", 1, "p", 1, 6000, at(10), at(50), "goodput", "exit_zero", True)
+    two = one._replace(job="b", cores=2, memory=2000, start=at(40), category="unclassified")
+    found = expected(pilot, [one, two])
+    seconds = {key[2:]: of.best for key, of in found.items()}
+    # From 10 to 40 one unit is idle, from 40 to 50 none: the attempts share 4 by their cores.
+    assert seconds == {
+        ("resource", "pilot_overhead"): pytest.approx(60 * 4 + 30),
+        ("resource", "goodput"): pytest.approx(30 * 3 + 10 * 4 / 3),
+        ("resource", "unclassified"): pytest.approx(10 * 8 / 3),
+        ("canonical", "pilot_overhead"): pytest.approx(60 * 4 + 30),
+        ("canonical", "goodput"): pytest.approx(30 * 3 + 10 * 4 / 3),
+        ("canonical", "unclassified"): pytest.approx(10 * 8 / 3),
+    }
+    truth = Truth((pilot,), (one, two))
+    rows = {key: of.best for key, of in found.items()}
+    key = ("p", "cpu", "resource", "goodput")
+    assert compare(rows, truth.outcomes(), truth, 0) == []
+    assert len(compare({**rows, key: rows[key] + 1}, truth.outcomes(), truth, 0)) == 2
+    assert compare({**rows, key: rows[key] + 1}, truth.outcomes(), truth, 1) == []
+    wrong = {**truth.outcomes(), ("a", 1): ("unclassified", "unknown")}
+    assert len(compare(rows, wrong, truth, 0)) == 1
+    assert len(compare({**rows, ("p", "cpu", "resource", "x"): 2.0}, {}, truth, 9)) == 3

@@ -1,0 +1,165 @@
+"""What is true of the scenario, known from outside, and the seconds that follow from it.
+
+Nothing here uses the package that is tested: the rule of the design page, section 3, is written
+anew, in floating point.  Units: epoch seconds, MiB; amounts are core-seconds or canonical seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+UNIT_MIB = 2000
+MEASURES = ("resource", "canonical")
+
+Key = tuple[str, str, str, str]
+"""Pilot, resource, measure, category."""
+
+
+class Moment(NamedTuple):
+    """When something happened: somewhere in [lo, hi]."""
+
+    lo: float
+    hi: float
+
+    @property
+    def mid(self) -> float:
+        return (self.lo + self.hi) / 2
+
+    def wider(self, by: float) -> Moment:
+        return Moment(self.lo - by, self.hi + by)
+
+
+class PilotTruth(NamedTuple):
+    """One pilot: its startd's life, and the category of the time in which it runs no job."""
+
+    name: str
+    cores: int
+    memory: int
+    start: Moment
+    end: Moment
+    own: str
+
+
+class AttemptTruth(NamedTuple):
+    """One run of a job; ``cores`` and ``memory`` are those of the slot that it was given.
+
+    ``began`` is whether the job's own program ran.
+    """
+
+    tag: str
+    job: str
+    run: int
+    pilot: str
+    cores: int
+    memory: int
+    start: Moment
+    end: Moment
+    category: str
+    outcome: str
+    began: bool
+
+
+class Range(NamedTuple):
+    """Expected seconds, and between which bounds."""
+
+    best: float
+    lo: float
+    hi: float
+
+
+class _Span(NamedTuple):
+    start: float
+    end: float
+    cores: int
+    memory: int
+    category: str
+
+
+def _canonical(cores: float, memory: float) -> int:
+    return max(0, int(min(cores, memory / UNIT_MIB)))
+
+
+def _divide(
+    pilot: PilotTruth, start: float, end: float, spans: Sequence[_Span]
+) -> dict[tuple[str, str], float]:
+    """Seconds by measure and category, for one choice of all moments."""
+    total = {"resource": pilot.cores, "canonical": _canonical(pilot.cores, pilot.memory)}
+    seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
+    edges = {start, end} | {t for of in spans for t in (of.start, of.end) if start < t < end}
+    cuts = sorted(edges)
+    for first, last in pairwise(cuts):
+        running = [of for of in spans if of.start <= first and of.end >= last]
+        cores = sum(of.cores for of in running)
+        memory = sum(of.memory for of in running)
+        idle = _canonical(pilot.cores - cores, pilot.memory - memory)
+        for measure in MEASURES:
+            own = idle if running else total[measure]
+            seconds[measure, pilot.own] += own * (last - first)
+            for of in running:
+                share = (total[measure] - own) * of.cores / cores
+                seconds[measure, of.category] += share * (last - first)
+    return seconds
+
+
+def expected(
+    pilot: PilotTruth, attempts: Sequence[AttemptTruth], resolution: float = 0.0
+) -> dict[Key, Range]:
+    """Expected seconds of one pilot, by its name, resource, measure and category.
+
+    The bounds are what comes of moving each moment, one at a time, as far as it is not known, and
+    by ``resolution`` beyond that.
+    """
+    moments = [pilot.start, pilot.end]
+    moments += [moment for of in attempts for moment in (of.start, of.end)]
+
+    def divided(chosen: Sequence[float]) -> dict[tuple[str, str], float]:
+        start, end, *others = chosen
+        spans = [
+            _Span(max(start, others[2 * i]), min(end, others[2 * i + 1]), *of[4:6], of.category)
+            for i, of in enumerate(attempts)
+        ]
+        return _divide(pilot, start, end, spans)
+
+    middle = [moment.mid for moment in moments]
+    best = divided(middle)
+    less: defaultdict[tuple[str, str], float] = defaultdict(float)
+    more: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for i, moment in enumerate(moments):
+        ends = moment.wider(resolution)
+        moved = [divided([*middle[:i], at, *middle[i + 1 :]]) for at in ends]
+        for kind in {*best, *moved[0], *moved[1]}:
+            changes = [of.get(kind, 0.0) - best.get(kind, 0.0) for of in moved]
+            less[kind] -= min(0.0, *changes)
+            more[kind] += max(0.0, *changes)
+    return {
+        (pilot.name, "cpu", *kind): Range(
+            best.get(kind, 0.0), best.get(kind, 0.0) - less[kind], best.get(kind, 0.0) + more[kind]
+        )
+        for kind in {*best, *less, *more}
+    }
+
+
+class Truth(NamedTuple):
+    """All that the script knows when it is over."""
+
+    pilots: tuple[PilotTruth, ...]
+    attempts: tuple[AttemptTruth, ...]
+
+    def on(self, pilot: str) -> list[AttemptTruth]:
+        """The attempts on a pilot, in the order of their beginnings."""
+        found = [attempt for attempt in self.attempts if attempt.pilot == pilot]
+        return sorted(found, key=lambda of: of.start.mid)
+
+    def expected(self, resolution: float = 0.0) -> dict[Key, Range]:
+        """Expected seconds of all pilots."""
+        found: dict[Key, Range] = {}
+        for pilot in self.pilots:
+            found |= expected(pilot, self.on(pilot.name), resolution)
+        return found
+
+    def outcomes(self) -> dict[tuple[str, int], tuple[str, str]]:
+        """Category and outcome of each attempt, by GlobalJobId and run."""
+        return {(of.job, of.run): (of.category, of.outcome) for of in self.attempts}

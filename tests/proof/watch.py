@@ -1,0 +1,115 @@
+"""The processes of a pool, watched from outside: when each daemon began and when it was gone.
+
+Units: epoch seconds, with a fraction.  A beginning is what the kernel says; an end lies between
+two looks (``PAUSE_S`` apart).  HTCondor itself is asked nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.pool.sandbox import Process
+
+PAUSE_S = 0.05
+_YOUNG_S = 3.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Life:
+    """One process; ``seen`` is the last look at which it lived, ``gone`` the first without it."""
+
+    process: Process
+    start: float
+    seen: float
+    gone: float | None = None
+
+    @property
+    def program(self) -> str:
+        """The name of its program, without directories."""
+        return Path(self.process.argv[0]).name
+
+
+def _stat(pid: int) -> tuple[str, float] | None:
+    """State and start of a process (epoch seconds), None if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return fields[0], booted + int(fields[19]) / _TICKS
+
+
+class ProcessWatch:
+    """Looks at a sandbox's processes in a thread; a context manager."""
+
+    def __init__(self, processes: Callable[[Iterable[int]], Iterable[Process]]) -> None:
+        """``processes`` tells those of the given process numbers that are of the sandbox."""
+        self._processes = processes
+        self._lives: dict[int, Life] = {}
+        self._past: list[Life] = []
+        self._dismissed: set[int] = set()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def lives(self, program: str) -> list[Life]:
+        """All processes of a program so far, in the order of their beginnings."""
+        with self._lock:
+            everything = [*self._past, *self._lives.values()]
+        return sorted((of for of in everything if of.program == program), key=lambda of: of.start)
+
+    def _run(self) -> None:
+        while not self._stop.wait(PAUSE_S):
+            self._look()
+
+    def _look(self) -> None:
+        now = time.time()
+        pids = {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}
+        self._dismissed &= pids
+        with self._lock:
+            for pid, life in list(self._lives.items()):
+                stat = _stat(pid) if pid in pids else None
+                if stat is None or stat[0] in "ZX" or abs(stat[1] - life.start) > 1:
+                    life.gone = now
+                    self._past.append(self._lives.pop(pid))
+                else:
+                    life.seen = now
+            young = [p for p, life in self._lives.items() if now - life.start < _YOUNG_S]
+            wanted = [*(pids - self._dismissed - self._lives.keys()), *young]
+        found = {process.pid: process for process in self._processes(wanted)}
+        with self._lock:
+            for pid in wanted:
+                stat = _stat(pid)
+                if stat is None or stat[0] in "ZX":
+                    continue
+                process = found.get(pid)
+                if process is None:
+                    if now - stat[1] > _YOUNG_S and pid not in self._lives:
+                        self._dismissed.add(pid)
+                elif pid in self._lives:
+                    # A daemon's child is at first its parent's image.
+                    self._lives[pid].process = process
+                else:
+                    self._lives[pid] = Life(process, stat[1], now)
