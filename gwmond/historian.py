@@ -26,6 +26,7 @@ SCHEDD_KINDS = ("epochs", "history")
 FILE_KIND = "history_file"
 NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
 SILENT_S = 600.0
+_QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
 
 
 class Told(NamedTuple):
@@ -48,6 +49,7 @@ class Historian:
         self._not_kept: dict[str, float] = {}
         self._answered: dict[str, float] = {}  # schedd: when it told all, by the monotonic clock
         self._asked: dict[str, float] = {}
+        self._smaller: dict[tuple[str, str], int] = {}  # by how many halves less is asked for
 
     @property
     def behind(self) -> bool:
@@ -89,15 +91,15 @@ class Historian:
             wanted = [of for of in wanted if (of[0].name, of[1]) in self._behind]
             files = [path for path in files if (path, FILE_KIND) in self._behind]
         many = max(1, len(wanted) + len(files))
-        limits = Limits(records=max(1000, options.records // many), lookback_s=options.lookback)
+        records = max(_LEAST_RECORDS, options.records // many)
         for schedd in schedds:
             self._asked.setdefault(schedd.name, time.monotonic())
         with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
             futures = [
-                pool.submit(self._ask_schedd, access, schedd, kind, limits, now)
+                pool.submit(self._ask_schedd, access, schedd, kind, records, now)
                 for schedd, kind in wanted
             ]
-            futures += [pool.submit(self._read_files, path, limits, now) for path in files]
+            futures += [pool.submit(self._read_files, path, records, now) for path in files]
             for future in as_completed(futures):
                 if (told := future.result()) is not None:
                     yield told
@@ -108,8 +110,9 @@ class Historian:
         return [kind for kind in SCHEDD_KINDS if kept or kind != "epochs"]
 
     def _ask_schedd(
-        self, access: Access, schedd: Daemon, kind: str, limits: Limits, now: float
+        self, access: Access, schedd: Daemon, kind: str, records: int, now: float
     ) -> Told | None:
+        limits = self._limits(schedd.name, kind, records)
         cursor = self._keeper.cursor(schedd.name, kind)
         state = cursor.state if cursor is not None else ""
         answer = self._gatherer.run(
@@ -119,7 +122,17 @@ class Historian:
         )
         return self._note(schedd.name, kind, answer)
 
-    def _read_files(self, pattern: str, limits: Limits, now: float) -> Told | None:
+    def _limits(self, source: str, kind: str, records: int) -> Limits:
+        """Return how much is asked for at once: less where the time did not suffice before."""
+        less = self._smaller.get((source, kind), 0)
+        return Limits(
+            records=max(_LEAST_RECORDS, records >> less),
+            queries=max(1, _QUERIES >> less),
+            lookback_s=self._config.histories.lookback,
+        )
+
+    def _read_files(self, pattern: str, records: int, now: float) -> Told | None:
+        limits = self._limits(pattern, FILE_KIND, records)
         cursor = self._keeper.cursor(pattern, FILE_KIND)
         state = cursor.state if cursor is not None else ""
         answer = self._gatherer.run(
@@ -130,8 +143,12 @@ class Historian:
 
     def _note(self, source: str, kind: str, answer: HistoryAnswer | None) -> Told | None:
         self._behind.discard((source, kind))
+        less = self._smaller.get((source, kind), 0)
         if answer is None:
+            self._smaller[source, kind] = min(less + 1, _HALVINGS)
             return None
+        if less and not answer.behind:
+            self._smaller[source, kind] = less - 1
         if not answer.kept:
             if source not in self._not_kept:
                 log.warning(

@@ -19,11 +19,15 @@ from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.config import Config
+from gwmond.historian import SCHEDD_KINDS
 from gwmond.ledger.errors import LedgerError, LedgerLocation
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.reader import LedgerReader
 from gwmond.pool import Pool
-from gwmond.sources.round import Status
+from gwmond.sources import history_tasks
+from gwmond.sources.access import Access
+from gwmond.sources.history_cursor import Limits
+from gwmond.sources.round import Round, Status
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {
@@ -41,6 +45,7 @@ REMEDIES = {
     "port": "Stop the other process, or configure another [http] listen.",
     "none": "Name collectors that know schedds, or look at the collector's verdict above.",
 }
+_FEW, _LATELY_S = 100, 3600.0
 _ELSE = "See the message, and the daemon's own log."
 
 
@@ -54,7 +59,10 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log.model_copy(update={"level": "error"}))
     pool = Pool.open(config)
     tick = pool.clock.tick()
-    found = pool.gatherer.round(pool.access(tick), tick.wall)
+    access = pool.access(tick)
+    found = pool.gatherer.round(access, tick.wall)
+    notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
+    found = pool.gatherer.last()
     statuses = [*found.statuses, *_local(config)]
     if not any(status.kind == "demand" for status in statuses):
         statuses.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
@@ -76,7 +84,31 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         print()
     else:
         _table(statuses)
+        for note in notes:
+            print(f"\nnote: {note}")
     return cli.EXIT_OK if all(s.up for s in statuses) else cli.EXIT_SOURCES_DOWN
+
+
+def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str]:
+    """Ask each schedd for the latest records of job runs; return what is worth knowing."""
+    if not pool.tells_runs:
+        return []
+    limits, notes = Limits(records=_FEW, queries=1, lookback_s=_LATELY_S), []
+    for schedd in found.chosen:
+        for kind in SCHEDD_KINDS:
+            answer = pool.gatherer.run(
+                *(schedd.daemon.name, kind, history_tasks.records, access),
+                *(schedd.daemon, kind, "", limits, now),
+                keep=False,
+            )
+            if answer is not None and not answer.kept:
+                notes.append(
+                    f"{schedd.daemon.name} keeps no epoch history, so of a job that runs several "
+                    "times only the last run is told, and what slots show stands in. Set "
+                    "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history there (it is the default of "
+                    "HTCondor 25)."
+                )
+    return notes
 
 
 def _local(config: Config) -> list[Status]:

@@ -11,7 +11,10 @@ Invariants, for any sequence of calls that each get the state which the one befo
 3. as long as ``behind``, each call gets further; a call that is not complete is ``behind``.
 
 Source for what a query does: condor_tools/history.cpp (newest first over all rotated files; since
-is looked at before the constraint; match counts what satisfies the constraint).
+is looked at before the constraint; match counts what satisfies the constraint).  The helper stops
+without a word after HISTORY_HELPER_MAX_HISTORY records looked at (50,000; measured): what is
+older cannot be had from there.  If the cursor is among that, the anchor does not come back, and it
+is a gap; the first call just begins later.
 """
 
 from __future__ import annotations
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.sources.access import Access, Daemon
+
+QUERY_RECORDS = 10_000
+"""A query never asks for more, whatever the limit, for the sake of memory."""
 
 
 def fetch(
@@ -94,31 +100,33 @@ class _Fetch:
         self.complete = False
         self._access, self._daemon, self._kind = access, daemon, kind
         self._now, self._limits = now, limits
+        self._limit = min(limits.records, QUERY_RECORDS)
         self._queries = 0
 
     @property
     def goes_on(self) -> bool:
         """Whether another query may be made."""
         few = self.read < max(1, self._limits.records // 2)
-        return few and self._queries < self._limits.queries
+        room = few or self.read + self._limit <= self._limits.records
+        return room and self._queries < self._limits.queries
 
     def probe(self, state: State) -> State:
         """Ask for all that is newer than the cursor."""
         newest, older = state.taken
         wanted = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
-        found = self._ask(wanted, self._limits.records + 1, older)
+        found = self._ask(wanted, self._limit + 1, older)
         known = [history_cursor.identity(self._kind, ad) for ad in found]
         target = history_cursor.newest_two(known, state.taken)
         if newest in known and newest is not None:
             last = len(known) - 1 - known[::-1].index(newest)
             return self._all(state, found[:last], target)
-        if len(found) <= self._limits.records:
+        if len(found) <= self._limit:
             if newest is None:
                 return self._all(state, found, self._second(state.floor, known, target))
             if not self._exists(newest):
                 lost = state._replace(lost_from=newest.time, floor=newest.time)
                 return self._all(lost, found, history_cursor.newest_two(known, Pair()))
-            # A record like the older one was written since: go on from others.
+            # A record like the older one was written since, or the answer was cut off.
             latest = self._ask("", 3, None)
             seen = [history_cursor.identity(self._kind, ad) for ad in latest]
             target = history_cursor.newest_two(seen, state.taken)
@@ -133,8 +141,7 @@ class _Fetch:
 
     def step(self, state: State, drain: Drain) -> State:
         """Ask for one window of the backlog."""
-        limit = self._limits.records
-        anchor = drain.anchor
+        limit, anchor = self._limit, drain.anchor
         since = state.taken.older if drain.since else None
         more = 1 if anchor is None else 2
         found = self._ask(history_cursor.window(self._kind, drain), limit + more, since)
@@ -146,7 +153,7 @@ class _Fetch:
             detail = f"more than {limit} records that nothing tells apart"
             self.problems.append(Problem(self._daemon.name, "too_many_at_once", detail))
         if anchor is not None and anchor not in known and len(fresh) <= limit:
-            return self._missing(state, drain, anchor)
+            return self._missing(state, drain, anchor, len(fresh))
         state = self._take(state, fresh)
         named = [one for one in known if one is not None]
         latest = max(named, key=lambda one: one.time, default=None)
@@ -179,16 +186,17 @@ class _Fetch:
         done = max(0, start)
         return Drain(False, anchor, done, done, end, guess, guess, target)
 
-    def _missing(self, state: State, drain: Drain, anchor: Identity) -> State:
+    def _missing(self, state: State, drain: Drain, anchor: Identity, found: int) -> State:
         """Find out why a record did not come back, and ask for the window again."""
-        done = drain.done
-        if self._exists(anchor):
-            if not drain.since:  # it came between the two queries, or is told in another way
-                return state._replace(drain=drain._replace(anchor=None))
-            done = max(done, anchor.time - DISORDER_S)
+        if not self._exists(anchor):
+            again = drain._replace(since=False, anchor=None)
+            return state._replace(drain=again, lost_from=anchor.time)
+        if drain.since:  # a record like the older one was written since, or the answer was cut off
+            done = max(drain.done, anchor.time - DISORDER_S)
             return state._replace(drain=drain._replace(since=False, done=done))
-        again = drain._replace(since=False, anchor=None)
-        return state._replace(drain=again, lost_from=anchor.time)
+        if found > 1 and drain.parts < MAX_PARTS:  # the answer was cut off
+            return state._replace(drain=drain.narrower())
+        return state._replace(drain=drain._replace(anchor=None))
 
     def _exists(self, one: Identity) -> bool:
         return bool(self._ask(history_cursor.expression(self._kind, one), 1, None))

@@ -1,0 +1,89 @@
+"""Slots that run a job, in slot ads of a real pool (tests/recordings/histories/claims.json)."""
+
+from __future__ import annotations
+
+import classad2
+import pytest
+
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.pilot_facts import Resources
+from gwmond.sources import claims
+from tests.pool.adtext import Ad
+from tests.sources.make import NOW, classad, classads, heard
+from tests.sources.test_histories import RECORDINGS
+from tests.sources.test_histories import load as load_history
+
+
+def recorded() -> list[classad2.ClassAd]:
+    import json  # noqa: PLC0415
+
+    rows = json.loads((RECORDINGS / "claims.json").read_text())
+    return [classad("[" + "; ".join(f"{n} = {v}" for n, v in row.items()) + "]") for row in rows]
+
+
+def test_the_claims_of_a_real_pool() -> None:
+    """Each claim names job, start, size, user and pilot, but no run; it is not over."""
+    found = recorded()
+    now = max(int(ad["LastHeardFrom"]) for ad in found) + 1
+    decoded = claims.decode(found, "collector", now)
+    assert decoded.problems == ()
+    assert len(decoded.records) == len(found) > 8
+    jobs = {str(ad["GlobalJobId"]) for _, ad in load_history("epochs")}
+    for record in decoded.records:
+        fact = record.fact
+        assert (fact.source, fact.run, fact.end_us) == (Source.LIVE_SLOT, None, None)
+        assert (fact.user, fact.size) == ("alice@pool.test", Resources(1, 128, 0))
+        assert fact.job in jobs
+        assert not fact.ending.over
+        assert record.startd.startswith("glidein_")
+        assert record.started is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, True),
+        ({"State": "Preempting"}, True),
+        ({"State": "Unclaimed"}, False),
+        ({"SlotType": "Partitionable"}, False),
+        ({"SlotType": "Static"}, True),
+        ({"JobStart": NOW - 100}, False),
+    ],
+)
+def test_which_slots_are_asked_for(changes: dict[str, str | int], wanted: bool) -> None:
+    """Claimed ones that name a job, since a time if one is given."""
+    slot: Ad = {
+        "State": "Claimed",
+        "SlotType": "Dynamic",
+        "GlobalJobId": "s#1.0#1",
+        "JobStart": NOW - 10,
+    }
+    found = classad({**slot, **changes})
+    constraint = classad2.ExprTree(claims.query(NOW - 50).constraint)
+    assert (constraint.eval(found) is True) is wanted
+    del found["GlobalJobId"]
+    assert constraint.eval(found) is not True
+
+
+def test_claims_that_are_old_or_make_no_sense() -> None:
+    """An expired ad is dropped; one without name or job is a problem."""
+    good: Ad = {
+        "Name": "slot1@n",
+        "GlobalJobId": "s#1.0#1",
+        "JobStart": NOW,
+        "Cpus": 1,
+        "Memory": 9,
+    }
+    found = classads(
+        heard({**good, "Name": "slot9@gone"}, NOW - 5000),
+        heard({"GlobalJobId": "s#1.0#1"}),
+        heard({"Name": "slot2@n"}),
+        heard({**good, "JobStart": -1, "Cpus": -1}),
+    )
+    decoded = claims.decode(found, "collector", NOW)
+    assert [(p.problem, p.detail) for p in decoded.problems] == [
+        ("no_name", "ad without a name"),
+        ("no_job", "slot2@n"),
+    ]
+    (record,) = decoded.records
+    assert (record.startd, record.fact.start_us, record.fact.size) == ("n", None, None)

@@ -1,0 +1,186 @@
+"""Histories of real daemons: the scenario is played once, and read with large and small limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gwmond.accounting.outcomes import rule_of
+from gwmond.sources import child, history_tasks
+from gwmond.sources.access import Daemon, LiveAccess, Query
+from gwmond.sources.claims import Claims
+from gwmond.sources.history_cursor import HistoryAnswer, Limits
+from tests.pool.condor import CondorPool
+from tests.pool.pilot import Pilot
+from tests.sources import history_scenario as scenario
+from tests.sources.test_histories import EPOCHS, HISTORY, STARTD_HISTORY
+
+MANY = Limits()
+FEW = Limits(records=5, lookback_s=600)
+
+
+class Stage(NamedTuple):
+    """A pool after the scenario; ``claims`` were asked for while jobs ran."""
+
+    pool: CondorPool
+    schedds: tuple[Daemon, Daemon]
+    startd: Daemon
+    files: dict[str, Path]
+    cases: dict[int, str]
+    claims: Claims
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    found: list[Claims] = []
+    with CondorPool(config=scenario.CONFIG) as pool:
+
+        def during(pilots: dict[str, Pilot]) -> None:
+            def ask() -> Claims | None:
+                task, host = history_tasks.collector_claims, pool.collector
+                ((seen, _), _) = child.run(
+                    task, LiveAccess(), host, None, time.time(), deadline_s=30
+                )
+                return seen if len(seen.records) >= 10 else None
+
+            found.append(pool.wait_for("claims in the collector", ask))
+
+        played = scenario.play(pool, during)
+        first, second = (scenario.daemon(pool, "Schedd", name) for name in pool.schedds)
+        yield Stage(
+            pool=pool,
+            schedds=(first, second),
+            startd=scenario.daemon(pool, "StartDaemon", played.pilots["main"].name),
+            files=scenario.startd_files(played),
+            cases={cluster: case for case, cluster in played.clusters.items()},
+            claims=found[0],
+        )
+
+
+def ask(daemon: Daemon, kind: str, state: str = "", limits: Limits = MANY) -> HistoryAnswer:
+    task = history_tasks.records
+    ((answer, read), _) = child.run(
+        task, LiveAccess(), daemon, kind, state, limits, time.time(), deadline_s=60
+    )
+    assert read == answer.read
+    return answer
+
+
+def drain(daemon: Daemon, kind: str, limits: Limits) -> list[HistoryAnswer]:
+    answers = [ask(daemon, kind, "", limits)]
+    while answers[-1].behind:
+        assert len(answers) < 60
+        answers.append(ask(daemon, kind, answers[-1].state, limits))
+    return answers
+
+
+def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]:
+    """The rules that decide, by case, in the order of runs; each record once."""
+    records = {record for answer in answers for record in answer.records}
+    found: dict[str, list[str]] = {}
+    for record in sorted(records, key=lambda r: (r.fact.job, r.fact.run or 0, r.fact.written_us)):
+        case = stage.cases[int(record.fact.job.split("#")[1].split(".")[0])]
+        found.setdefault(case, []).append(rule_of(record.fact.ending).name)
+    return found
+
+
+@pytest.mark.parametrize("limits", [MANY, FEW])
+def test_epochs_and_history_of_a_real_schedd(stage: Stage, limits: Limits) -> None:
+    """All runs come, at once or in parts; then nothing, and no gap."""
+    for kind in ("epochs", "history"):
+        answers = drain(stage.schedds[0], kind, limits)
+        expected = EPOCHS if kind == "epochs" else {case: [of] for case, of in HISTORY.items()}
+        assert outcomes(stage, answers) == expected
+        assert all(len(answer.records) <= 8 for answer in answers) or limits is MANY
+        assert (len(answers) > 3) is (limits is FEW)
+        last = ask(stage.schedds[0], kind, answers[-1].state, limits)
+        assert (last.records, last.gap, last.behind) == ((), None, False)
+        assert [answer.problems for answer in answers if answer.problems or answer.gap] == []
+
+
+def test_new_records_come_alone(stage: Stage) -> None:
+    """After a job more has run, its records come, and only they."""
+    pool, (schedd, _) = stage.pool, stage.schedds
+    before = {kind: ask(schedd, kind).state for kind in ("epochs", "history")}
+    job = scenario.Job("later", "main", "main", "exit 4")
+    cluster = scenario.submit(pool, job)
+    pool.wait_for("the job's end", lambda: not pool.jobs(pool.schedds[0]))
+    for kind, state in before.items():
+        answer = ask(schedd, kind, state)
+        assert [r.fact.job.split("#")[1] for r in answer.records] == [f"{cluster}.0"]
+        assert answer.records[0].fact.ending.exit_code == 4
+        assert (answer.gap, answer.complete_us is not None) == (None, True)
+
+
+def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
+    """Over the wire and in the file are the same records; ended pilots have left files."""
+    wire = {
+        record for answer in drain(stage.startd, "startd_history", FEW) for record in answer.records
+    }
+    tasks = (history_tasks.file_records, str(stage.files["main"]), "", MANY, time.time())
+    ((answer, _), _) = child.run(*tasks, deadline_s=60)
+    assert set(answer.records) == wire
+    rest = [
+        child.run(history_tasks.file_records, str(path), "", MANY, time.time(), deadline_s=60)[0][0]
+        for site, path in stage.files.items()
+        if site != "main"
+    ]
+    found = outcomes(stage._replace(cases={**_later(answer), **stage.cases}), [answer, *rest])
+    found.pop("later", None)
+    # Whether a program began within the second of the start is not told.
+    assert {case: of for case, of in found.items() if case != "input_missing"} == {
+        case: of for case, of in STARTD_HISTORY.items() if case != "input_missing"
+    }
+
+
+def _later(answer: HistoryAnswer) -> dict[int, str]:
+    return {int(r.fact.job.split("#")[1].split(".")[0]): "later" for r in answer.records}
+
+
+def test_claims_of_a_real_collector(stage: Stage) -> None:
+    """Running jobs, as their slots tell."""
+    assert stage.claims.problems == ()
+    sites = {record.startd for record in stage.claims.records}
+    assert sites == {f"glidein_{n}_{n}@pool.test" for n in (1, 2, 3)}
+
+
+def test_what_a_schedd_does_not_keep_and_not_understand(stage: Stage) -> None:
+    """Epochs that are off are said to be, and a constraint that is wrong."""
+    assert not ask(stage.schedds[1], "epochs").kept
+    for kind, constraint, problem in (
+        ("epochs", "true", "not_kept"),
+        ("history", "A = = 3", "bad_constraint"),
+    ):
+        query = Query(kind, "", constraint, ("GlobalJobId",))
+        with pytest.raises(child.QueryError) as error:
+            child.run(history, LiveAccess(), stage.schedds[1], kind, query, deadline_s=30)
+        assert error.value.problem == problem
+
+
+def test_a_daemon_that_is_gone(stage: Stage) -> None:
+    """An address where nobody listens refuses."""
+    nobody = Daemon("nobody", "<127.0.0.1:9>")
+    with pytest.raises(child.QueryError) as error:
+        ask(nobody, "history")
+    assert error.value.problem == "refused"
+
+
+def test_a_real_history_that_is_truncated_is_a_gap(stage: Stage) -> None:
+    """The last test: the epoch history is emptied, and the loss is told."""
+    schedd = stage.schedds[0]
+    state = ask(schedd, "epochs").state
+    path = stage.pool.local / "spool" / "epoch_history"
+    path.write_bytes(b"")
+    answer = ask(schedd, "epochs", state)
+    assert answer.gap is not None
+    assert answer.records == ()
+    assert ask(schedd, "epochs", answer.state).gap is None
+
+
+def history(access: LiveAccess, daemon: Daemon, kind: str, query: Query) -> int:
+    """Task of a child: how many records."""
+    return len(access.history(daemon, kind, query, -1, ""))
