@@ -145,7 +145,7 @@ class Book:
             self._load_whole(pilot, lookup)
         self._decide(pilot, now_us, known_us, silent)
         if pilot.implied:
-            booking.imply(pilot)
+            booking.imply(pilot, self.rules.q)
             quiet = known_us >= pilot.contact_us + self.rules.quiet_us
             if not quiet and not pilot.known_us:
                 return

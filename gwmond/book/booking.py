@@ -82,10 +82,11 @@ def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Ent
     return entries
 
 
-def imply(pilot: OpenPilot) -> None:
+def imply(pilot: OpenPilot, q: int) -> None:
     """Set life and size of a pilot of which only jobs tell: as large as they, no longer than they.
 
-    It begins with its startd where a record tells when that was.  All of it is estimated.
+    It begins with its startd where a record tells when that was, and has ``q`` MiB a core at least.
+    All of it is estimated.
     """
     spans = [(of.start_us, of.end_us or of.start_us, of) for of in pilot.attempts.values()]
     if not spans:
@@ -105,7 +106,9 @@ def imply(pilot: OpenPilot) -> None:
         for name, amount in size._asdict().items():
             running[name] += sign * amount
             most[name] = max(most[name], running[name])
-    size = Resources(most["cores"], most["memory_mib"], most["gpus"])
+    # A core brings a unit: what a job was given of memory is not all that there was.
+    memory_mib = max(most["memory_mib"], most["cores"] * q)
+    size = Resources(most["cores"], memory_mib, most["gpus"])
     changed = (start_us, last, size) != (
         pilot.start_us,
         pilot.contact_us,

@@ -48,6 +48,7 @@ class Counts:
             if of is not None:
                 key = CountKey("attempts", of.category, of.label, site, entry, group)
                 self._changes[key] += n
+        attempt.dirty |= attempt.counted != outcome
         attempt.counted = outcome
 
     def _pilot(self, pilot: OpenPilot, category: Category | None) -> None:
@@ -55,4 +56,5 @@ class Counts:
         for of, n in ((pilot.counted, -1), (category, 1)):
             if of is not None:
                 self._changes[CountKey("pilots", of, "", site, entry, group)] += n
+        pilot.dirty |= pilot.counted != category  # stored with the count, or it is counted again
         pilot.counted = category

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from gwmond.accounting.attempts import AttemptFact, Merged, merge_each
+from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.records import JobRecord
 from gwmond.book.open_pilot import OpenAttempt, OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules
@@ -62,7 +62,7 @@ class Joining:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
         before = list(self._shelf.jobs.get(job, ()))
         known = {fact for attempt in before for fact in attempt.facts}
-        new = set(facts) - known
+        new = {fact for fact in set(facts) - known if not _said_again(fact, known)}
         if not new:
             return set()
         old = {attempt.key: attempt for attempt in before}
@@ -177,6 +177,27 @@ class Joining:
             origin="jobs",
         )
         return self._sightings.imply(record.started, first_us, identity)
+
+
+def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
+    """Return whether a slot goes on to say of a claim what it said before.
+
+    A claim is shown with another time whenever its slot's ad was renewed; without this an attempt
+    would have as many facts as its slot has sent ads.
+    """
+    if fact.source is not Source.LIVE_SLOT or fact.ending.over:
+        return False
+    before = [
+        of
+        for of in known
+        if of.source is Source.LIVE_SLOT
+        and not of.ending.over
+        and (of.pilot, of.start_us) == (fact.pilot, fact.start_us)
+    ]
+    latest = max(before, key=lambda of: of.written_us, default=None)
+    if latest is None or latest.written_us > fact.written_us:
+        return False
+    return latest._replace(written_us=fact.written_us) == fact
 
 
 def _time(fact: AttemptFact) -> int:

@@ -120,7 +120,7 @@ class OpenAttempt:
             outcome=row.outcome,
             result=row.result,
             judged=row.outcome,
-            counted=row.outcome,
+            counted=row.outcome if pilot.known_us else None,  # they are counted once booked
             settled=Counter(dict(row.settled)),
             dirty=False,
         )

@@ -232,7 +232,7 @@ def test_what_is_booked_is_what_the_facts_say(truth: Truth) -> None:
     _check(_play(truth, truth.restarts))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(truths())
 def test_everything_is_settled_in_the_end(truth: Truth) -> None:
     """Days later nothing is open, every pilot is closed, and each attempt counted once."""

@@ -1,0 +1,311 @@
+"""Tell the whole life of one pilot: what it did when, where its time goes, and what says so.
+
+ID is its number (see gwmond pilots), its startd's name, or a part of that which no other has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gwmond import cli, log
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.pilot_facts import Category
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.category_time import (
+    CATEGORIES,
+    COLOURS,
+    HOUR,
+    KINDS,
+    LETTERS,
+    Kind,
+    hours,
+    of_kind,
+    percent,
+    ratio,
+    words,
+)
+from gwmond.commands.pilots import size_text
+from gwmond.config import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.pilot_model import PilotRow
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.periods import US, short, span
+from gwmond.pilot_story import OwnSpan, Run, Story, find, tell
+from gwmond.story_json import story_json
+from gwmond.timeline import axis, ends, lanes
+
+_WIDTH = 2000
+_LABEL = 8
+_LANES = 40
+_CPU: Kind = ("cpu", "canonical")
+_GPU: Kind = ("gpu", "canonical")
+
+_EPILOG = """\
+examples:
+  gwmond pilot 4711
+  gwmond pilot glidein_3344_123@wn42.example.org
+  gwmond pilot wn42 --format json | jq '.runs[] | {job, category, rule}'
+
+the picture: a lane for the pilot's own time and one for each run of a job, from left to right
+  G goodput   M misconfiguration badput   P preemption badput   U unclassified
+  O pilot overhead   D decision problem (never ran a job)   V validation fails   ? not settled
+  small letters: a part of the pilot, beside jobs     ·: nothing is left of it
+
+the tables: each run with the line of the table of outcomes that decided where its time goes, the
+sources that told of it (startd, epoch and schedd history, live slot), HTCondor's codes, and on
+what these sources contradict each other. "estimated": a stated rule stands for a missing fact.
+Sums are booked, in both measures; the residual is what the parts miss of the whole: 0.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond pilot``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("id", metavar="ID", help="number, startd's name, or a part of the name")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--width", type=int, metavar="COLUMNS", help="of the picture; default: the terminal's"
+    )
+    parser.add_argument(
+        "--lanes", type=int, default=_LANES, metavar="N", help=f"runs drawn at most ({_LANES})"
+    )
+    add_ledger_option(parser)
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Tell; 1 when there is no ledger, no such pilot, or more than one."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    now_us = round(time.time() * US)
+    tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
+    rules = Rules(q=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
+    try:
+        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+            found = find(ledger, arguments.id)
+            if len(found) != 1:
+                _not_one(arguments.id, found, ledger.where)
+                return cli.EXIT_FAILED
+            age = age_of(ledger, now_us, config.poll.interval)
+            story = tell(ledger, found[0], now_us, age.written_us, rules)
+    except LedgerError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    if arguments.format == "json":
+        json.dump({**age.as_json(), **story_json(story, now_us)}, sys.stdout, indent=2)
+        print()
+    else:
+        width = arguments.width or shutil.get_terminal_size((100, 24)).columns
+        _show(story, age, max(40, width), arguments.lanes)
+    if age.warning and story.life.end_us is None:
+        print(f"gwmond: {age.warning}", file=sys.stderr)
+    return cli.EXIT_OK
+
+
+def _not_one(text: str, found: list[PilotRow], where: str) -> None:
+    if not found:
+        print(
+            f'gwmond: no pilot "{text}" in ledger {where}. See gwmond pilots --past --name PART',
+            file=sys.stderr,
+        )
+        return
+    many = "more than 20" if len(found) > 20 else str(len(found))
+    print(f'gwmond: {many} pilots fit "{text}"; give one\'s number:', file=sys.stderr)
+    for row in found[:20]:
+        until = short(row.end_us, "now")
+        of = row.identity
+        line = f"  {row.id}  {of.name}  {of.key.site}  {short(row.start_us)} to {until}"
+        print(line, file=sys.stderr)
+
+
+def _show(story: Story, age: Age, width: int, most: int) -> None:
+    console = Console(width=_WIDTH)
+    _head(console, story, age)
+    _picture(console, story, width, most)
+    _runs(console, story)
+    _own_spans(console, story)
+    _corrections(console, story)
+    _sums(console, story)
+
+
+def _head(console: Console, story: Story, age: Age) -> None:
+    row, of = story.line.row, story.line.row.identity
+    console.print(Text(age.told))
+    console.print(Text(f"\npilot {row.id}  {of.name}", "bold"))
+    console.print(Text(f"{of.key.site}, entry {of.key.entry}, node {of.node or '?'}"))
+    job = f", its job {of.factory_job}" if of.factory_job else ""
+    console.print(Text(f"group {of.group}, factory {of.factory}{job}"))
+    told = "" if of.origin == "collector" else "; no collector showed it, records of jobs tell"
+    console.print(Text(f"{ends(story)}; {size_text(story.line)}{told}"))
+    retire, die = story.line.left_us(age.now_us)
+    left = "".join(
+        f"; {what} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
+        for what, past, time in (("retires", "retired", retire), ("dies", "died", die))
+        if time is not None
+    )
+    console.print(Text(f"{story.line.doing}{left}; validation {row.validation.value}"))
+
+
+def _picture(console: Console, story: Story, width: int, most: int) -> None:
+    columns = max(20, width - _LABEL - 1)
+    drawn = lanes(story, columns, most)
+    ticks, told = axis(story.life.start_us, story.life.until_us, columns)
+    console.print(Text(f"\n{'':{_LABEL}}{told}", "bright_black"))
+    console.print(Text(f"{'':{_LABEL}}{ticks}", "bright_black"))
+    for lane in drawn:
+        text = Text(f"{lane.label:<{_LABEL}}", no_wrap=True)
+        for cell in lane.cells:
+            shown = cell.text not in " ·"
+            text.append(cell.text, f"reverse {COLOURS[cell.category]}" if shown else "bright_black")
+        console.print(text)
+    if len(story.runs) > most:
+        console.print(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
+    if story.line.row.attempts_pruned:
+        pruned = story.line.row.attempts_pruned
+        console.print(f"({pruned} runs were taken out by retention, so own time is not drawn)")
+    used = {cell.category: None for lane in drawn for cell in lane.cells if cell.text not in " ·"}
+    legend = Text(" " * _LABEL)
+    for category in used:
+        legend.append(LETTERS[category], f"reverse {COLOURS[category]}")
+        legend.append(f" {words(category) if category else 'not settled'}   ")
+    console.print(legend)
+
+
+def _runs(console: Console, story: Story) -> None:
+    if not story.runs:
+        console.print("\nNo job is known to have run on it.")
+        return
+    table = _table("run", "from (UTC)", "to (UTC)", "for", "category", "outcome", "user", "cores")
+    gpus = bool(story.total[_GPU])
+    for name in ("hours", *(["GPU hours"] if gpus else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("decided by", "codes", "told by", "evidence", "job"):
+        table.add_column(name, no_wrap=True)
+    for number, run in enumerate(story.runs, 1):
+        row, outcome = run.row, run.outcome
+        end_us = story.life.until_us if row.end_us is None else row.end_us
+        table.add_row(
+            str(number),
+            short(row.start_us),
+            short(row.end_us, "runs"),
+            span(end_us - row.start_us),
+            _category(outcome.category if outcome else None),
+            outcome.label if outcome else "",
+            Text(row.user),
+            f"{row.size.cores:g}",
+            hours(run.amounts.get(_CPU, 0), 2),
+            *([hours(run.amounts.get(_GPU, 0), 2)] if gpus else []),
+            run.rule,
+            _codes(run),
+            ", ".join(of.value for of in Source if of in run.merged.sources),
+            outcome.evidence if outcome else "",
+            Text(f"{row.key.job} run {row.key.run or '?'}"),
+        )
+    console.print("\nRuns of jobs (hours: canonical)")
+    console.print(table)
+    decided = {run.rule or "?": run.rule_source for run in story.runs if run.outcome}
+    for rule, source in sorted(decided.items()):
+        console.print(Text(f"{rule}: {source}", "bright_black"))
+    for number, run in enumerate(story.runs, 1):
+        for of in run.merged.contradictions:
+            text = f"run {number}: {of.kept.value} and {of.other.value} differ on {of.field}; "
+            console.print(Text(f"{text}{of.kept.value} is believed", "yellow"))
+
+
+def _own_spans(console: Console, story: Story) -> None:
+    if not story.own:
+        return
+    table = _table("from (UTC)", "to (UTC)", "for", "category", "of the pilot")
+    gpus = bool(story.total[_GPU])
+    for name in ("hours", *(["GPU hours"] if gpus else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("evidence", no_wrap=True)
+    for of in story.own:
+        table.add_row(
+            short(of.start_us),
+            short(of.end_us),
+            span(of.end_us - of.start_us),
+            _category(of.category),
+            "all, no job runs" if of.free == "all" else "what is free beside jobs",
+            hours(of.amounts[_CPU], 2),
+            *([hours(of.amounts[_GPU], 2)] if gpus else []),
+            _evidence(of),
+        )
+    console.print("\nThe pilot's own time (hours: canonical)")
+    console.print(table)
+
+
+def _corrections(console: Console, story: Story) -> None:
+    if story.corrections:
+        table = _table("made (UTC)", "hour (UTC)", "of", "category", "outcome", "hours", "cause")
+        for of in story.corrections:
+            series = of.series
+            table.add_row(
+                short(of.time_us),
+                short(of.hour * HOUR),
+                f"{series.resource} {series.measure}",
+                _category(series.category),
+                series.outcome,
+                f"{of.micros / HOUR:+.4f}",
+                of.cause,
+            )
+        console.print("\nCorrections of what was settled before")
+        console.print(table)
+    if not story.corrections_complete:
+        console.print("(the ledger has many corrections since: older ones may not be listed)")
+
+
+def _sums(console: Console, story: Story) -> None:
+    kinds = [kind for kind in KINDS if kind[0] == "cpu" or story.total[kind]]
+    table = _table("booked, hours")
+    for resource, measure in kinds:
+        unit = "chip" if resource == "gpu" else "core"
+        table.add_column(
+            f"{resource} canonical" if measure == "canonical" else f"{resource} {unit}-hours",
+            justify="right",
+        )
+        table.add_column("share", justify="right")
+    for category in CATEGORIES:
+        cells = []
+        for kind in kinds:
+            micros = story.line.settled.get((*kind, category), 0)
+            share = ratio(micros, of_kind(story.line.settled, kind))
+            cells += [hours(micros, 4), percent(share)]
+        table.add_row(_category(category), *cells)
+    for label, amounts in (("not settled", story.unsettled), ("total", story.total)):
+        table.add_row(label, *(c for kind in kinds for c in (hours(amounts[kind], 4), "")))
+    residual = (_exact(story.residual[kind]) for kind in kinds)
+    table.add_row("residual", *(cell for text in residual for cell in (text, "")))
+    console.print()
+    console.print(table)
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in headers:
+        table.add_column(name, no_wrap=True)
+    return table
+
+
+def _category(category: Category | None) -> Text:
+    return Text(words(category) if category else "not settled", COLOURS[category])
+
+
+def _codes(run: Run) -> Text:
+    told = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
+    return Text(", ".join([*told, *([run.reason.value] if run.reason else [])]))
+
+
+def _evidence(of: OwnSpan) -> str:
+    return "estimated" if of.estimated else "measured"
+
+
+def _exact(micros: int) -> str:
+    return f"{micros / 1e6:.6f} s" if micros else "0"

@@ -1,0 +1,215 @@
+"""List pilots: where they are, since when, what they do, for whom, and where their time goes.
+
+Without options: the pilots that run now. All of it is from the ledger that the daemon keeps, as of
+its last poll.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gwmond import cli, log
+from gwmond.accounting.pilot_facts import Category
+from gwmond.category_time import BADPUT, OF_PILOTS, Kind, hours, part, percent
+from gwmond.config import Config, ConfigError
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.periods import FORMS, US, parse_time, short, span
+from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
+
+_WIDTH = 2000  # on a narrow terminal lines wrap, which cuts nothing off
+_LIMIT = 1000
+_CPU: Kind = ("cpu", "canonical")
+_GPU: Kind = ("gpu", "canonical")
+_COLOURS = {"running": "green", "idle": "cyan", "retiring": "yellow", "ended": "bright_black"}
+_GOOD, _OTHER = (Category.GOODPUT,), (Category.UNCLASSIFIED,)
+
+_EPILOG = f"""\
+examples:
+  gwmond pilots                                   what runs now
+  gwmond pilots --site T2_US_Demo --sort left     at a site; who retires or dies next comes first
+  gwmond pilots --past --from 24h --sort hours    those that ended in the last day, largest first
+  gwmond pilots --user alice --from 2h            wherever alice's jobs have run since two hours
+  gwmond pilots --from 2026-01-31 --to 2026-02-01 --format csv > pilots.csv
+  gwmond pilot 4711                               one of them, with all that is known of it
+
+what is shown:
+  size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
+  doing      running jobs, idle, or retiring (it takes no new jobs); of one that ended: how
+             (took leave of the collector; vanished: its ad expired; no more jobs: only records
+             of jobs told of it)
+  users      of the jobs that run; of a pilot that ended, of all its jobs
+  retires, dies   how long until then; negative: that is past
+  hours      canonical hours so far. total = good + badput + own + unclassified + open
+             badput: misconfiguration and preemption; own: overhead, no job ever, validation
+             failed; open: not settled, such as the time of jobs that run, up to when the
+             ledger was last written
+  json and csv have every category, in both measures (resource and canonical seconds).
+
+times: {FORMS}.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond pilots``."""
+    parser.epilog = _EPILOG
+    which = parser.add_argument_group("which pilots")
+    which.add_argument("--site", help="at this site")
+    which.add_argument("--entry", help="of this entry")
+    which.add_argument("--group", help="of this group (FRONTEND.GROUP as the list shows it)")
+    which.add_argument("--user", help="on which this user's jobs ran")
+    which.add_argument("--name", help="whose name has this in it")
+    state = which.add_mutually_exclusive_group()
+    state.add_argument("--running", action="store_true", help="that run now (the default)")
+    state.add_argument("--past", action="store_true", help="that have ended")
+    which.add_argument(
+        "--from",
+        dest="since",
+        metavar="TIME",
+        help="that lived at or after TIME; running and past ones, unless one is asked for",
+    )
+    which.add_argument("--to", dest="until", metavar="TIME", help="that began before TIME")
+    shown = parser.add_argument_group("how")
+    shown.add_argument(
+        "--sort",
+        choices=("start", "end", "contact", "name", "id", "site", "left", "hours"),
+        default="start",
+        help="start, end, contact, id: latest first; left: by time left; hours: largest first",
+    )
+    shown.add_argument("--reverse", action="store_true", help="the other way round")
+    shown.add_argument(
+        "--limit", type=_limit, default=_LIMIT, metavar="N", help=f"default {_LIMIT}; 0: all"
+    )
+    shown.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    add_ledger_option(shown)
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """List pilots; 1 when there is no ledger that can be read."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    now_us = round(time.time() * US)
+    wanted = _wanted(arguments, now_us)
+    limit = arguments.limit or None
+    try:
+        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+            age = age_of(ledger, now_us, config.poll.interval)
+            made = lines(
+                ledger,
+                wanted,
+                now_us,
+                seen_us=age.written_us,
+                sort=arguments.sort,
+                reverse=arguments.reverse,
+                limit=limit and limit + 1,
+                q=config.canonical.memory_mib,
+            )
+    except LedgerError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    truncated = limit is not None and len(made) > limit
+    made = made[:limit]
+    if arguments.format == "json":
+        found = {**age.as_json(), "truncated": truncated}
+        found["pilots"] = [as_json(line, now_us) for line in made]
+        json.dump(found, sys.stdout, indent=2)
+        print()
+    elif arguments.format == "csv":
+        write_csv(made, now_us, sys.stdout)
+    else:
+        _show(made, age)
+    if truncated:
+        print(f"gwmond: only {limit} pilots are shown; see --limit", file=sys.stderr)
+    if age.warning:
+        print(f"gwmond: {age.warning}", file=sys.stderr)
+    return cli.EXIT_OK
+
+
+def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
+    try:
+        since = None if arguments.since is None else parse_time(arguments.since, now_us)
+        until = None if arguments.until is None else parse_time(arguments.until, now_us)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if since is not None and until is not None and since >= until:
+        raise ConfigError("the period is empty: --from is not before --to")
+    running: bool | None = None
+    if arguments.running or (since is None and until is None):
+        running = True
+    if arguments.past:
+        running = False
+    places = {name: getattr(arguments, name) for name in ("site", "entry", "group", "user", "name")}
+    return PilotFilter(since_us=since, until_us=until, running=running, **places)
+
+
+def _show(made: list[PilotLine], age: Age) -> None:
+    console = Console(width=_WIDTH)
+    console.print(Text(age.told))
+    if not made:
+        console.print("No such pilots. See gwmond pilots --help: --past, --from")
+        return
+    gpus = any(line.offered(_GPU) for line in made)
+    nodes = any(line.row.identity.node not in line.row.identity.name for line in made)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("id", justify="right", no_wrap=True)
+    for name in ("site", "entry", "pilot", *(["node"] if nodes else []), "factory", "group"):
+        table.add_column(name, no_wrap=True)
+    for name in ("since (UTC)", "until (UTC)", "size", "doing", "users", "retires", "dies"):
+        table.add_column(name, no_wrap=True)
+    for name in ("hours", "good", "badput", "own", "uncl.", "open", "good %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if gpus:
+        table.add_column("GPU hours", justify="right", no_wrap=True)
+        table.add_column("good %", justify="right", no_wrap=True)
+    for line in made:
+        row, of = line.row, line.row.identity
+        retire, die = ("" if left is None else span(left) for left in line.left_us(age.now_us))
+        users = line.users if line.state == "ended" else line.users_now
+        table.add_row(
+            str(row.id),
+            *(Text(text) for text in (of.key.site, of.key.entry, of.name)),
+            *((Text(of.node),) if nodes else ()),
+            *(Text(text) for text in (of.factory, of.group)),
+            short(row.start_us),
+            short(row.end_us),
+            size_text(line),
+            Text(line.doing, _COLOURS[line.state]),
+            Text(_some(users)),
+            retire,
+            die,
+            hours(line.offered(_CPU)),
+            hours(part(line.settled, _CPU, _GOOD)),
+            hours(part(line.settled, _CPU, BADPUT)),
+            hours(part(line.settled, _CPU, OF_PILOTS)),
+            hours(part(line.settled, _CPU, _OTHER)),
+            hours(line.unsettled[_CPU]),
+            percent(line.share(_CPU, _GOOD), 0),
+            *((hours(line.offered(_GPU)), percent(line.share(_GPU, _GOOD), 0)) if gpus else ()),
+        )
+    console.print(table)
+
+
+def size_text(line: PilotLine) -> str:
+    """Return a pilot's resources in short: ``8c 16000M 1g = 8u``."""
+    size = line.size
+    gpus = f" {size.gpus:g}g" if size.gpus else ""
+    return f"{size.cores:g}c {size.memory_mib:.0f}M{gpus} = {line.canonical_units}u"
+
+
+def _some(users: tuple[str, ...], most: int = 3) -> str:
+    more = f" +{len(users) - most}" if len(users) > most else ""
+    return ", ".join(users[:most]) + more
+
+
+def _limit(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)

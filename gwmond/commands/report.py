@@ -1,0 +1,200 @@
+"""Report where pilots' time went: hours, shares, efficiency, by site, user, day and more.
+
+Both measures (resource and canonical time), CPUs and GPUs; as a table, CSV, JSON, Markdown, or
+one HTML file with plots that can be sent by mail and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gwmond import cli, log
+from gwmond.config import Config, ConfigError
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.periods import FORMS, US, parse_period
+from gwmond.report import BYS, Report, Scope, parse_by
+from gwmond.report_gather import gather
+from gwmond.report_html import html
+from gwmond.report_markdown import markdown
+from gwmond.report_records import DEFINITIONS, notes, report_json, write_csv
+from gwmond.report_sections import Section, period, sections, title
+
+_WIDTH = 2000
+
+_EPILOG = f"""\
+examples:
+  gwmond report                                      the last 24 hours, by site
+  gwmond report --from 7d --by entry                 with the figures of analyze_entries
+  gwmond report --from 2026-01-01 --to 2026-02-01 --by user --format csv --output january.csv
+  gwmond report --from 30d --by site,day --format html --output month.html
+  gwmond report --from 2d --by hour --site T2_US_Demo
+
+what is counted:
+  by site, entry, group, category, outcome, hour, day: all time spent in the period. The ledger
+    has it by the hour, so the period is made wider until it begins and ends with an hour (UTC).
+  by user: the runs of jobs that ENDED in the period, each with its whole length. Time of pilots
+    without jobs belongs to no user and is left out.
+  by factory, node: the pilots that ENDED in the period, each with its whole life (with user,
+    category or outcome besides: the runs that ended in it).
+  Whatever ended counts in exactly one period, so reports of adjacent periods sum up. Numbers of
+  pilots and runs are always of those that ended in the period.
+
+what is shown (shares are of settled time):
+  efficiency     {DEFINITIONS["efficiency"]}
+  utilization    the share of time in which jobs ran, whatever became of them:
+                 (total - overhead - decision problem - validation fails) / total
+  estimated      the share that rests on an estimate
+  settled        settled / (settled + not settled): what is missing is not known yet
+  decision problem   pilots that never ran a job
+  bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
+                 not, in canonical hours
+  analyze_entries' figures are of pilots that ended, in core-hours of their whole lives:
+    strt, 0job   pilots that failed validation, that never ran a job, in % of pilots
+    val, idle, wst, badp   time of pilots that failed validation; overhead and time of pilots that
+                 never ran a job; time without jobs; time of no run that exited 0; in % of time
+    job h        wall-clock hours of a run, on average
+
+times: {FORMS}.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond report``."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
+    )
+    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
+    parser.add_argument(
+        "--by", default="site", metavar="WHAT", help=f"one or two, with a comma: {', '.join(BYS)}"
+    )
+    parser.add_argument("--site", help="only this site")
+    parser.add_argument("--entry", help="only this entry")
+    parser.add_argument("--group", help="only pilots of this group")
+    parser.add_argument(
+        "--hours-only",
+        action="store_true",
+        help="fast also for long periods: no numbers of pilots and runs, and no figures of "
+        "analyze_entries (not with user, factory, node)",
+    )
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json", "markdown", "html"), default="table"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
+    add_ledger_option(parser)
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Report; 1 when there is no ledger that can be read, or the file cannot be written."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    now_us = round(time.time() * US)
+    scope = _scope(arguments, now_us)
+    try:
+        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+            age = age_of(ledger, now_us, config.poll.interval)
+            q = config.canonical.memory_mib
+            report = gather(ledger, scope, q, age.written_us, counted=not arguments.hours_only)
+    except LedgerError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    if age.warning and scope.period.until_us > (age.written_us or 0):
+        print(f"gwmond: {age.warning}", file=sys.stderr)
+    text = _text(report, age, arguments.format)
+    if arguments.output is None:
+        sys.stdout.write(text)
+        return cli.EXIT_OK
+    try:
+        _write(arguments.output, text)
+    except OSError as error:
+        print(f"gwmond: cannot write {arguments.output}: {error.strerror}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    return cli.EXIT_OK
+
+
+def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
+    try:
+        by = parse_by(arguments.by)
+        asked = parse_period(arguments.since, arguments.until, now_us)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    places = arguments.site, arguments.entry, arguments.group
+    scope = Scope(asked.whole_hours, by, *places)
+    if arguments.hours_only and scope.basis != "time_spent":
+        raise ConfigError(f"--hours-only: hours are not known by {', '.join(by)}")
+    return scope
+
+
+def _text(report: Report, age: Age, form: str) -> str:
+    into = io.StringIO()
+    match form:
+        case "csv":
+            write_csv(report, into)
+        case "json":
+            json.dump(report_json(report, age), into, indent=2)
+            into.write("\n")
+        case "markdown":
+            into.write(markdown(report, age))
+        case "html":
+            into.write(html(report, age))
+        case _:
+            _show(report, age, into)
+    return into.getvalue()
+
+
+def _show(report: Report, age: Age, into: io.StringIO) -> None:
+    console = Console(file=into, width=_WIDTH, force_terminal=sys.stdout.isatty())
+    console.print(Text(title(report), "bold"))
+    console.print(Text(period(report)))
+    console.print(Text(age.told))
+    for note in notes(report.scope):
+        console.print(Text(note, "bright_black"))
+    if not report.groups:
+        console.print("\nNothing was settled in this period. See gwmond report --help: --from")
+        return
+    for section in sections(report):
+        console.print(Text(f"\n{section.title}", "bold"))
+        console.print(_table(section))
+    figures = report.total.figures
+    if figures is not None and report.counted:
+        console.print(Text("\nAll pilots that ended in the period", "bold"))
+        for line in figures.block(report.scope.period.length_us):
+            console.print(Text(line))
+
+
+def _table(section: Section) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for number, header in enumerate(section.headers):
+        justify = "left" if number < section.names else "right"
+        table.add_column(header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for row in section.rows:
+        table.add_row(*(Text(cell) for cell in row))
+    table.add_row(*(Text(cell, "bold") for cell in section.total))
+    return table
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file at once, so that whoever serves it never sees a half."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,66 @@
+"""A ledger as commands read it: opened beside the daemon, and how old what it says is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import US, both, rfc3339, span
+
+POLLS = 3
+"""A ledger that was not written for so many polls seems not to be written at all."""
+
+
+class Age(NamedTuple):
+    """When a ledger was last written (microseconds; None: never), and as of when that is told."""
+
+    where: str
+    written_us: int | None
+    now_us: int
+    stale: bool
+
+    @property
+    def told(self) -> str:
+        """A line for people."""
+        if self.written_us is None:
+            return f"ledger {self.where}: nothing was accounted yet"
+        ago = span(max(0, self.now_us - self.written_us))
+        return f"ledger {self.where}: as of {rfc3339(self.written_us // US * US)} ({ago} ago)"
+
+    @property
+    def warning(self) -> str:
+        """What to say if the ledger seems not to be written now, else empty."""
+        if not self.stale:
+            return ""
+        return (
+            f"the ledger was not written for more than {POLLS} polls: the daemon seems not to run, "
+            "or cannot write it (see its log)"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "ledger": self.where,
+            **both("time", self.now_us),
+            **both("written", self.written_us),
+            "stale": self.stale,
+        }
+
+
+def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
+    """Return how old a ledger is; a daemon stores a tick with each poll."""
+    tick = ledger.load().tick
+    written_us = None if tick is None else round(tick.wall * US)
+    if written_us is None:  # only pilots were ever stored
+        latest = ledger.pilot_rows(order="contact", descending=True, limit=1)
+        written_us = max((row.contact_us for row in latest), default=None)
+    stale = written_us is None or now_us - written_us > POLLS * poll_s * US
+    return Age(ledger.where, written_us, now_us, stale)
+
+
+def add_ledger_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--ledger``."""
+    parser.add_argument(
+        "--ledger", metavar="URL", help="another ledger than [ledger] url: a path or URL"
+    )

@@ -1,0 +1,171 @@
+"""The figures that operators know from GlideinWMS's analyze_entries, computed exactly.
+
+There they are sums of coarse shares in RRDs; here each pilot that ended in the period counts with
+its whole life.  Units: amounts are core-micros (10^-6 core-seconds), so that a pilot of eight
+cores counts eight times; for pilots of one core they are what analyze_entries means.
+
+=================== ===========================================================================
+total               all settled time of these pilots ("time")
+used                time in which jobs ran, whatever became of them
+waste               total - used
+badput              total - time of runs that exited 0
+validating          pilots that failed validation (of the others it is not told apart)
+idle                overhead of pilots that ran jobs, and all time of those that never did
+efficiency          used / total
+goodput fraction    time of runs that exited 0 / total
+jobs per pilot      runs of jobs / pilots
+average job length  wall-clock time of a run, from its start to its end
+strt                pilots that failed validation / pilots
+0job                pilots that never ran a job / pilots
+slots               total / length of the period
+=================== ===========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gwmond.accounting.pilot_facts import Category, Validation
+from gwmond.category_time import HOUR, hours, percent, ratio, seconds
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over pilots that ended; ``lengths_us`` sums ``known_lengths`` runs."""
+
+    pilots: int = 0
+    jobs: int = 0
+    failed: int = 0
+    without_jobs: int = 0
+    total: int = 0
+    used: int = 0
+    exited_zero: int = 0
+    validating: int = 0
+    idle: int = 0
+    lengths_us: int = 0
+    known_lengths: int = 0
+
+    def add(self, row: PilotRow, attempts: Iterable[AttemptRow]) -> None:
+        """Count a pilot that ended, with its runs."""
+        known = [of.end_us - of.start_us for of in attempts if of.end_us is not None]
+        jobs = len(known) + row.attempts_pruned
+        self.pilots += 1
+        self.jobs += jobs
+        self.failed += row.validation is Validation.FAILED
+        self.without_jobs += not (jobs or row.ran_jobs)
+        self.lengths_us += sum(known)
+        self.known_lengths += len(known)
+        for (resource, measure, category, outcome), micros in row.settled.items():
+            if (resource, measure) != ("cpu", "resource"):
+                continue
+            self.total += micros
+            if outcome:
+                self.used += micros
+                self.exited_zero += micros if outcome == "exit_zero" else 0
+            elif category is Category.VALIDATION_FAILS:
+                self.validating += micros
+            elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
+                self.idle += micros
+
+    @property
+    def waste(self) -> int:
+        """Time in which no job ran."""
+        return self.total - self.used
+
+    @property
+    def badput(self) -> int:
+        """Time of no run that exited 0."""
+        return self.total - self.exited_zero
+
+    @property
+    def average_job_us(self) -> float | None:
+        """How long a run lasted."""
+        return self.lengths_us / self.known_lengths if self.known_lengths else None
+
+    def as_json(self, period_us: int) -> dict[str, Any]:
+        """Return them for JSON."""
+        average = self.average_job_us
+        return {
+            "pilots": self.pilots,
+            "jobs": self.jobs,
+            "jobs_per_pilot": ratio(self.jobs, self.pilots),
+            "average_job_length_seconds": None if average is None else average / 1e6,
+            "total_core_seconds": seconds(self.total),
+            "used_core_seconds": seconds(self.used),
+            "waste_core_seconds": seconds(self.waste),
+            "badput_core_seconds": seconds(self.badput),
+            "validating_core_seconds": seconds(self.validating),
+            "idle_core_seconds": seconds(self.idle),
+            "slots": self.total / period_us,
+            "used_per_waste": ratio(self.used, self.waste),
+            "efficiency": ratio(self.used, self.total),
+            "goodput_fraction": ratio(self.exited_zero, self.total),
+            "failed_validation_share_of_pilots": ratio(self.failed, self.pilots),
+            "without_jobs_share_of_pilots": ratio(self.without_jobs, self.pilots),
+            "validating_share": ratio(self.validating, self.total),
+            "idle_share": ratio(self.idle, self.total),
+            "waste_share": ratio(self.waste, self.total),
+            "badput_share": ratio(self.badput, self.total),
+        }
+
+    def cells(self) -> list[str]:
+        """Return the cells of ``HEADERS``."""
+        return [
+            f"{self.pilots}",
+            f"{self.jobs}",
+            _number(ratio(self.jobs, self.pilots)),
+            percent(ratio(self.failed, self.pilots), 0),
+            percent(ratio(self.without_jobs, self.pilots), 0),
+            percent(ratio(self.validating, self.total), 0),
+            percent(ratio(self.idle, self.total), 0),
+            percent(ratio(self.waste, self.total), 0),
+            percent(ratio(self.badput, self.total), 0),
+            _number(None if (us := self.average_job_us) is None else us / HOUR),
+            hours(self.used),
+            hours(self.waste),
+            hours(self.total),
+            _number(ratio(self.used, self.total)),
+            _number(ratio(self.exited_zero, self.total)),
+        ]
+
+    def block(self, period_us: int) -> list[str]:
+        """Return the block of text that analyze_entries prints."""
+        average = self.average_job_us
+        length = "-" if average is None else f"{average / HOUR:.2f}h"
+        per_pilot = _number(ratio(self.jobs, self.pilots))
+        told = [
+            f"Pilots: {self.pilots}",
+            f"Jobs: {self.jobs} (avg jobs/pilot: {per_pilot}, avg job length: {length})",
+        ]
+        for name, micros in (
+            ("time", self.total),
+            ("time used", self.used),
+            ("time validating", self.validating),
+            ("time idle", self.idle),
+            ("time wasted", self.waste),
+            ("badput", self.badput),
+        ):
+            share = "" if name == "time" else f" - {percent(ratio(micros, self.total), 0)}"
+            slots = micros / period_us
+            told.append(
+                f"{name + ':':<17}{hours(micros):>12} core-hours - {slots:8.1f} slots{share}"
+            )
+        told.append(
+            f"Time used/time wasted: {_number(ratio(self.used, self.waste))}   "
+            f"Time efficiency: {_number(ratio(self.used, self.total))}   "
+            f"Goodput fraction: {_number(ratio(self.exited_zero, self.total))}"
+        )
+        return told
+
+
+HEADERS = (
+    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "val", "idle", "wst", "badp"),
+    *("job h", "used h", "waste h", "total h", "efficiency", "goodput fr."),
+)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

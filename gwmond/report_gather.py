@@ -1,0 +1,244 @@
+"""Reads what a report is made of, some pilots at a time, while the daemon writes.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gwmond.accounting.pilot_time import partition, total
+from gwmond.category_time import KINDS
+from gwmond.ledger.pilot_life import life_of
+from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
+from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import HOUR_US, Period
+from gwmond.pilot_tables import life_now
+from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.report_figures import Figures
+
+_AT_ONCE_US = 6 * HOUR_US
+_PILOTS = 200
+
+
+@dataclass(slots=True)
+class _Made:
+    """A report in the making."""
+
+    scope: Scope
+    q: int
+    groups: dict[Key, Group] = field(default_factory=dict)
+    total: Group = field(default_factory=Group)
+    series: dict[int, Group] = field(default_factory=dict)
+
+    def of(self, told: Mapping[str, str], time_us: int, *, series: bool = False) -> Iterator[Group]:
+        """Yield the groups to which something belongs: its own, all, and its step of time."""
+        key = tuple(
+            time_us // STEPS[by] * STEPS[by] if by in STEPS else told[by] for by in self.scope.by
+        )
+        yield self.groups.setdefault(key, Group())
+        yield self.total
+        if series:
+            step = self.scope.step_us
+            yield self.series.setdefault(time_us // step * step, Group())
+
+    def every(self) -> list[Group]:
+        """All groups."""
+        return [*self.groups.values(), self.total, *self.series.values()]
+
+
+def gather(
+    ledger: LedgerReader, scope: Scope, q: int, seen_us: int | None, *, counted: bool = True
+) -> Report:
+    """Make a report; without counting it is only possible for time spent, and fast.
+
+    ``seen_us`` is when the ledger was last written.
+    """
+    made = _Made(scope, q)
+    if scope.basis == "time_spent":
+        _hours(ledger, made)
+        if scope.of_pilots:
+            _unsettled(ledger, made, seen_us)
+    if scope.of_pilots and (counted or scope.basis == "pilots_ended"):
+        _pilots_ended(ledger, made)
+    if counted or scope.basis == "runs_ended":
+        _runs_ended(ledger, made)
+    if scope.of_sites:
+        _site_time(ledger, made)
+    _fill(made, counted or scope.basis != "time_spent")
+    return Report(scope, made.groups, made.total, made.series, counted)
+
+
+def _hours(ledger: LedgerReader, made: _Made) -> None:
+    first, last = made.scope.period.hours
+    for day in range(first, last + 1, 24):  # not all of a year in memory
+        for hour, of, micros in ledger.pilot_hours(day, min(day + 23, last)):
+            if not micros or not made.scope.covers(of.site, of.entry, of.group):
+                continue
+            told = {
+                "site": of.site,
+                "entry": of.entry,
+                "group": of.group,
+                "category": of.category.value,
+                "outcome": of.outcome,
+            }
+            for group in made.of(told, hour * HOUR_US, series=True):
+                group.sums[of.resource, of.measure, of.category] += micros
+                if not of.outcome and group.own is not None:
+                    group.own[of.resource, of.measure] += micros
+                if of.evidence == "estimated" and group.estimated is not None:
+                    group.estimated[of.resource, of.measure] += micros
+
+
+def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
+    """Add what pilots have had to offer in the period beyond what is settled."""
+    state, period = ledger.load_pilots(), made.scope.period
+    theirs: dict[int, list[AttemptRow]] = {}
+    for attempt in state.attempts:
+        theirs.setdefault(attempt.pilot, []).append(attempt)
+    step = min((STEPS[by] for by in made.scope.by if by in STEPS), default=period.length_us)
+    for row in state.pilots:
+        if not made.scope.covers(*row.identity.key, row.identity.group):
+            continue
+        life = life_now(row, theirs.get(row.id, ()), seen_us)
+        since = max(period.since_us, row.mark_us, row.start_us)
+        until = min(period.until_us, life.until_us)
+        while since < until:
+            end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
+            amounts = partition(life, (since, end), made.q).unsettled
+            for group in made.of(_place(row.identity), since):
+                group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
+            since = end
+
+
+def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
+    scope = made.scope
+    for row, attempts in _ended(ledger, scope):
+        assert row.end_us is not None
+        whole = scope.basis == "pilots_ended"
+        life = _life_of(row, attempts, made.q) if whole else None
+        for group in made.of(_place(row.identity), row.end_us, series=whole):
+            group.pilots = (group.pilots or 0) + 1
+            group.figures = group.figures or Figures()
+            group.figures.add(row, attempts)
+            if life is not None:
+                _add(group, life)
+
+
+def _ended(ledger: LedgerReader, scope: Scope) -> Iterator[tuple[PilotRow, Sequence[AttemptRow]]]:
+    """Yield the pilots that ended in the period, with their runs."""
+    since, until = scope.period
+    for first in range(since, until, _AT_ONCE_US):
+        window = Period(first, min(first + _AT_ONCE_US, until))
+        wanted = PilotFilter(*window, False, scope.site, scope.entry, scope.group)
+        rows = [
+            row
+            for row in ledger.pilot_rows(wanted)
+            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
+        ]
+        for some in chunks(rows, _PILOTS):
+            theirs = ledger.attempts_of([row.id for row in some])
+            yield from ((row, theirs.get(row.id, ())) for row in some)
+
+
+def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
+    """Return a pilot's whole life as a group of its own."""
+    group = Group(unsettled=Counter(total(life_of(row, ()), q=q)))
+    assert group.unsettled is not None
+    assert group.estimated is not None
+    assert group.own is not None
+    for (resource, measure, category, outcome), micros in row.settled.items():
+        group.own[resource, measure] += 0 if outcome else micros
+        group.sums[resource, measure, category] += micros
+        group.unsettled[resource, measure] -= micros
+    for attempt in attempts:
+        if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
+            group.estimated.update(attempt.settled)
+    if row.estimated:
+        for of, micros in partition(life_of(row, attempts), q=q).settled.items():
+            if of.attempt is None and of.evidence == "estimated":
+                group.estimated[of.resource, of.measure] += micros
+    if row.attempts_pruned:
+        group.estimated = None
+    return group
+
+
+def _add(into: Group, of: Group) -> None:
+    into.sums.update(of.sums)
+    into.unsettled = (into.unsettled or Counter()) + (of.unsettled or Counter())
+    if into.own is not None and of.own is not None:
+        into.own.update(of.own)
+    if of.estimated is None:
+        into.estimated = None
+    elif into.estimated is not None:
+        into.estimated.update(of.estimated)
+
+
+def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
+    scope = made.scope
+    wanted = AttemptFilter(*scope.period, scope.site, scope.entry, scope.group)
+    whole = scope.basis == "runs_ended"
+    for attempt, identity in ledger.attempt_rows(wanted):
+        end_us, outcome = attempt.end_us, attempt.outcome
+        if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
+            continue
+        if outcome is None and {"category", "outcome"} & set(scope.by):
+            made.total.open_runs = (made.total.open_runs or 0) + 1
+            continue
+        told = {
+            **_place(identity),
+            "user": attempt.user,
+            "category": outcome.category.value if outcome else "",
+            "outcome": outcome.label if outcome else "",
+        }
+        for group in made.of(told, end_us, series=whole):
+            group.runs = (group.runs or 0) + 1
+            if outcome is None:
+                group.open_runs = (group.open_runs or 0) + 1
+            elif whole:
+                for (resource, measure), micros in attempt.settled.items():
+                    group.sums[resource, measure, outcome.category] += micros
+                    if outcome.evidence == "estimated" and group.estimated is not None:
+                        group.estimated[resource, measure] += micros
+
+
+def _site_time(ledger: LedgerReader, made: _Made) -> None:
+    for hour, of, micros in ledger.hours(*made.scope.period.hours):
+        if of.state in SITE_STATES and made.scope.covers(of.site, of.entry, None):
+            for group in made.of({"site": of.site, "entry": of.entry}, hour * HOUR_US):
+                group.site_time = group.site_time or Counter()
+                group.site_time[of.resource, of.state] += micros
+
+
+def _fill(made: _Made, counted: bool) -> None:
+    """Say 0 where what is known is that there was nothing."""
+    scope = made.scope
+    for group in made.every():
+        if scope.of_pilots:
+            group.unsettled = group.unsettled if group.unsettled is not None else Counter()
+            if counted:
+                group.pilots = group.pilots or 0
+                group.figures = group.figures or Figures()
+        if counted:
+            group.runs, group.open_runs = group.runs or 0, group.open_runs or 0
+        if scope.of_sites:
+            group.site_time = group.site_time if group.site_time is not None else Counter()
+        if scope.basis == "runs_ended":
+            group.own = None
+        for kind in KINDS:
+            if group.estimated is not None:
+                group.estimated.setdefault(kind, 0)
+
+
+def _place(of: PilotIdentity) -> dict[str, str]:
+    return {
+        "site": of.key.site,
+        "entry": of.key.entry,
+        "group": of.group,
+        "factory": of.factory,
+        "node": of.node,
+    }

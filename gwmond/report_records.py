@@ -1,0 +1,153 @@
+"""A report as JSON and as CSV: amounts in seconds, times twice, what is not known is null.
+
+In CSV each group is a line with all that JSON has of it, under the same names joined with ``_``;
+all groups together are only in JSON, so that a sum over lines counts nothing twice.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from gwmond.accounting.pilot_facts import MEASURES
+from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
+from gwmond.ledger_reading import Age
+from gwmond.periods import both
+from gwmond.pilot_tables import flatten
+from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.report_figures import Figures
+from gwmond.units import RESOURCES
+
+DEFINITIONS: Mapping[str, str] = {
+    "efficiency": "goodput / all settled time",
+    "utilization": "time in which jobs ran, whatever became of them / all settled time, so 1 less "
+    "the share of pilots' own time (pilot_overhead, decision_problem, validation_fails)",
+    "settled_share": "settled time / settled and unsettled time: what is missing is not known yet",
+    "estimated_share": "settled time that rests on an estimate / all settled time",
+    "share_of_all": "the group's settled canonical time / that of all groups",
+    "site_time": "spare capacity of the site for which jobs waited (provisioning_bottleneck) or "
+    "not (insufficient_demand), canonical seconds",
+    "analyze_entries": "of pilots that ended in the period, by their whole life, in core-seconds: "
+    "used: jobs ran; waste: the rest; badput: all but runs that exited 0; validating: pilots that "
+    "failed validation; idle: overhead, and pilots that never ran a job; slots: total / period; "
+    "average_job_length: wall-clock time of a run",
+}
+_BASIS = {
+    "time_spent": "Hours are those spent in the period (whole hours, UTC), by all pilots.",
+    "pilots_ended": "Hours are the whole lives of the pilots that ended in the period: each counts "
+    "in one period, also for what it did before.",
+    "runs_ended": "Hours are those of the runs of jobs that ended in the period, each whole; time "
+    "of pilots without jobs belongs to no run and is not in this report.",
+}
+
+
+def notes(scope: Scope) -> list[str]:
+    """Return what one has to know to read a report."""
+    return [
+        _BASIS[scope.basis],
+        "Numbers of pilots and runs are of those that ended in the period.",
+        "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
+    ]
+
+
+def record(key: Key, group: Group, report: Report) -> dict[str, Any]:
+    """Return a group for JSON."""
+    return {**_named(key, report.scope), **_values(group, report)}
+
+
+def report_json(report: Report, age: Age) -> dict[str, Any]:
+    """Return all of it."""
+    scope = report.scope
+    step = "hour" if scope.step_us == STEPS["hour"] else "day"
+    return {
+        **age.as_json(),
+        "period": {**both("from", scope.period.since_us), **both("to", scope.period.until_us)},
+        "by": list(scope.by),
+        "only": {"site": scope.site, "entry": scope.entry, "group": scope.group},
+        "basis": scope.basis,
+        "notes": notes(scope),
+        "definitions": dict(DEFINITIONS),
+        "groups": [record(key, group, report) for key, group in report.ordered],
+        "total": _values(report.total, report),
+        "series_step": step if scope.step_us <= STEPS["day"] else "week",
+        "series": [
+            {
+                **both("start", start),
+                "categories": categories_json(report.series[start].sums, scope.known),
+            }
+            for start in sorted(report.series)
+        ],
+    }
+
+
+def write_csv(report: Report, into: TextIO) -> None:
+    """Write a line for each group."""
+    writer = csv.writer(into, lineterminator="\n")
+    empty = Group(figures=Figures())
+    nothing = record(tuple(0 if by in STEPS else "" for by in report.scope.by), empty, report)
+    columns = list(flatten(nothing))
+    writer.writerow(columns)
+    for key, group in report.ordered:
+        flat = flatten(record(key, group, report))
+        writer.writerow([flat.get(column) for column in columns])
+
+
+def _named(key: Key, scope: Scope) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for by, value in zip(scope.by, key, strict=True):
+        named |= both(by, value) if isinstance(value, int) else {by: value}
+    return named
+
+
+def _values(group: Group, report: Report) -> dict[str, Any]:
+    scope, all_canonical = report.scope, {}
+    for resource in RESOURCES:
+        kind = resource, MEASURES[1]
+        all_canonical[resource] = ratio(group.total(kind), report.total.total(kind))
+    site = group.site_time
+    waited = {
+        (resource, state): None if site is None else site[resource, state]
+        for resource in RESOURCES
+        for state in SITE_STATES
+    }
+    return {
+        "categories": categories_json(group.sums, scope.known),
+        "shares": {
+            resource: {
+                measure: {
+                    category.value: group.share((resource, measure), category)
+                    for category in CATEGORIES
+                    if category in scope.known
+                }
+                for measure in MEASURES
+            }
+            for resource in RESOURCES
+        },
+        "total": kinds_json({kind: group.total(kind) for kind in KINDS}),
+        "unsettled": kinds_json(
+            {kind: None if group.unsettled is None else group.unsettled[kind] for kind in KINDS}
+        ),
+        "share_of_all": all_canonical,
+        **{
+            name: {r: {m: getattr(group, name)((r, m)) for m in MEASURES} for r in RESOURCES}
+            for name in ("efficiency", "utilization", "settled_share", "estimated_share")
+        },
+        "pilots_ended": group.pilots,
+        "runs_ended": group.runs,
+        "runs_ended_not_settled": group.open_runs,
+        "site_time": {
+            resource: {
+                f"{state}_canonical_seconds": seconds(waited[resource, state])
+                for state in SITE_STATES
+            }
+            for resource in RESOURCES
+        },
+        "analyze_entries": _figures(group.figures, scope),
+    }
+
+
+def _figures(figures: Figures | None, scope: Scope) -> dict[str, Any]:
+    if figures is None:
+        return dict.fromkeys(Figures().as_json(scope.period.length_us))
+    return figures.as_json(scope.period.length_us)

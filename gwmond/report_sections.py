@@ -1,0 +1,151 @@
+"""A report as tables of text: what the terminal, Markdown and HTML all show.
+
+Amounts are hours; "-" is a share of nothing, "?" what is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_facts import Category
+from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
+from gwmond.periods import rfc3339, short
+from gwmond.report import SITE_STATES, Group, Key, Report
+from gwmond.report_figures import HEADERS, Figures
+
+_TITLES = {
+    ("cpu", "canonical"): "CPUs: canonical hours",
+    ("cpu", "resource"): "CPUs: core-hours",
+    ("gpu", "canonical"): "GPUs: chip-hours (both measures are the same)",
+}
+_SHORT = {
+    "goodput": "goodput",
+    "misconfiguration_badput": "misconfig.",
+    "preemption_badput": "preemption",
+    "unclassified": "unclassified",
+    "pilot_overhead": "overhead",
+    "decision_problem": "decision problem",
+    "validation_fails": "validation fails",
+}
+_NAMELESS = {"outcome": "(pilots' own time)", "node": "(not known)", "user": "(not known)"}
+
+
+class Section(NamedTuple):
+    """A table; ``names`` columns at the left are text. ``total`` is its last line."""
+
+    title: str
+    names: int
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: tuple[str, ...]
+
+
+def title(report: Report) -> str:
+    """Return the report's title."""
+    scope = report.scope
+    places = (scope.site, scope.entry, scope.group)
+    only = ", ".join(of for of in places if of is not None)
+    return f"Pilots by {' and '.join(scope.by)}" + (f": {only}" if only else "")
+
+
+def period(report: Report) -> str:
+    """Return from when to when."""
+    since, until = report.scope.period
+    return f"{rfc3339(since)} to {rfc3339(until)}"
+
+
+def label(report: Report, key: Key) -> tuple[str, ...]:
+    """Return a group's names for people."""
+    named = []
+    for by, value in zip(report.scope.by, key, strict=True):
+        if isinstance(value, int):
+            named.append(short(value)[: 10 if by == "day" else 16])
+        elif by == "category":
+            named.append(words(value))
+        else:
+            named.append(value or _NAMELESS.get(by, "(none)"))
+    return tuple(named)
+
+
+def sections(report: Report) -> list[Section]:
+    """Return the tables of a report."""
+    made = [_hours(report, kind) for kind in report.kinds]
+    if report.counted and report.scope.of_pilots:
+        made.append(_operators(report))
+    return made
+
+
+def _hours(report: Report, kind: Kind) -> Section:
+    scope = report.scope
+    known = [category for category in CATEGORIES if category in scope.known]
+    by_category = "category" in scope.by
+    first = kind == ("cpu", "canonical")
+    columns: list[tuple[str, Callable[[Group], str]]] = [
+        ("total", lambda group: hours(group.total(kind))),
+        ("of all", lambda g: percent(ratio(g.total(kind), report.total.total(kind)))),
+    ]
+    if not by_category:
+        for category in known:
+            columns.append((_SHORT[category], _part(kind, category)))
+            columns.append(("%", _share(kind, category)))
+        columns += [
+            ("efficiency", lambda group: percent(group.efficiency(kind))),
+        ]
+        if scope.basis != "runs_ended":
+            columns.append(("utilization", lambda group: percent(group.utilization(kind))))
+    columns.append(("estimated", lambda group: percent(group.estimated_share(kind))))
+    if scope.of_pilots:
+        columns.append(("settled", lambda group: percent(group.settled_share(kind))))
+    if scope.of_sites and kind[1] == "canonical":
+        for state, header in zip(SITE_STATES, ("bottleneck", "no demand"), strict=True):
+            columns.append((header, _site(kind, state)))
+    if first and report.counted:
+        if scope.of_pilots:
+            columns.append(("pilots", lambda group: _count(group.pilots)))
+        columns.append(("runs", lambda group: _count(group.runs)))
+        columns.append(("not settled", lambda group: _count(group.open_runs)))
+    return Section(
+        title=_TITLES[kind],
+        names=len(scope.by),
+        headers=(*scope.by, *(header for header, _ in columns)),
+        rows=tuple(
+            (*label(report, key), *(cell(group) for _, cell in columns))
+            for key, group in report.ordered
+        ),
+        total=_total(report, (cell(report.total) for _, cell in columns)),
+    )
+
+
+def _operators(report: Report) -> Section:
+    return Section(
+        title="Pilots that ended, as analyze_entries shows them: core-hours of whole lives",
+        names=len(report.scope.by),
+        headers=(*report.scope.by, *HEADERS),
+        rows=tuple(
+            (*label(report, key), *group.figures.cells())
+            for key, group in report.ordered
+            if group.figures is not None and group.figures.pilots
+        ),
+        total=_total(report, (report.total.figures or Figures()).cells()),
+    )
+
+
+def _total(report: Report, cells: Iterable[str]) -> tuple[str, ...]:
+    return ("all", *[""] * (len(report.scope.by) - 1), *cells)
+
+
+def _part(kind: Kind, category: Category) -> Callable[[Group], str]:
+    return lambda group: hours(group.sums[*kind, category])
+
+
+def _share(kind: Kind, category: Category) -> Callable[[Group], str]:
+    return lambda group: percent(group.share(kind, category), 0)
+
+
+def _site(kind: Kind, state: str) -> Callable[[Group], str]:
+    return lambda g: hours(None if g.site_time is None else g.site_time[kind[0], state])
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else str(number)

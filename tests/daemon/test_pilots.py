@@ -1,0 +1,141 @@
+"""Pilots' time where records of jobs are missing, late, or lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gwmond.ledger.reader import LedgerReader
+from tests.daemon.running import RunningDaemon
+from tests.daemon.scrape import Metrics
+from tests.pool.condor import CondorPool
+
+Start = Callable[..., RunningDaemon]
+SECONDS = "gwmond_pilot_canonical_seconds_total"
+TABLES: dict[str, dict[str, object]] = {
+    "poll": {"interval": "2s", "deadline": "1800ms"},
+    "pilots": {
+        "settle_delay": "3s",
+        "outcome_wait": "20s",
+        "silent_wait": "20s",
+        "verdict_after": "10s",
+        "end_tolerance": "5s",
+        "assumed_end": "8s",
+        "claims_every": "4s",
+    },
+}
+ENTRY = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
+
+
+def _spent(metrics: Metrics, category: str, evidence: str = "") -> float:
+    labels = {"category": category, "resource": "cpu", "site": "Real"}
+    return metrics.sum(SECONDS, **labels, **({"evidence": evidence} if evidence else {}))
+
+
+def _check(running: RunningDaemon) -> None:
+    command = [sys.executable, "-m", "gwmond", "ledger", "check", "--config", str(running.config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def epochs() -> Iterator[CondorPool]:
+    """A pool whose first schedd keeps an epoch history."""
+    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
+        yield pool
+
+
+def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
+    """The schedd's history and the slots stand in, the log says what that means, and what a slot
+    showed of a run that nothing tells of is not lost."""
+    pool, schedd = fresh_pool, fresh_pool.schedds[0]
+    running = daemon(pool.collector, tables=TABLES)
+    pool.start_pilot("bare", cores=2, memory=4096, attrs=ENTRY)
+    good = pool.submit(schedd, seconds=8, request_memory=1000)
+    metrics = running.wait_until("goodput", lambda m: _spent(m, "goodput") > 5)
+    assert running.log(
+        "a schedd keeps no epoch history: of a job that ran several times only the "
+        "last run is told; set JOB_EPOCH_HISTORY there",
+        source=schedd,
+    )
+    assert metrics.value("gwmond_source_up", source=schedd, kind="epochs") == 1
+    assert metrics.sum("gwmond_pilot_attempts_total", outcome="exit_zero") == 1
+    # Vacated again and again: the schedd's history will only have its last run.
+    again = pool.submit(schedd, seconds=600, request_memory=1000)
+    pool.wait_for("it to run", lambda: pool.jobs(schedd, f"ClusterId == {again} && JobStatus == 2"))
+    running.next_polls(2)
+    pool.act("Vacate", schedd, f"ClusterId == {again}", user="alice")
+    metrics = running.wait_until(
+        "the run that was vacated",
+        lambda m: m.sum("gwmond_pilot_attempts_total", category="unclassified") >= 1,
+    )
+    assert good != again
+    pool.remove(schedd)
+    _check(running)
+
+
+def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_path: Path) -> None:
+    """A pilot that came and went meanwhile is known by its jobs, and said to be estimated."""
+    pool, schedd = epochs, epochs.schedds[0]
+    running = daemon(pool.collector, tables=TABLES)
+    running.next_polls(2)
+    running.stop()
+    pilot = pool.start_pilot("unseen", cores=2, memory=4096, attrs=ENTRY)
+    cluster = pool.submit(
+        schedd,
+        owner="bob",
+        seconds=5,
+        request_memory=1000,
+        attrs={
+            "JOB_GLIDEIN_Site": "$$(GLIDEIN_Site:Unknown)",
+            "JOB_GLIDEIN_Entry_Name": "$$(GLIDEIN_Entry_Name:Unknown)",
+        },
+    )
+    pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {cluster}"))
+    pilot.stop_graceful()
+    time.sleep(1)
+    running.start()
+    metrics = running.wait_until("its time", lambda m: _spent(m, "goodput") > 3, timeout=40)
+    assert _spent(metrics, "goodput") == pytest.approx(5, abs=3)
+    assert _spent(metrics, "pilot_overhead", "measured") == 0
+    assert metrics.value("gwmond_ledger_residual_seconds", measure="canonical") == 0
+    before = {m: metrics.sum(SECONDS, category=m) for m in ("goodput", "pilot_overhead")}
+    running.kill9()
+    running.start()
+    after = running.next_polls(2)
+    assert {m: after.sum(SECONDS, category=m) for m in before} == before
+    with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        (row,) = ledger.pilot_rows()
+    assert (row.identity.origin, row.ended, row.identity.key.site) == ("jobs", "assumed", "Real")
+    _check(running)
+
+
+def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
+    """Its records are gone before they were read: a problem with its interval, and it goes on."""
+    pool, schedd = epochs, epochs.schedds[0]
+    pilot = pool.start_pilot("lossy", cores=2, memory=4096, attrs=ENTRY)
+    running = daemon(pool.collector, tables=TABLES)
+    for _ in range(2):
+        pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
+    running.wait_until("two", lambda m: m.sum("gwmond_pilot_attempts_total") >= 2)
+    running.stop()
+    cluster = pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
+    pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {cluster}"))
+    os.truncate(pool.local / "spool" / "epoch_history", 0)
+    cluster = pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
+    pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {cluster}"))
+    running.start()
+    running.wait_for(
+        "gwmond_problems_total",
+        {"source": schedd, "problem": "history_gap"},
+        bool,
+    )
+    running.wait_until("what came after", lambda m: m.sum("gwmond_pilot_attempts_total") >= 3)
+    pilot.stop_graceful()
+    _check(running)

@@ -1,0 +1,318 @@
+"""``gwmond report``, as it is typed, on a real ledger: the same numbers in every format."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from gwmond import cli
+from gwmond.ledger import Ledger
+from gwmond.pilot_tables import flatten
+from tests.ledger.pilot_batches import batch
+from tests.pilot_ledger import write
+
+Report: TypeAlias = Callable[..., str]
+HOSTILE = "<script>alert(1)</script>|*_`"
+DAY = "--from", "2023-11-15", "--to", "2023-11-16"
+BYS = ("site", "entry", "group", "user", "factory", "node", "category", "outcome", "hour", "day")
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+    write(str(path), hostile=HOSTILE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some fifty pilots over three quarters of a day, with corrections and estimates."""
+    path = tmp_path_factory.mktemp("large") / "ledger.sqlite"
+    with Ledger.open(str(path)) as writer:
+        for number in range(1, 37):
+            writer.commit_pilots(batch(number))
+    return path
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+
+    def report(ledger: Path, *arguments: object) -> str:
+        code = cli.main(["report", "--ledger", str(ledger), *map(str, arguments)])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return told.out
+
+    return report
+
+
+def as_json(report: Report, ledger: Path, by: str, *more: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(report(ledger, "--by", by, "--format", "json", *DAY, *more))
+    return found
+
+
+def cpu(group: dict[str, Any]) -> dict[str, float]:
+    every = group["categories"]["cpu"]["canonical_seconds"]
+    return {name: seconds for name, seconds in every.items() if seconds}
+
+
+def test_by_site(report: Report, ledger: Path) -> None:
+    found = as_json(report, ledger, "site")
+    assert found["basis"] == "time_spent"
+    assert found["period"]["from"] == "2023-11-15T00:00:00Z"
+    a, b = found["groups"]
+    assert (a["site"], b["site"]) == ("Site-A", f"Site-B{HOSTILE}")
+    assert cpu(a) == {"goodput": 9000.0, "preemption_badput": 4800.0, "pilot_overhead": 15_960.0}
+    assert cpu(b) == {"decision_problem": 14_400.0}
+    assert a["efficiency"]["cpu"] == {"resource": 9000 / 29_760, "canonical": 9000 / 29_760}
+    assert a["utilization"]["cpu"]["canonical"] == 13_800 / 29_760
+    assert b["utilization"]["cpu"]["canonical"] == 0.0
+    assert a["unsettled"]["cpu"]["canonical_seconds"] == 4 * (30_000 - 3600 - 240)
+    assert a["settled_share"]["cpu"]["canonical"] == 29_760 / (29_760 + 4 * 26_160)
+    assert (a["pilots_ended"], a["runs_ended"], b["runs_ended"]) == (1, 3, 0)
+    site = a["site_time"]["cpu"]
+    assert site["provisioning_bottleneck_canonical_seconds"] == 7200.0
+    assert site["insufficient_demand_canonical_seconds"] == 1800.0
+    assert b["site_time"]["cpu"]["provisioning_bottleneck_canonical_seconds"] == 0.0
+    assert b["efficiency"]["gpu"]["canonical"] is None
+
+
+def test_the_figures_that_operators_know(report: Report, ledger: Path) -> None:
+    """As the facts of analyze_entries define them, of pilots that ended."""
+    found = as_json(report, ledger, "entry")
+    figures = {of["entry"]: of["analyze_entries"] for of in found["groups"]}["entry-a"]
+    assert figures == {
+        "pilots": 1,
+        "jobs": 3,
+        "jobs_per_pilot": 3.0,
+        "average_job_length_seconds": (3600 + 1800 + 1200) / 3,
+        "total_core_seconds": 28_800.0,
+        "used_core_seconds": 13_800.0,
+        "waste_core_seconds": 15_000.0,
+        "badput_core_seconds": 28_800.0 - 7200,
+        "validating_core_seconds": 0.0,
+        "idle_core_seconds": 15_000.0,
+        "slots": 28_800 / 86_400,
+        "used_per_waste": 13_800 / 15_000,
+        "efficiency": 13_800 / 28_800,
+        "goodput_fraction": 7200 / 28_800,
+        "failed_validation_share_of_pilots": 0.0,
+        "without_jobs_share_of_pilots": 0.0,
+        "validating_share": 0.0,
+        "idle_share": 15_000 / 28_800,
+        "waste_share": 15_000 / 28_800,
+        "badput_share": 21_600 / 28_800,
+    }
+    total = found["total"]["analyze_entries"]
+    assert (total["pilots"], total["jobs"], total["without_jobs_share_of_pilots"]) == (2, 3, 0.5)
+    text = report(ledger, "--by", "entry", *DAY)
+    assert "Jobs: 3 (avg jobs/pilot: 1.50, avg job length: 0.61h)" in text
+    assert "Time efficiency: 0.32   Goodput fraction: 0.17" in text
+
+
+def test_by_user(report: Report, ledger: Path) -> None:
+    """Runs that ended; what no user had a part in is not known of users, so it is absent."""
+    found = as_json(report, ledger, "user")
+    assert found["basis"] == "runs_ended"
+    users = {of["user"]: of for of in found["groups"]}
+    assert set(users) == {"alice@example.org", "bob@example.org"}  # carol's still runs
+    alice = users["alice@example.org"]
+    assert cpu(alice) == {"goodput": 7200.0, "preemption_badput": 4800.0}
+    assert "pilot_overhead" not in alice["categories"]["cpu"]["canonical_seconds"]
+    assert alice["utilization"]["cpu"]["canonical"] is None
+    assert alice["unsettled"]["cpu"]["canonical_seconds"] is None
+    assert alice["pilots_ended"] is alice["analyze_entries"]["pilots"] is None
+    assert (alice["runs_ended"], alice["runs_ended_not_settled"]) == (2, 0)
+
+
+def test_by_factory_and_node(report: Report, ledger: Path) -> None:
+    """Pilots that ended, with their whole lives: one that ended at two has not ended before."""
+    for by in ("factory", "node"):
+        found = as_json(report, ledger, by)
+        assert found["basis"] == "pilots_ended"
+        assert cpu(found["total"]) == {
+            "goodput": 9000.0,
+            "preemption_badput": 4800.0,
+            "pilot_overhead": 15_000.0,
+            "decision_problem": 14_400.0,
+        }
+        assert found["total"]["settled_share"]["cpu"]["canonical"] == 1.0
+    early = json.loads(
+        report(ledger, "--by", "node", "--format", "json", *DAY[:3], "2023-11-15T02:00:00Z")
+    )
+    second, first = early["groups"]
+    assert (second["node"], second["pilots_ended"]) == ("wn2.example.org", 1)
+    assert (first["node"], first["pilots_ended"], first["runs_ended"]) == ("wn1.example.org", 0, 2)
+    assert cpu(first) == {}
+
+
+@pytest.mark.parametrize("by", [*BYS, "site,day", "user,site", "category,outcome", "node,hour"])
+@pytest.mark.parametrize("which", ["ledger", "large"])
+def test_sums_are_sums(report: Report, by: str, which: str, request: pytest.FixtureRequest) -> None:
+    """Groups sum up to all; hours to hours, lives to lives; and CSV is what JSON is."""
+    path: Path = request.getfixturevalue(which)
+    found = as_json(report, path, by)
+    assert found["groups"]
+    for resource in ("cpu", "gpu"):
+        for measure in ("resource_seconds", "canonical_seconds"):
+            whole = found["total"]["total"][resource][measure]
+            parts = [of["total"][resource][measure] for of in found["groups"]]
+            assert sum(parts) == pytest.approx(whole, abs=1e-6)
+            series = [sum(of["categories"][resource][measure].values()) for of in found["series"]]
+            assert sum(series) == pytest.approx(whole, abs=1e-6)
+            for of in found["groups"]:
+                every = of["categories"][resource][measure].values()
+                assert sum(every) == pytest.approx(of["total"][resource][measure], abs=1e-6)
+    for name in ("pilots_ended", "runs_ended"):
+        if found["total"][name] is not None:
+            assert sum(of[name] for of in found["groups"]) == found["total"][name]
+    text = report(path, "--by", by, "--format", "csv", *DAY)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for row, of in zip(rows, found["groups"], strict=True):
+        told = {k: "" if v is None else str(v) for k, v in flatten(of).items()}
+        assert row == told
+
+
+def test_hours_are_those_of_the_ledger(report: Report, large: Path) -> None:
+    """All groupings of time spent have the same total: that of the ledger's hours."""
+    with Ledger.open(str(large)) as reader:
+        first, last = 1_700_006_400 // 3600, 1_700_092_800 // 3600 - 1
+        wanted = sum(
+            of.micros
+            for of in reader.pilot_hours(first, last)
+            if of.series[:2] == ("cpu", "canonical")
+        )
+    assert wanted
+    for by in ("site", "entry", "group", "category", "outcome", "hour", "day", "site,hour"):
+        found = as_json(report, large, by)["total"]["total"]["cpu"]["canonical_seconds"]
+        assert found == pytest.approx(wanted / 1e6, abs=1e-6)
+
+
+def test_adjacent_periods_sum_up(report: Report, large: Path) -> None:
+    """Whatever ended counts in exactly one period."""
+    bounds = ["2023-11-14T22:00:00Z", "2023-11-15T03:00:00Z", "2023-11-15T08:00:00Z", "2023-11-17"]
+    for by in ("user", "node", "site"):
+        parts = [
+            json.loads(report(large, "--by", by, "--format", "json", "--from", a, "--to", b))
+            for a, b in [*pairwise(bounds), (bounds[0], bounds[-1])]
+        ]
+        for name in ("runs_ended", "pilots_ended"):
+            numbers = [of["total"][name] for of in parts]
+            assert None in numbers or sum(numbers[:-1]) == numbers[-1]
+        amounts = [of["total"]["total"]["cpu"]["resource_seconds"] for of in parts]
+        assert sum(amounts[:-1]) == pytest.approx(amounts[-1], abs=1e-6)
+
+
+def test_estimates_and_what_is_not_settled(report: Report, large: Path) -> None:
+    """Shares by hours and by whole lives are both between none and all, and known."""
+    for by in ("site", "node"):
+        total = as_json(report, large, by)["total"]
+        assert 0 < total["estimated_share"]["cpu"]["canonical"] < 0.2
+        assert 0.5 < total["settled_share"]["cpu"]["canonical"] <= 1
+
+
+def test_only_some(report: Report, ledger: Path) -> None:
+    found = as_json(report, ledger, "site", "--entry", "entry-a")
+    assert cpu(found["total"])["pilot_overhead"] == 15_000.0
+    assert found["total"]["pilots_ended"] == 1
+    grouped = as_json(report, ledger, "site", "--group", "none")
+    assert grouped["groups"] == []
+    assert "Nothing was settled" in report(ledger, "--group", "none", *DAY)
+
+
+def test_hours_only(report: Report, ledger: Path) -> None:
+    """Fast: nothing is counted, which is not zero."""
+    found = as_json(report, ledger, "site", "--hours-only")["groups"][0]
+    assert found["pilots_ended"] is found["runs_ended"] is None
+    assert found["analyze_entries"]["pilots"] is None
+    assert cpu(found)["goodput"] == 9000.0
+
+
+def test_table_and_markdown_have_the_same_numbers(report: Report, ledger: Path) -> None:
+    text = report(ledger, *DAY)
+    (line, _) = [of for of in text.splitlines() if re.match(r"Site-A\s+8.3\s+67.4%", of)]
+    assert re.search(r"2\.5\s+30%.*30\.2%\s+46\.4%", line)
+    marked = report(ledger, "--format", "markdown", *DAY)
+    assert "| Site-A | 8.3 | 67.4% |" in marked
+    assert r"Site-B\<script\>alert\(1\)\</script\>\|\*\_\`" in marked
+    assert HOSTILE not in marked
+    rows = [of for of in marked.splitlines() if of.startswith("| Site")]
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows[:2]}) == 1
+
+
+class _Tags(html.parser.HTMLParser):
+    """Finds whatever a page should not have, and its cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.cells: list[str] = []
+        self.bad: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+        self.bad += [f"{name}={value}" for name, value in attrs if name in {"src", "href"}]
+        self.bad += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "td":
+            self.cells.append(data)
+
+
+def test_html_is_one_file(report: Report, ledger: Path, tmp_path: Path) -> None:
+    """It fetches and runs nothing, escapes all names, and has the table's numbers."""
+    path = tmp_path / "report.html"
+    assert report(ledger, "--format", "html", "--output", path, *DAY) == ""
+    text = path.read_text()
+    page = _Tags()
+    page.feed(text)
+    assert page.open == []
+    assert page.bad == []
+    assert "script" not in page.seen
+    assert {"svg", "rect", "table"} <= page.seen
+    assert f"Site-B{HOSTILE}" in page.cells
+    assert {"8.3", "67.4%", "30.2%"} <= set(page.cells)
+    assert "goodput 2.5 h (30.2%)" in text
+    assert [of.name for of in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
+def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
+    """A real browser draws it: bars of all colours, and prints it."""
+    path = tmp_path / "report.html"
+    report(large, "--by", "site", "--format", "html", "--output", path, *DAY)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'b'}"]
+    for how, made in (("screenshot", "page.png"), ("print-to-pdf", "page.pdf")):
+        command = ["chromium", *options, f"--{how}={tmp_path / made}", "--window-size=1280,1500"]
+        done = subprocess.run(
+            [*command, path.as_uri()], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / made).stat().st_size > 10_000
+
+
+def test_a_file_that_cannot_be_written(
+    ledger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "no" / "report.csv"
+    arguments = ["report", "--ledger", str(ledger), "--output", str(there), *DAY]
+    assert cli.main(arguments) == cli.EXIT_FAILED
+    assert "cannot write" in capsys.readouterr().err
