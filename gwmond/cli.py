@@ -24,9 +24,12 @@ COMMANDS = {
     "pilot": "tell the whole life of one pilot as a timeline, and what each part rests on",
     "report": "report hours, shares and efficiency over a period: table, CSV, JSON, HTML",
     "ledger": "prove the ledger, show its size, compact it, export it as Parquet",
+    "import": "account what pilots left in a factory's directories",
     "record": "record a pool to a file that demo and tests can replay",
     "demo": "run the daemon on a recorded pool, at accelerated speed",
 }
+
+_MODULES = {"import": "import_"}  # a word that Python has taken
 
 _EPILOG = """\
 examples:
@@ -122,5 +125,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _module(name: str) -> Command:
-    module: Command = importlib.import_module(f"gwmond.commands.{name}")
+    module: Command = importlib.import_module(f"gwmond.commands.{_MODULES.get(name, name)}")
     return module

@@ -7,8 +7,11 @@ histories keep them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
 from gwmond.book.rules import SECOND_US, Rules
@@ -129,6 +132,20 @@ class PilotKeeper:
         book.tell(records, ledger)
         if gap is not None:
             self._gaps.append(gap)
+        self._move_on(cursor)
+
+    def report(
+        self,
+        outputs: Sequence[PilotOutput],
+        cursor: Cursor | None,
+        expected: Mapping[str, Resources] = MappingProxyType({}),
+    ) -> None:
+        """Take in what pilots' own output tells; raises LedgerError."""
+        book, ledger = self._both()
+        book.report(outputs, ledger, expected)
+        self._move_on(cursor)
+
+    def _move_on(self, cursor: Cursor | None) -> None:
         if cursor is not None and cursor != self._cursors.get((cursor.source, cursor.kind)):
             self._cursors[cursor.source, cursor.kind] = cursor
             self._moved_on.add((cursor.source, cursor.kind))

@@ -35,6 +35,7 @@ class Source(StrEnum):
     STARTD_HISTORY = "startd_history"
     EPOCH_HISTORY = "epoch_history"
     SCHEDD_HISTORY = "schedd_history"
+    STARTER_LOG = "starter_log"
     LIVE_SLOT = "live_slot"
 
 
@@ -68,9 +69,10 @@ class Field(NamedTuple):
 
 
 _S = Source
-_STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.LIVE_SLOT)
-_EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, _S.LIVE_SLOT)
-_SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, _S.LIVE_SLOT)
+_LAST = (_S.STARTER_LOG, _S.LIVE_SLOT)
+_STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, *_LAST)
+_EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, *_LAST)
+_SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, *_LAST)
 
 FIELDS: tuple[Field, ...] = (
     Field(("pilot",), _STARTD_FIRST),
@@ -100,6 +102,9 @@ FIELDS: tuple[Field, ...] = (
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
 
+_WEAK = frozenset({_S.STARTER_LOG, _S.LIVE_SLOT})
+
+
 class Contradiction(NamedTuple):
     """Two sources differ on the same attempt; ``kept`` is believed."""
 
@@ -125,8 +130,8 @@ class Merged(NamedTuple):
 
     @property
     def evidence(self) -> Evidence:
-        """A record of its end is measured, a claim that is gone from a slot ad is not."""
-        return "estimated" if set(self.sources) <= {Source.LIVE_SLOT} else "measured"
+        """A record of its end is measured; a claim that is gone, or a log without sizes, is not."""
+        return "estimated" if set(self.sources) <= _WEAK else "measured"
 
     def attempt(self, outcome: Outcome | None) -> Attempt | None:
         """Return the attempt for the accounting, None if nothing tells when it began."""

@@ -16,18 +16,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from gwmond.accounting.early_failure import Result, Trial, judge, weigh
-from gwmond.accounting.pilot_facts import Measure
+from gwmond.accounting.early_failure import Trial
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_facts import Measure, Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.book import booking
 from gwmond.book.counts import Counts
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenAttempt, OpenPilot
-from gwmond.book.outcome import given_up, later_run, plain_outcome, trial_of, weighed
+from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
+from gwmond.book.outputs import Outputs
 from gwmond.book.rules import FAR_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.verdicts import decide, undecided
 from gwmond.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.ledger.pilot_model import (
     AttemptRow,
@@ -49,6 +53,7 @@ class Book:
         self._shelf = Shelf()
         self._sightings = Sightings(self._shelf, rules, state.next_id)
         self._joining = Joining(self._shelf, self._sightings, rules)
+        self._outputs = Outputs(self._shelf, self._sightings, self._joining, rules)
         self._increments: Counter[tuple[int, PilotSeries]] = Counter()
         self._corrections: list[PilotCorrection] = []
         self._counts = Counts()
@@ -77,7 +82,11 @@ class Book:
     @property
     def left_out(self) -> Mapping[str, int]:
         """How many records could not be accounted so far, by the reason."""
-        return {"no_startd": self._joining.homeless, "too_late": self._joining.late}
+        return {
+            "no_startd": self._joining.homeless,
+            "too_late": self._joining.late,
+            "empty_output": self._outputs.empty,
+        }
 
     def see(
         self,
@@ -94,6 +103,7 @@ class Book:
             self._load_whole(pilot, lookup)
             self._counts.uncount(pilot)
             self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
+            self._shelf.index_job(pilot)
         self._sightings.relabelled.clear()
 
     def claim(
@@ -117,6 +127,16 @@ class Book:
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in records of jobs."""
         self._joining.tell(records, lookup)
+
+    def report(
+        self,
+        outputs: Sequence[PilotOutput],
+        lookup: Lookup,
+        expected: Mapping[str, Resources] = MappingProxyType({}),
+    ) -> None:
+        """Take in what pilots' own output tells; ``expected`` is the size of an entry's pilots."""
+        self._outputs.expected = expected
+        self._outputs.take(outputs, lookup)
 
     def settle(
         self, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str] = ()
@@ -159,37 +179,12 @@ class Book:
 
     def judge(self, now_us: int, trials: Iterable[Trial]) -> None:
         """Decide on early failures, by what all trials say."""
-        early = [
-            of
-            for attempts in self._shelf.jobs.values()
-            for of in attempts
-            if of.result == Result.FAILED_EARLY and of.outcome is None
-        ]
-        if not early:
-            return
-        evidence = weigh(trials)
-        for attempt in early:
-            of_job = self._shelf.jobs[attempt.key.job]
-            later = later_run(attempt, of_job)
-            plain = plain_outcome(attempt, later, now_us, FAR_US, self.rules)
-            if plain is None:
-                continue
-            verdict = judge(
-                trial_of(attempt), plain, evidence, now_us, self.rules.verdict_us
-            ).outcome
-            if verdict is not None:
-                attempt.judged = verdict
-                attempt.pilot.touch(attempt.start_us)
+        decide(self._shelf, now_us, trials, self.rules)
 
     @property
     def open_groups(self) -> set[str]:
         """Groups of jobs with early failures that are not judged."""
-        return {
-            of.merged.job_group or ""
-            for attempts in self._shelf.jobs.values()
-            for of in attempts
-            if of.result == Result.FAILED_EARLY and of.outcome is None
-        }
+        return {of.merged.job_group or "" for of in undecided(self._shelf)}
 
     def batch(
         self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()

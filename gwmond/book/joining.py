@@ -42,7 +42,7 @@ class Joining:
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> set[OpenAttempt]:
         """Join records; return the attempts that they are about and that have changed."""
-        self._recall(records, lookup)
+        self.recall(records, lookup)
         by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
         for record in records:
             if not record.startd:
@@ -119,7 +119,7 @@ class Joining:
             return attempt.pilot if attempt is not None else None
         return self._shelf.pilots.get(int(label[1:]))
 
-    def _recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+    def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in what the ledger knows of the jobs and pilots that are not in memory."""
         shelf = self._shelf
         jobs = {of.fact.job for of in records} - set(shelf.jobs)

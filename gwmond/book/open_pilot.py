@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gwmond.accounting.attempts import AttemptFact, Merged, merge_each
@@ -154,6 +155,7 @@ class OpenPilot:
     ran_jobs: bool = False
     closed: bool = False
     pruned: bool = False
+    failure: str = ""
     attempts: dict[AttemptKey, OpenAttempt] = field(default_factory=dict)
     booked: PilotLife | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
@@ -208,7 +210,7 @@ class OpenPilot:
         for index, step in enumerate(self.steps):
             last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
             last = min(max(last, first), until)
-            rate = total_rate(step.size, resource, "canonical", q)
+            rate = _canonical_rate(step.size, resource, q)
             total += accrued(rate, last) - accrued(rate, first)
             first = last
         return total
@@ -233,6 +235,7 @@ class OpenPilot:
             ran_jobs=self.ran_jobs or bool(self.attempts),
             closed=self.closed,
             settled={of: micros for of, micros in self.settled.items() if micros},
+            failure=self.failure,
         )
 
     @classmethod
@@ -256,6 +259,7 @@ class OpenPilot:
             ran_jobs=row.ran_jobs,
             closed=row.closed,
             pruned=row.attempts_pruned > 0,
+            failure=row.failure,
             settled=Counter(dict(row.settled)),
             dirty=False,
         )
@@ -267,6 +271,12 @@ class OpenPilot:
     def note_booked(self) -> None:
         """Take what is known now as the version that is booked (after it was loaded)."""
         self.booked = self.life(self.known_us)
+
+
+@lru_cache(maxsize=4096)
+def _canonical_rate(size: Resources, resource: Resource, q: int) -> int:
+    """Return what a size brings; there are few sizes, and each is asked for at every poll."""
+    return total_rate(size, resource, "canonical", q)
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.early_failure import Result, Trial, result_of
+from gwmond.accounting.early_failure import Result, result_of
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import AWAITING, classify, rule_of
 from gwmond.accounting.pilot_facts import Outcome
@@ -120,18 +120,3 @@ def weighed(attempt: OpenAttempt, plain: Outcome | None) -> tuple[Outcome | None
         fits = judged is not None and (judged.label in {plain.label, "early_exit"})
         return (judged if fits else None), result.value
     return plain, result.value if result else ""
-
-
-def trial_of(attempt: OpenAttempt) -> Trial:
-    """Return an attempt as the test of early failures takes it."""
-    pilot, merged = attempt.pilot, attempt.merged
-    return Trial(
-        job=attempt.key.job,
-        run=attempt.key.run,
-        group=merged.job_group or "",
-        pilot=str(pilot.id),
-        node=pilot.identity.node,
-        start_us=attempt.start_us,
-        end_us=attempt.end_us or attempt.start_us,
-        result=Result(attempt.result),
-    )

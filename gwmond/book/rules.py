@@ -45,6 +45,9 @@ class Lookup(Protocol):
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots with these startd names."""
 
+    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these jobs of a factory."""
+
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
         """Return pilots by their number."""
 

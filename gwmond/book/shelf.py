@@ -18,6 +18,7 @@ class Shelf:
     def __init__(self) -> None:
         self.pilots: dict[int, OpenPilot] = {}
         self.by_name: defaultdict[str, list[OpenPilot]] = defaultdict(list)
+        self.by_job: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of the factory
         self.jobs: defaultdict[str, list[OpenAttempt]] = defaultdict(list)
         self.moved: set[tuple[int, AttemptKey]] = set()
 
@@ -26,7 +27,13 @@ class Shelf:
         known = self.pilots.setdefault(pilot.id, pilot)
         if known is pilot:
             self.by_name[pilot.identity.name].append(pilot)
+            self.index_job(pilot)
         return known
+
+    def index_job(self, pilot: OpenPilot) -> None:
+        """Let a pilot be found by its factory's job, if that is known."""
+        if job := pilot.identity.factory_job:
+            self.by_job[job].append(pilot)
 
     def drop_pilot(self, pilot: OpenPilot) -> None:
         """Forget a pilot and its attempts."""
@@ -37,6 +44,10 @@ class Shelf:
         same.remove(pilot)
         if not same:
             del self.by_name[pilot.identity.name]
+        if pilot in (of_job := self.by_job.get(pilot.identity.factory_job, [])):
+            of_job.remove(pilot)
+            if not of_job:
+                del self.by_job[pilot.identity.factory_job]
 
     def add_attempt(self, attempt: OpenAttempt) -> None:
         """Take an attempt in, or put it in the place of the one with its key."""

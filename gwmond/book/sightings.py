@@ -62,7 +62,11 @@ class Sightings:
         seen = {self._see_one(at_us, of).id for of in shown}
         if complete:
             for pilot in list(self._shelf.pilots.values()):
-                if pilot.end_us is None and not pilot.implied and pilot.id not in seen:
+                if (
+                    pilot.end_us is None
+                    and pilot.identity.origin == "collector"
+                    and pilot.id not in seen
+                ):
                     self._end(pilot, at_us, period_us)
 
     def imply(self, started: int | None, first_us: int, identity: PilotIdentity) -> OpenPilot:

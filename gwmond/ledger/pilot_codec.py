@@ -91,6 +91,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
+    "failure",
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -108,7 +109,7 @@ def pilot_values(row: PilotRow) -> Values:
         encode_json([(time_us(first), time_us(last)) for first, last in row.estimated]),
         *(row.ended, maybe_time(row.retire_us), maybe_time(row.die_us)),
         *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
-        *(int(row.closed), encode_json(_nested(row.settled))),
+        *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
     )
 
 
@@ -123,7 +124,7 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, attempts_pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, attempts_pruned) = rest
     key = EntryKey(site, entry)
     return PilotRow(
         id=number,
@@ -143,6 +144,7 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         closed=bool(closed),
         settled=_flat(json.loads(settled)),
         attempts_pruned=attempts_pruned,
+        failure=failure,
     )
 
 

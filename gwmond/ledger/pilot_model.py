@@ -27,8 +27,8 @@ from gwmond.units import Resource
 Hour: TypeAlias = int
 Micros: TypeAlias = int
 PilotId: TypeAlias = int
-Origin: TypeAlias = Literal["collector", "jobs"]
-End: TypeAlias = Literal["", "shutdown", "vanished", "assumed"]
+Origin: TypeAlias = Literal["collector", "jobs", "files"]
+End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "reported"]
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
 
 
@@ -49,7 +49,7 @@ class PilotIdentity(NamedTuple):
     """Which pilot it is, and where; ``started`` is DaemonStartTime in epoch seconds.
 
     ``name`` is the startd's.  ``factory_job`` is ``schedd#cluster.proc`` of the factory, or empty.
-    ``origin`` says whether a collector has shown it, or only records of jobs tell of it.
+    ``origin`` says whether a collector has shown it, or only records of jobs, or its own output.
     """
 
     name: str
@@ -66,11 +66,12 @@ class PilotRow(NamedTuple):
     """A pilot as stored; ``id`` is given by the caller and never changes.
 
     - ``end_us`` None: it runs; ``ended`` says how it ended (``shutdown``: it took leave of the
-      collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: only
-      records of jobs told of it).
+      collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
+      told of its end, but nothing was heard of it later; ``reported``: its own output says so).
     - ``contact_us``: when it was last heard of.
     - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
     - ``closed``: nothing more is expected of it.
+    - ``failure``: why its validation failed: the class, and the test after a space.
     - ``settled``: what is booked for it, by resource, measure, category and outcome.
     - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
       ignored when written.
@@ -93,6 +94,7 @@ class PilotRow(NamedTuple):
     closed: bool
     settled: OwnAmounts
     attempts_pruned: int = 0
+    failure: str = ""
 
 
 class AttemptRow(NamedTuple):

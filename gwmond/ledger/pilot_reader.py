@@ -137,6 +137,18 @@ class PilotLookup(Session):
                     found[wanted[pilot.identity.name]].append(pilot)
         return dict(found)
 
+    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
+        wanted = {identity(job): job for job in jobs if job}
+        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
+        with self._reading() as connection:
+            for some in chunks(sorted(wanted)):
+                query = select(*PILOT).where(pilots.c.factory_job.in_(some))
+                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
+                    pilot = pilot_row(row)
+                    found[wanted[pilot.identity.factory_job]].append(pilot)
+        return dict(found)
+
     def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
         """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
         wanted = {identity(job): job for job in jobs}

@@ -85,7 +85,7 @@ pilots = Table(
     Column("id", ROW_NUMBER, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False, index=True),
     Column("started", BigInteger, nullable=False),
-    Column("factory_job", Text, nullable=False),
+    Column("factory_job", Text, nullable=False, index=True),
     Column("factory", Text, nullable=False),
     Column("site", Text, nullable=False),
     Column("entry", Text, nullable=False),
@@ -106,6 +106,7 @@ pilots = Table(
     Column("ran_jobs", Integer, nullable=False),
     Column("closed", Integer, nullable=False),
     Column("settled", Text, nullable=False),
+    Column("failure", Text, nullable=False),
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
 )

@@ -26,7 +26,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # gwmond.config, and every child imports the parent's main module.
 _PRELOAD = [
     *("htcondor2", "classad2", "gwmond.cli"),
-    *("gwmond.sources.tasks", "gwmond.sources.history_tasks"),
+    *("gwmond.sources.tasks", "gwmond.sources.history_tasks", "gwmond.sources.gwms_tasks"),
 ]
 
 

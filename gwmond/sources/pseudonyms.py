@@ -1,4 +1,4 @@
-"""Pseudonyms for users in recordings."""
+"""Pseudonyms for users, and for the programs that they run, in recordings."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ class Pseudonyms:
 
     def _add(self, user: str) -> None:
         if len(user) > 1 and re.fullmatch(r"[\w.+-]+", user) and user not in self._known:
-            digest = hashlib.blake2b(user.encode(), key=self._key, digest_size=4).hexdigest()
-            self._known[user] = f"user-{digest}"
+            self._known[user] = f"user-{self._digest(user)}"
             names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
             self._pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
 
+    def _digest(self, name: str) -> str:
+        return hashlib.blake2b(name.encode(), key=self._key, digest_size=4).hexdigest()
+
     def clean(self, ad: Ad) -> Ad:
-        """Return the ad with every known user name replaced, in all of its texts."""
+        """Return the ad with every known user name replaced, in all of its texts, and its Cmd."""
         pattern = self._pattern
+        if "Cmd" in ad:
+            ad = {**ad, "Cmd": f'"program-{self._digest(ad["Cmd"])}"'}
         if pattern is None:
             return ad
         return {

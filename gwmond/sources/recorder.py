@@ -10,11 +10,13 @@ from typing import TypeVar
 from gwmond.config import Config
 from gwmond.sources import (
     child,
+    claims,
     demand,
     factory,
     frontend,
     glideresource,
     matching,
+    recorded_runs,
     schedds,
     startds,
     tasks,
@@ -35,6 +37,7 @@ class Recorder:
         self._targets = targets
         self._until = 0.0
         self._answers: dict[str, list[Ad]] = {}
+        self._taken: dict[tuple[str, str], recorded_runs.Taken] = {}
         self.frames = 0
         self.records = 0
         self.errors: dict[str, str] = {}
@@ -55,7 +58,7 @@ class Recorder:
         with ThreadPoolExecutor(self._config.poll.parallel) as threads:
             seen = list(threads.map(lambda h: self._collector(access, h, now), targets.collectors))
             chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
-            list(threads.map(lambda s: self._schedd(access, s.daemon), chosen))
+            list(threads.map(lambda s: self._schedd(access, s.daemon, now), chosen))
             known = list(threads.map(lambda h: self._wms(access, h, now), targets.wms_collectors))
             queues = {s.daemon for found in known for s in found}
             wanted = [d for d in queues if d.name in targets.factory_schedds]
@@ -87,6 +90,7 @@ class Recorder:
             schedds.query(),
             schedds.submitters_query(),
             tasks.collector_query(),
+            claims.query(),
         ]
         arguments = access, host, self._config.attributes, now
         slots = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
@@ -101,13 +105,27 @@ class Recorder:
                 seen += value.schedds
         return seen
 
-    def _schedd(self, access: Access, schedd: Daemon) -> None:
+    def _schedd(self, access: Access, schedd: Daemon, now: float) -> None:
         attributes, options = self._config.attributes, self._config.demand
         query = demand.query(attributes, options)
         name = f"schedd/{schedd.name}"
         self._keep(f"{name}/demand", tasks.record_jobs, access, schedd, query)
         clusters = access, schedd, attributes, options
         self._keep(f"{name}/unmaterialized", tasks.record_clusters, *clusters)
+        for kind in recorded_runs.KINDS:
+            self._runs(access, schedd, kind, now - self._config.histories.lookback)
+
+    def _runs(self, access: Access, schedd: Daemon, kind: str, floor: float) -> None:
+        """Take what a history has that is new; a schedd may keep none."""
+        of, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
+        before = self._taken.get(of, recorded_runs.Taken())
+        taken = self._ask(stream, recorded_runs.take, access, schedd, kind, before, floor)
+        if taken is not None:
+            self._answers[stream], self._taken[of], more = taken
+            if more:
+                self.errors[stream] = f"more than {recorded_runs.MOST} new records in a frame"
+        elif self.errors[stream].startswith("not_kept"):
+            del self.errors[stream]
 
     def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
         for query in (factory.clients_query(), factory.entries_query(), schedds.query()):

@@ -3,39 +3,46 @@
 A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
 daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
 of frames, a JSON list of the whole answer first and then only what changed, compressed by LZMA.
-Attributes are kept as ClassAd text.  Secrets are left out, user names replaced by pseudonyms; times
-of hearing are not kept, because a replayed ad is always heard now.
+Attributes are kept as ClassAd text.  Secrets are left out, user names replaced by pseudonyms; a
+replayed ad is heard now, unless nothing had been heard of it for long when it was recorded.
+
+Recordings also have which jobs ran where, if meta.json says so (``runs``): claims as any other
+stream, and the new records of each schedd's histories (``recorded_runs``).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import zipfile
 from bisect import bisect_right
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from lzma import LZMAError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gwmond.sources import ads
+from gwmond.sources import ads, claims, recorded_runs, replayed_runs
 from gwmond.sources.child import QueryError
+from gwmond.sources.deltas import Ad, Answer, Delta, apply, by_key, difference
 from gwmond.sources.pseudonyms import Pseudonyms
+from gwmond.sources.shifted import moved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import classad2
 
     from gwmond.sources.access import Daemon, Query
 
-Ad = dict[str, str]
-Answer = dict[str, Ad]
-Delta = dict[str, "dict[str, str | None] | None"]
+__all__ = ["Ad", "Answer", "Recording", "ReplayAccess", "Writer", "apply", "difference", "dump"]
 
 VERSION = 1
 FRAMES_A_BLOCK = 48
+STALE_S = 400
+"""How long nothing is heard of a daemon that is not alive any more: they tell every 300 s."""
 
+_BEGINNING_S = 900.0
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
 _VOLATILE = re.compile(
     r"^(LastHeardFrom|MyCurrentTime|ServerTime|Id|JobIds|Update.*|Recent(?!DaemonCoreDutyCycle).*"
@@ -47,35 +54,28 @@ _SECRET = re.compile(
     r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|sessioninfo",
     re.IGNORECASE,
 )
-_STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
-_EPOCH = re.compile(
-    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate"
-    r"|EnteredCurrent\w+|JobStart|MonitorSelfTime|JobCurrentStart\w*|CompletionDate"
-    r"|EpochWriteDate)$"
-)
 
 
 def dump(found: Sequence[classad2.ClassAd]) -> list[Ad]:
     """Turn ads into attribute texts, without secrets and without what changes at every update."""
-    return [
-        {
+    heard = [ads.number(ad, "LastHeardFrom") for ad in found]
+    newest = max((time for time in heard if time is not None), default=0)
+    dumped = []
+    for ad, time in zip(found, heard, strict=True):
+        kept = {
             name: written
             for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
-            if not _SECRET.search(name)
-            and not _VOLATILE.match(name)
-            and (written := _text(ad, name)) is not None
+            if _is_kept(name) and (written := recorded_runs.text_of(ad, name)) is not None
         }
-        for ad in found
-    ]
+        if time is not None and time < newest - STALE_S:
+            kept["LastHeardFrom"] = str(int(time))
+        dumped.append(kept)
+    return dumped
 
 
-def _text(ad: classad2.ClassAd, name: str) -> str | None:
-    """Return an attribute's text on one line: the bindings write lists on several."""
-    try:
-        text = str(ad.lookup(name))
-    except (KeyError, UnicodeDecodeError, ValueError):
-        return None
-    return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip() if "\n" in text else text
+@cache
+def _is_kept(name: str) -> bool:
+    return not _SECRET.search(name) and not _VOLATILE.match(name)
 
 
 class Writer:
@@ -88,21 +88,32 @@ class Writer:
         self._last: dict[str, Answer] = {}
         self._block: dict[str, list[Delta | Answer | None]] = {}
         self._streams: list[str] = []
+        self._runs: dict[str, recorded_runs.Block] = {}
+        self._schedds: dict[str, None] = {}
         self._pseudonyms = Pseudonyms()
 
     def add(self, time: float, answers: Mapping[str, Sequence[Ad]]) -> None:
-        """Add one frame: what each stream answered at ``time``; a stream may be missing."""
+        """Add one frame: what each stream answered at ``time``; a stream may be missing.
+
+        Streams named by ``recorded_runs.stream`` have only what is new.
+        """
+        position = len(self._times) % FRAMES_A_BLOCK
         for stream, found in answers.items():
             self._pseudonyms.learn(found, stream.rpartition("/")[2])
-            if stream not in self._streams:
+            if stream not in self._streams and not stream.startswith(recorded_runs.MEMBER):
                 self._streams.append(stream)
-        position = len(self._times) % FRAMES_A_BLOCK
+        for stream, found in answers.items():
+            if stream.startswith(recorded_runs.MEMBER):
+                member, _, kind = stream.rpartition("/")
+                self._schedds[member.removeprefix(recorded_runs.MEMBER)] = None
+                block = self._runs.setdefault(member, recorded_runs.Block())
+                block.add(position, {kind: [self._pseudonyms.clean(ad) for ad in found]})
         for stream in self._streams:
             frames = self._block.setdefault(stream, [None] * position)
             if stream not in answers:
                 frames.append(None)
                 continue
-            answer = _by_key(self._pseudonyms.clean(ad) for ad in answers[stream])
+            answer = by_key(self._pseudonyms.clean(ad) for ad in answers[stream])
             whole = all(frame is None for frame in frames)
             frames.append(answer if whole else difference(self._last[stream], answer))
             self._last[stream] = answer
@@ -112,69 +123,29 @@ class Writer:
 
     def _flush(self) -> None:
         number = (len(self._times) - 1) // FRAMES_A_BLOCK
-        for stream, frames in self._block.items():
+        size = (len(self._times) - 1) % FRAMES_A_BLOCK + 1
+        bodies: dict[str, Any] = {name: of.body(size) for name, of in self._runs.items()}
+        for stream, frames in (self._block | bodies).items():
             body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
             self._zip.writestr(f"{number:05d}/{stream}.json", body)
         self._block.clear()
+        self._runs.clear()
 
     def close(self) -> None:
         """Write what is pending, and the list of frames."""
-        if self._block:
+        if self._block or self._runs:
             self._flush()
         meta = {
             "version": VERSION,
             "frames_a_block": FRAMES_A_BLOCK,
             "times": self._times,
             "streams": self._streams,
+            "schedds": list(self._schedds),
+            "runs": any(stream.endswith("/claims") for stream in self._streams),
             **self._daemons,
         }
         self._zip.writestr("meta.json", json.dumps(meta))
         self._zip.close()
-
-
-def _by_key(found: Iterable[Ad]) -> Answer:
-    """Return ads by what makes each the same one in the next frame; alike ones are numbered."""
-    answer: Answer = {}
-    for ad in found:
-        key = first = _key(ad)
-        number = 1
-        while key in answer:
-            number += 1
-            key = f"{first}#{number}"
-        answer[key] = ad
-    return answer
-
-
-def _key(ad: Ad) -> str:
-    """Return what an ad is known by: a row of jobs by all that it says, for it has no name."""
-    if "JobCount" in ad:
-        rest = sorted((name, text) for name, text in ad.items() if name != "JobCount")
-        return ads.signature(json.dumps(rest))
-    return "/".join(ad.get(name, "").strip('"') for name in ("Name", "ScheddName", "ClusterId"))
-
-
-def difference(before: Answer, after: Answer) -> Delta:
-    """Return what makes ``after`` of ``before``; ``None`` removes an ad or an attribute."""
-    delta: Delta = dict.fromkeys(key for key in before if key not in after)
-    for key, ad in after.items():
-        old = before.get(key, {})
-        changed: dict[str, str | None] = {n: t for n, t in ad.items() if old.get(n) != t}
-        changed |= {name: None for name in old if name not in ad}
-        if changed or key not in before:
-            delta[key] = changed
-    return delta
-
-
-def apply(answer: Answer, delta: Mapping[str, Mapping[str, str | None] | None]) -> Answer:
-    """Return the answer after a change."""
-    result = dict(answer)
-    for key, changed in delta.items():
-        if changed is None:
-            result.pop(key, None)
-        else:
-            merged = {**result.get(key, {}), **changed}
-            result[key] = {name: text for name, text in merged.items() if text is not None}
-    return result
 
 
 class Recording:
@@ -198,10 +169,10 @@ class Recording:
 
     @property
     def duration_s(self) -> float:
-        """Length of one pass: to the last frame and the usual step beyond."""
+        """Length of one pass in whole seconds: to the last frame and the usual step beyond."""
         steps = len(self.times) - 1
         span = self.times[-1] - self.times[0]
-        return span + (span / steps if steps else 60.0)
+        return float(math.ceil(span + (span / steps if steps else 60.0)))
 
     @property
     def tells_runs(self) -> bool:
@@ -212,10 +183,18 @@ class Recording:
         """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
         return list(self.meta.get(kind, []))
 
+    @property
+    def frames_a_block(self) -> int:
+        """How many frames a member has."""
+        return int(self.meta["frames_a_block"])
+
+    def index(self, time: float) -> int:
+        """Return which frame is the last at or before ``time``."""
+        return max(0, bisect_right(self.times, time) - 1)
+
     def frame(self, stream: str, time: float) -> Answer | None:
         """Return what a stream answered last at or before ``time``; ``None``: it did not."""
-        index = max(0, bisect_right(self.times, time) - 1)
-        size = int(self.meta["frames_a_block"])
+        index, size = self.index(time), self.frames_a_block
         try:
             with zipfile.ZipFile(self.path) as archive:
                 frames = json.loads(archive.read(f"{index // size:05d}/{stream}.json"))
@@ -242,8 +221,15 @@ class ReplayAccess(NamedTuple):
     shift: float
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
-        """Return the ads that the collector held then."""
-        return self._ads(f"collector/{host}/{query.kind}")
+        """Return the ads that the collector held then; of claims, those that are asked for.
+
+        As a pass begins, all of them: they are new to whoever goes on from the pass before.
+        """
+        every = claims.query()
+        narrowed = ""
+        if query.kind == every.kind and self.time >= _opened(self.path).times[0] + _BEGINNING_S:
+            narrowed = query.constraint.removeprefix(every.constraint).removeprefix(" && ")
+        return self._ads(f"collector/{host}/{query.kind}", narrowed)
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the rows that the schedd returned then."""
@@ -256,30 +242,56 @@ class ReplayAccess(NamedTuple):
     def history(
         self, daemon: Daemon, kind: str, query: Query, match: int, since: str
     ) -> list[classad2.ClassAd]:
-        """Return nothing: recordings hold no records of job runs yet."""
-        del daemon, kind, query, match, since
-        return []
+        """Return what the schedd had written by then; recordings have no startds' histories."""
+        recording = _opened(self.path)
+        if kind not in recorded_runs.KINDS or not recording.tells_runs:
+            return []
+        if daemon.name not in recording.names("schedds"):
+            raise QueryError("unreachable", f"{daemon.name}: did not answer when recorded")
+        frame, size = recording.index(self.time), recording.frames_a_block
+        now = _rows(self.path, frame // size, daemon.name, kind)
+        if now is None or not now.answered(frame % size):
+            detail = f"{daemon.name}: did not tell of {kind} when recorded"
+            raise QueryError("unreachable" if now is not None else "not_kept", detail)
+        moment = replayed_runs.Moment(
+            frame,
+            len(recording.times),
+            size,
+            round(self.shift),
+            round(recording.duration_s),
+            lambda number: _rows(self.path, number, daemon.name, kind),
+        )
+        return replayed_runs.history(moment, query, match, since)
 
-    def _ads(self, stream: str) -> list[classad2.ClassAd]:
-        answer = Recording(self.path).frame(stream, self.time)
+    def _ads(self, stream: str, narrowed: str = "") -> list[classad2.ClassAd]:
+        answer = _opened(self.path).frame(stream, self.time)
         if answer is None:
             raise QueryError("unreachable", f"{stream}: did not answer when recorded")
         shift = round(self.shift)
-        heard = int(self.time) + shift
-        found = []
-        for ad in answer.values():
-            parts = [f"{name} = {_moved(name, text, shift)}" for name, text in ad.items()]
-            parts += [f"{name} = {heard}" for name in _HEARD]
-            found.append(ads.parse("[" + "; ".join(parts) + "]"))
-        return found
+        heard = {name: str(int(self.time) + shift) for name in _HEARD}
+        found = [
+            heard | {name: moved(name, text, shift) for name, text in ad.items()}
+            for ad in answer.values()
+        ]
+        return [
+            ads.parse("[" + "; ".join(f"{name} = {text}" for name, text in ad.items()) + "]")
+            for ad in replayed_runs.among(found, narrowed)
+        ]
 
 
-def _moved(name: str, text: str, shift: int) -> str:
-    if _is_epoch(name) and text.isdigit() and int(text) > 0:
-        return str(int(text) + shift)
-    return text
+@lru_cache(maxsize=1)
+def _opened(path: str) -> Recording:
+    """Return a recording; a child asks several times for what is in the same one."""
+    return Recording(path)
 
 
-@cache
-def _is_epoch(name: str) -> bool:
-    return _EPOCH.match(name) is not None
+@lru_cache(maxsize=4)
+def _rows(path: str, number: int, schedd: str, kind: str) -> recorded_runs.Rows | None:
+    """Return the records of one history in a block; None if nobody ever had any there."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = f"{number:05d}/{recorded_runs.MEMBER}{schedd}.json"
+            written = json.loads(archive.read(member)).get(kind)
+    except KeyError:
+        return recorded_runs.Rows([], {})
+    return None if written is None else recorded_runs.Rows(written["frames"], written["columns"])

@@ -63,6 +63,14 @@ class Stored:
                 found[row.identity.name].append(row)
         return dict(found)
 
+    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these jobs of a factory."""
+        found = defaultdict(list)
+        for row in self.pilots.values():
+            if row.identity.factory_job in jobs:
+                found[row.identity.factory_job].append(row)
+        return dict(found)
+
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
         """Return pilots by their number."""
         return {number: self.pilots[number] for number in ids if number in self.pilots}

@@ -7,8 +7,8 @@ import pytest
 from gwmond.accounting.attempts import Source
 from gwmond.accounting.early_failure import weigh
 from gwmond.accounting.endings import Ending
-from gwmond.book.outcome import trial_of
 from gwmond.book.rules import SECOND_US, Rules
+from gwmond.book.verdicts import trial_of
 from tests.book.play import T0, Play, claim, record, shown
 
 HOUR_S = 3600
@@ -171,4 +171,4 @@ def test_records_that_name_no_startd_are_counted() -> None:
     """They cannot be accounted."""
     play = Play()
     play.poll(60, records=[record("1.0", 0, 30, startd="")])
-    assert play.book.left_out == {"no_startd": 1, "too_late": 0}
+    assert play.book.left_out == {"no_startd": 1, "too_late": 0, "empty_output": 0}

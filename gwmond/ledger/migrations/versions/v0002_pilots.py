@@ -95,6 +95,7 @@ def upgrade() -> None:
         sa.Column("ran_jobs", sa.Integer(), nullable=False),
         sa.Column("closed", sa.Integer(), nullable=False),
         sa.Column("settled", sa.Text(), nullable=False),
+        sa.Column("failure", sa.Text(), nullable=False),
         # How many of its attempts were taken out by retention.
         sa.Column("attempts_pruned", sa.BigInteger(), nullable=False, server_default="0"),
     )
@@ -203,6 +204,7 @@ def upgrade() -> None:
         sa.CheckConstraint("id = 1", name="pilot_batches_one_row"),
     )
     op.create_index("ix_pilots_name", "pilots", ["name"])
+    op.create_index("ix_pilots_factory_job", "pilots", ["factory_job"])
     op.create_index("ix_pilots_end_us", "pilots", ["end_us"])
     op.create_index("ix_attempts_pilot", "attempts", ["pilot"])
     op.create_index("ix_attempts_end_us", "attempts", ["end_us"])

@@ -1,0 +1,76 @@
+"""Account the output that pilots left in a factory's directories, however old.
+
+PATH is a factory's log directory (such as /var/log/gwms-factory/client), or anything above or in
+it: job.*.out and job.*.err are read wherever they are. Each pilot is accounted once, together with
+what the ledger knows of it already; an import may be interrupted, killed and repeated. Stop the
+daemon meanwhile, for it holds the ledger, or import into another one with --ledger.
+
+Examples:
+  gwmond import /var/log/gwms-factory/client
+  gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
+  gwmond report --from 30d --by site,category      then look at it
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gwmond import cli, log
+from gwmond.config import Config
+from gwmond.importer import Imported, Importer
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.store import Ledger
+from gwmond.sources import child
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond import``."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a directory of pilots' output")
+    parser.add_argument("--ledger", metavar="URL", help="overrides [ledger] url")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Import; 0, or 1 when there was nothing to read or the ledger failed."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    missing = [path for path in arguments.paths if not Path(path).is_dir()]
+    if missing:
+        print(f"gwmond: no such directory: {', '.join(missing)}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    child.start()
+    try:
+        ledger = Ledger.open(arguments.ledger or config.ledger.url)
+        try:
+            importer = Importer(config, ledger, max(1, arguments.processes))
+            imported = _with_progress(importer, arguments.paths)
+        finally:
+            ledger.close()
+    except (LedgerError, child.QueryError) as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    return _say(imported)
+
+
+def _with_progress(importer: Importer, paths: list[str]) -> Imported:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+        bar = progress.add_task("pilots", total=None)
+        return importer.run(
+            paths, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+
+
+def _say(imported: Imported) -> int:
+    print(f"{imported.outputs} outputs of pilots in {imported.directories} directories were read")
+    for problem, number in imported.problems.most_common():
+        example = next(of for of in imported.examples if of.problem == problem)
+        print(f"  {problem}: {number}, such as {example.source}: {example.detail}")
+    if not imported.directories:
+        print("gwmond: no job.*.out or job.*.err below these directories", file=sys.stderr)
+        return cli.EXIT_FAILED
+    return cli.EXIT_OK

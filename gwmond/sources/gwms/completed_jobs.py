@@ -1,0 +1,89 @@
+"""``completed_jobs_YYYYMMDD.log``: the factory's own summary of pilots, a line for each.
+
+Format and defects: facts page, section 1 (FM:93-154, 1069-1158).  The lines are alike XML, without
+a root.  Every attribute is taken by itself, so that one that is odd costs only itself; a line
+without a job, or without its end, is counted and left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
+from gwmond.sources.gwms import texts
+
+_ELEMENT = re.compile(rb"<(job|user|wastemill)\b((?:[^<>\"]|\"[^\"]*\")*)>")
+_ATTRIBUTE = re.compile(rb"(\w{1,40})\s*=\s*\"([^\"]*)\"")
+_ID = re.compile(rb"(?:b')?(\d{1,12})\.(\d{1,9})'?")
+_LEAST_PER_MILLE = -(10**9)
+
+
+class Lines(NamedTuple):
+    """What lines of a log tell, and how many were wrong in which way."""
+
+    pilots: tuple[CompletedPilot, ...]
+    wrong: Counter[str]
+
+
+def parse(path: str, raw: bytes, place: PilotName = PilotName()) -> Lines:  # noqa: B008
+    """Return what whole lines tell; ``place`` is what the log's directory says (the entry)."""
+    pilots: list[CompletedPilot] = []
+    wrong: Counter[str] = Counter()
+    for line in raw.split(b"\n"):
+        if not line.strip():
+            continue
+        found = _line(path, line, place)
+        if isinstance(found, CompletedPilot):
+            pilots.append(found)
+            if found.duration_s is None:
+                wrong["no_duration"] += 1
+        else:
+            wrong[found] += 1
+    return Lines(tuple(pilots), wrong)
+
+
+def _line(path: str, line: bytes, place: PilotName) -> CompletedPilot | str:
+    elements = {name: dict(_ATTRIBUTE.findall(inside)) for name, inside in _ELEMENT.findall(line)}
+    job, user, waste = (elements.get(name, {}) for name in (b"job", b"user", b"wastemill"))
+    if not job:
+        return "garbage"
+    if b"</job>" not in line:
+        return "truncated"
+    pilot = _ID.fullmatch(job.get(b"id", b"").strip())
+    if pilot is None:
+        return "no_pilot"
+    written = texts.iso(texts.text(job.get(b"terminated", b"")))
+
+    def seconds(of: dict[bytes, bytes], name: bytes) -> int | None:
+        return texts.number(of.get(name, b""))
+
+    def per_mille(name: bytes) -> int | None:
+        return texts.number(waste.get(name, b""), _LEAST_PER_MILLE)
+
+    return CompletedPilot(
+        path=path,
+        name=place.filled(
+            PilotName(
+                cluster=int(pilot[1]),
+                proc=int(pilot[2]),
+                frontend=texts.known(job.get(b"client", b"")),
+                user=texts.known(job.get(b"username", b"")),
+            )
+        ),
+        written_us=None if written is None or written[1] is None else written[0],
+        duration_s=seconds(job, b"duration"),
+        condor_started={b"true": True, b"1": True, b"false": False, b"0": False}.get(
+            job.get(b"condor_started", b"").strip().lower()
+        ),
+        condor_s=seconds(job, b"condor_duration"),
+        jobs=seconds(user, b"jobsnr"),
+        jobs_s=seconds(user, b"duration"),
+        goodput_s=seconds(user, b"goodput"),
+        terminated_s=seconds(user, b"terminated"),
+        validation=per_mille(b"validation"),
+        idle=per_mille(b"idle"),
+        nosuccess=per_mille(b"nosuccess"),
+        badput=per_mille(b"badput"),
+    )

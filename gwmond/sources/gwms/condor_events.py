@@ -1,0 +1,143 @@
+"""The factory's event logs (``condor_activity_YYYYMMDD_CLIENT.log``): pilots as HTCondor jobs.
+
+Format: HTCondor's user log in text (manual, "Job Event Log Codes"; condor_utils/condor_event.cpp)::
+
+    005 (10481.000.000) 02/28 22:42:54 Job terminated.
+            (1) Normal termination (return value 0)
+    ...
+
+The date is ``MM/DD`` without a year in old versions, ISO 8601 in newer ones, with or without a zone
+(EVENT_LOG_FORMAT_OPTIONS).  HTCondor's own reader is not used: it stops at the first event that is
+damaged, knows no offset to begin at, and takes a year from the clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.sources.gwms import texts
+from gwmond.sources.history_endings import EPOCHS_S, US
+
+END = b"\n...\n"
+_HEAD = re.compile(
+    rb"(\d{3}) \((-?\d{1,12})\.(-?\d{1,9})\.-?\d{1,9}\) "
+    rb"(?:(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]{0,12})|(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d))( |$)"
+)
+_RETURN = re.compile(rb"Normal termination \(return value (-?\d{1,10})\)")
+_SIGNAL = re.compile(rb"Abnormal termination \(signal (\d{1,5})\)")
+_CODE = re.compile(rb"^\s*Code (\d{1,9}) Subcode (-?\d{1,10})", re.M)
+_REASON_CHARACTERS = 300
+_DAY_S = 86400
+
+STATES: dict[int, QueueState] = {
+    0: QueueState.SUBMITTED,
+    1: QueueState.STARTED,
+    2: QueueState.FAILED,  # the executable could not be run
+    4: QueueState.EVICTED,
+    5: QueueState.ENDED,
+    9: QueueState.REMOVED,
+    12: QueueState.HELD,
+    13: QueueState.RELEASED,
+    17: QueueState.PENDING,  # Globus submit
+    18: QueueState.FAILED,  # Globus submit failed
+    27: QueueState.PENDING,  # grid submit
+}
+"""Numbers of events by what they mean for a pilot; others say nothing of it."""
+
+
+class Events(NamedTuple):
+    """What events tell, and how many were wrong in which way."""
+
+    events: tuple[QueueEvent, ...]
+    wrong: Counter[str]
+
+
+def parse(
+    path: str,
+    raw: bytes,
+    place: PilotName = PilotName(),  # noqa: B008 (immutable)
+    about_s: float = 0,
+    zone: tzinfo | None = None,
+) -> Events:
+    """Return what whole events tell.
+
+    ``about_s``: when the log was last written (seconds since the epoch), which decides the year
+    where none is told.  ``zone``: of the factory's clock; None: of this host's.
+    """
+    events: list[QueueEvent] = []
+    wrong: Counter[str] = Counter()
+    raw = raw.replace(b"\r\n", b"\n")
+    for event in raw.split(END):
+        stripped = event.strip(b"\n")
+        if not stripped or stripped == b"...":
+            continue
+        found = _event(path, stripped, place, about_s, zone)
+        if isinstance(found, QueueEvent):
+            events.append(found)
+        elif found is not None:
+            wrong[found] += 1
+    return Events(tuple(events), wrong)
+
+
+def _event(
+    path: str, raw: bytes, place: PilotName, about_s: float, zone: tzinfo | None
+) -> QueueEvent | str | None:
+    head = _HEAD.match(raw)
+    if head is None:
+        return "garbage"
+    state = STATES.get(int(head[1]))
+    if state is None:
+        return None
+    at = _time(head, about_s, zone)
+    if at is None:
+        return "no_time"
+    cluster, proc = int(head[2]), int(head[3])
+    if cluster < 0 or proc < 0:
+        return "no_pilot"
+    first, _, rest = raw[head.end() :].partition(b"\n")
+    returned, signal, code = _RETURN.search(rest), _SIGNAL.search(rest), _CODE.search(rest)
+    told = state in {QueueState.HELD, QueueState.REMOVED, QueueState.FAILED}
+    reason = (rest.strip().partition(b"\n")[0] or first) if told else b""
+    return QueueEvent(
+        path=path,
+        name=place._replace(cluster=cluster, proc=proc),
+        state=state,
+        at_us=at,
+        exit_code=int(returned[1]) if returned else None,
+        signal=int(signal[1]) if signal else None,
+        hold_code=int(code[1]) if code and state is QueueState.HELD else None,
+        hold_subcode=int(code[2]) if code and state is QueueState.HELD else None,
+        reason=texts.label(reason[:_REASON_CHARACTERS]),
+    )
+
+
+def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | None:
+    if head[4]:
+        told = texts.iso(texts.text(head[4]))
+        if told is None or told[1] is not None:
+            return None if told is None else told[0]
+        return _of_wall(told[0] // US, zone, told[0] % US)
+    month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
+    year = 1970 + int(max(0, about_s)) // 31_556_952
+    walls = (
+        texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
+    )
+    times = [_of_wall(one, zone) for one in walls if one is not None]
+    latest = int(about_s + _DAY_S) * US
+    return next((one for one in times if one is not None and one <= latest), None)
+
+
+def _of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
+    """Return the time of a wall time in a zone; of an hour that comes twice, the first."""
+    if at_wall not in EPOCHS_S:
+        return None
+    naive = datetime.fromtimestamp(at_wall, UTC).replace(tzinfo=zone)
+    try:
+        seconds = int(naive.timestamp())
+    except (OverflowError, OSError, ValueError):
+        return None
+    return seconds * US + micro if seconds in EPOCHS_S else None

@@ -1,0 +1,76 @@
+"""How far one directory of a factory was read, and what one call of reading it returns."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from gwmond.sources.gwms.tail import Known
+
+if TYPE_CHECKING:
+    from gwmond.accounting.pilot_evidence import FileFact
+    from gwmond.facts import Problem
+
+Position: TypeAlias = tuple[int, int, int]
+"""When a pilot's files last changed (ctime, nanoseconds since the epoch), cluster, proc."""
+
+
+class FileLimits(NamedTuple):
+    """How much one call takes: facts (attempts count too) and bytes, about.
+
+    ``lookback_s``: at the first call, what was last written before is left out.
+    """
+
+    facts: int = 5000
+    size: int = 256 << 20
+    lookback_s: float = float("inf")
+
+
+class FileProgress(NamedTuple):
+    """Of the pilots in the directory that were to be read: how many are, and are still to be."""
+
+    done: int
+    left: int
+
+
+class FileAnswer(NamedTuple):
+    """What one call returned.
+
+    - ``state``: to be stored with these facts, and given to the next call.
+    - ``complete_us``: all that was written before is known; None while ``behind``.
+    - ``size``: how many bytes were read.
+    """
+
+    facts: tuple[FileFact, ...]
+    state: str
+    complete_us: int | None
+    behind: bool
+    progress: FileProgress
+    problems: tuple[Problem, ...]
+    size: int
+
+
+class State(NamedTuple):
+    """A cursor: the last pilot taken, and the logs."""
+
+    taken: Position = (0, 0, 0)
+    logs: tuple[Known, ...] = ()
+    begun: bool = False
+
+    def dump(self) -> str:
+        """Return the state as text."""
+        return json.dumps([self.taken, self.logs], separators=(",", ":"))
+
+
+def load(text: str) -> State:
+    """Return the state that a text says; raises ValueError or TypeError for one that is none."""
+    if not text:
+        return State()
+    taken, logs = json.loads(text)
+    known = tuple(Known(*row) for row in logs)
+    if [type(value) for value in taken] != [int, int, int]:
+        raise ValueError(f"not the state of a directory: {text[:100]}")
+    for one in known:
+        if list(map(type, one)) != [str, int, int, str, int, bool]:
+            raise ValueError(f"not the state of a log: {one}")
+    return State((taken[0], taken[1], taken[2]), known, begun=True)

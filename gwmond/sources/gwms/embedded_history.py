@@ -1,0 +1,103 @@
+"""The StartdHistoryLog inside a pilot's stderr: what ``history_files`` reads, but in memory.
+
+Most attributes are plain numbers, words in quotes and truth values; a record that has only such is
+read without the ClassAd library, which takes a third of the time.  Any other record is read as
+``history_files`` does, and the two give the same (tests/gwms/test_embedded_history.py).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from gwmond.accounting.records import JobRecord
+from gwmond.sources import histories, history_files
+
+MAX_RECORDS = 50_000
+MAX_WRONG = 1000
+_KIND = history_files.KIND
+_BANNER = b"\n*** "
+_NEEDED = {name.lower().encode(): name for name in histories.query(_KIND).projection}
+_INTEGER = re.compile(rb"-?(?:0|[1-9]\d{0,17})")
+_REAL = re.compile(rb"-?(?:0|[1-9]\d{0,14})\.\d{1,15}")
+_PLAIN = {b"true": True, b"false": False}
+
+
+def parse(data: bytes, limit: int = MAX_RECORDS) -> tuple[list[JobRecord], list[str]]:
+    """Return the records of a history, and a word for each that is broken.
+
+    What follows the last banner is not complete and left out.
+    """
+    records: list[JobRecord] = []
+    wrong: list[str] = []
+    begin = 0
+    if data.startswith(_BANNER[1:]):
+        begin = data.find(b"\n") + 1 or len(data)
+        wrong.append("garbage")
+    while (at := data.find(_BANNER, begin - 1 if begin else 0)) >= 0:
+        end = data.find(b"\n", at + 1)
+        if end < 0:
+            break
+        found = _record(data, begin, at, end + 1)
+        begin = end + 1
+        if isinstance(found, JobRecord):
+            if len(records) >= limit:
+                wrong.append("too_many")
+                break
+            records.append(found)
+        elif found is not None and len(wrong) < MAX_WRONG:
+            wrong.append(found)
+    return records, wrong
+
+
+def _record(data: bytes, begin: int, at: int, end: int) -> JobRecord | str | None:
+    plain = _plain(data[begin:at]) if at - begin <= history_files.RECORD_BYTES else None
+    if plain is not None:
+        return histories.decode(_KIND, plain)
+    for record in history_files._records(io.BytesIO(data[begin:end]), 0):
+        return history_files._decode(record)
+    return "garbage"
+
+
+def _plain(body: bytes) -> Any:
+    """Return the needed attributes by name, as a ClassAd would give them; None: not plain."""
+    found: dict[str, object] = {}
+    for line in body.split(b"\n"):
+        word, equals, text = line.partition(b" = ")
+        if not equals or b"=" in word:
+            return None
+        name = _NEEDED.get(word.strip().lower())
+        if name is None:
+            continue
+        value = _value(text)
+        if value is None:
+            return None
+        found[name] = value
+    return found or None
+
+
+def _value(text: bytes) -> object:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if text[:1] == b'"' and text[-1:] == b'"' and len(text) > 1:
+        inside = text[1:-1]
+        if b'"' in inside or b"\\" in inside or not inside.isascii():
+            return None
+        value = inside.decode()
+        return value if value.isprintable() else None
+    if _REAL.fullmatch(text):
+        return float(text)
+    if text in _PLAIN:
+        return _PLAIN[text]
+    return _nested(text) if text[:1] == b"[" else None
+
+
+def _nested(text: bytes) -> object:
+    """Return a nested ad, such as ToE, of plain values."""
+    import classad2  # noqa: PLC0415 (only ever in a child)
+
+    try:
+        return classad2.ClassAd(text.decode("ascii"))
+    except Exception:  # a ClassAdException, which has no base that could be named here
+        return None

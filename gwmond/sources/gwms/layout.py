@@ -1,0 +1,136 @@
+"""Where a factory keeps what pilots returned, and which files in there are read.
+
+Known layouts: ``user_U/glidein_I/entry_E`` below /var/log/gwms-factory/client (outputs and event
+logs), and ``entry_E`` below /var/log/gwms-factory/server (completed_jobs).  A copied tree may be
+cut at any of these, so that any directory counts in which there are files with the right names.
+
+No link is followed out of the root.  A link to a directory within it is not followed either, as
+that is come upon by its own name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.accounting.pilot_evidence import PilotName
+from gwmond.facts import Problem
+from gwmond.sources.gwms import texts
+from gwmond.sources.gwms.pilot_output import job_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_DEPTH = 8
+MAX_DIRECTORIES = 100_000
+COMPLETED = re.compile(r"completed_jobs_\d{8}\.log")
+EVENTS = re.compile(r"condor_activity_\d{8}(?:_.*)?\.log", re.S)
+
+
+class Tree(NamedTuple):
+    """The directories that have files to read, sorted; how many files, of how many bytes."""
+
+    directories: tuple[str, ...]
+    files: int
+    size: int
+    problems: tuple[Problem, ...]
+
+
+class Found(NamedTuple):
+    """A regular file: its name, the path to open, and its status."""
+
+    name: str
+    path: str
+    status: os.stat_result
+
+
+def place_of(directory: str) -> PilotName:
+    """Return what a directory's path says of the pilots in it.
+
+    >>> place = place_of("/x/user_fe/glidein_gfactory_instance/entry_CMS_T2")
+    >>> place.user, place.instance, place.entry
+    ('fe', 'gfactory_instance', 'CMS_T2')
+    """
+    said = {"user": "", "glidein": "", "entry": ""}
+    for part in directory.split(os.sep):
+        word, _, rest = part.partition("_")
+        if word in said and rest:
+            said[word] = texts.label(rest)
+    return PilotName(user=said["user"], instance=said["glidein"], entry=said["entry"])
+
+
+def tree(root: str, *, sizes: bool = False) -> Tree:
+    """Return where there is something to read below a root; ``sizes``: count files and bytes."""
+    real = os.path.realpath(root)
+    directories: list[str] = []
+    problems: list[Problem] = []
+    files = size = 0
+    waiting = [(real, 0)]
+    while waiting:
+        directory, depth = waiting.pop()
+        wanted = False
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        problems += _link(real, entry)
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting += [(entry.path, depth + 1)] if depth < MAX_DEPTH else []
+                    elif is_wanted(entry.name):
+                        wanted = True
+                        files += 1
+                        size += entry.stat(follow_symlinks=False).st_size if sizes else 0
+        except OSError as error:
+            problems.append(Problem(shown(directory), "unreadable", str(error)))
+        if wanted and len(directories) < MAX_DIRECTORIES:
+            directories.append(directory)
+    return Tree(tuple(sorted(directories)), files, size, tuple(problems))
+
+
+def is_wanted(name: str) -> bool:
+    """Return whether a file of this name is read."""
+    return bool(job_file(name) or COMPLETED.fullmatch(name) or EVENTS.fullmatch(name))
+
+
+def files_in(directory: str, problems: list[Problem]) -> Iterator[Found]:
+    """Yield the regular files of a directory; what cannot be read is a problem.
+
+    A link counts as what it leads to, if that is within the directory.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                try:
+                    path = entry.path
+                    if entry.is_symlink():
+                        outside = _link(os.path.realpath(directory), entry)
+                        problems += outside
+                        if outside or not os.path.exists(path):
+                            continue
+                        path = os.path.realpath(path)
+                    if entry.is_file():
+                        yield Found(entry.name, path, entry.stat())
+                except OSError as error:
+                    problems.append(Problem(shown(entry.path), "vanished", str(error)))
+    except OSError as error:
+        problems.append(Problem(shown(directory), "unreadable", str(error)))
+
+
+def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
+    """Return a problem for a link that leads out of a root."""
+    path = os.path.realpath(entry.path)
+    if os.path.commonpath((root, path)) == root:
+        return []
+    return [Problem(shown(entry.path), "link_outside", shown(path))]
+
+
+def shown(path: str) -> str:
+    r"""Return a path as one can print it, whatever bytes it has.
+
+    >>> shown("a\nb")
+    'a\\nb'
+    """
+    if path.isprintable():
+        return path
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path)

@@ -1,0 +1,70 @@
+"""Which logs there are, how a record of each ends, and what reads its records."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.sources.gwms import central_log, completed_jobs, condor_events, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gwmond.accounting.pilot_evidence import FileFact, PilotName
+
+_DAY = re.compile(r"condor_activity_(\d{8})")
+_LIFE_S = 180 * 86400
+
+
+class LogKind(NamedTuple):
+    """Logs with names like this: how a record ends, and what reads whole records."""
+
+    names: re.Pattern[str]
+    end: bytes
+    parse: Callable[[str, bytes, PilotName, float], tuple[Sequence[FileFact], Counter[str]]]
+
+
+def _completed(
+    path: str, raw: bytes, place: PilotName, _: float
+) -> tuple[Sequence[FileFact], Counter[str]]:
+    lines = completed_jobs.parse(path, raw, place)
+    return lines.pilots, lines.wrong
+
+
+def _events(
+    path: str, raw: bytes, place: PilotName, written: float
+) -> tuple[Sequence[FileFact], Counter[str]]:
+    found = condor_events.parse(path, raw, place, _about(path, written))
+    return found.events, found.wrong
+
+
+def _about(path: str, written: float) -> float:
+    """Return a time (s since the epoch) that no event is after, and none is long before.
+
+    A log is named for the day of its first pilot, which a copy of it keeps, unlike its time.
+    """
+    day = _DAY.search(path)
+    try:
+        begun = datetime.strptime(day[1], "%Y%m%d") if day else None
+    except ValueError:
+        begun = None
+    if begun is None:
+        return written
+    return min(written, begun.replace(tzinfo=UTC).timestamp() + _LIFE_S)
+
+
+def _central(
+    path: str, raw: bytes, _: PilotName, _written: float
+) -> tuple[Sequence[FileFact], Counter[str]]:
+    lines = central_log.parse(path, raw)
+    return lines.events, lines.wrong
+
+
+FACTORY = (
+    LogKind(layout.COMPLETED, b"\n", _completed),
+    LogKind(layout.EVENTS, condor_events.END, _events),
+)
+CENTRAL = (LogKind(re.compile(r"(?!.*\.(?:gz|xz|bz2|zst)$).*", re.S), b"\n", _central),)
+"""Every file of a directory of central logs, but those that are compressed."""

@@ -1,0 +1,200 @@
+"""A pilot's stderr, ``job.C.P.err``: GPUs, names, the failed test, and the embedded logs.
+
+Format: GS (``Validation error in``), CS:424-446 and 892 (GPUs, as free text), the dump of
+glidein_config and condor_config that CS prints unless the mode is ``nodebug``.  That dump, and the
+environment beside it, hold secrets: only the few names in ``_SETTINGS`` are ever looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.accounting.pilot_evidence import PilotName
+from gwmond.sources.gwms import blobs, embedded_history, starter_log, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gwmond.accounting.pilot_evidence import StarterRun
+    from gwmond.accounting.records import JobRecord
+    from gwmond.sources.gwms.blobs import Blob
+    from gwmond.sources.gwms.texts import Zone
+
+HISTORY, STARTER = "StartdHistoryLog", "StarterLog"
+HEAD_BYTES = 4 << 20
+LOGS_BYTES = 256 << 20
+"""No more than this comes out of all logs of one pilot together."""
+
+_GPU_COUNT = re.compile(rb"condor_gpu_discovery\)? found (\d{1,4}) GPUs")
+_NO_GPUS = b"No GPUs found with condor_gpu_discovery"
+_GPU_FAILED = b"GPU autodiscovery (condor_gpu_discovery) failed"
+_RESOURCES = re.compile(rb"adding resource slots configuration: ([^\r\n]{1,400})")
+_FAILED_TEST = re.compile(rb"=== Validation error in (\S{1,400}) ===")
+_STARTD = re.compile(r"glidein_\d{1,10}_\d{1,14}")
+_SETTINGS = {
+    b"GLIDEIN_Site": "site",
+    b"GLIDEIN_ResourceName": "resource",
+    b"STARTD_NAME": "startd",
+    b"GLIDEIN_CPUS": "cores",
+    b"GLIDEIN_MaxMemMBs": "memory",
+}
+
+
+class PilotErr(NamedTuple):
+    """What one stderr says, the logs in it still packed.
+
+    ``gpus``: what was found, else what the entry declares; ``failed_test``: as a TestID has it.
+    """
+
+    raw: bytes = b""
+    name: PilotName = PilotName()
+    cores: int | None = None
+    memory_mib: int | None = None
+    gpus: int | None = None
+    failed_test: str = ""
+    logs: tuple[Blob, ...] = ()
+
+
+class Logs(NamedTuple):
+    """What the embedded logs say; ``wrong``: the log's name and a word for what was not right."""
+
+    attempts: tuple[JobRecord, ...]
+    runs: tuple[StarterRun, ...]
+    wrong: tuple[tuple[str, str], ...]
+
+
+def parse(raw: bytes) -> PilotErr:
+    """Return what a stderr says; it may be cut off anywhere, and be anything."""
+    found = tuple(blobs.find(raw))
+    head = raw[: min(HEAD_BYTES, found[0].start if found else len(raw))]
+    settings = {name: _setting(head, key) for key, name in _SETTINGS.items()}
+    startd = settings.pop("startd")
+    cores, memory = (texts.number(settings.pop(name), 1) for name in ("cores", "memory"))
+    failed = _FAILED_TEST.search(head)
+    return PilotErr(
+        raw=raw,
+        name=PilotName(**settings, startd=startd if _STARTD.fullmatch(startd) else ""),  # type: ignore[arg-type]
+        cores=cores,
+        memory_mib=memory,
+        gpus=_gpus(head),
+        failed_test=_test_id(texts.text(failed[1])) if failed else "",
+        logs=found,
+    )
+
+
+def _setting(head: bytes, key: bytes) -> str:
+    """Return the last value of a line ``KEY value``, ``KEY=value`` or ``KEY = "value"``."""
+    at = head.rfind(b"\n" + key)
+    while at >= 0:
+        begin = at + 1 + len(key)
+        end = head.find(b"\n", begin, begin + 400)
+        line = head[begin:end] if end >= 0 else b""
+        if line[:1] in {b" ", b"=", b"\t"}:
+            value = line.strip().removeprefix(b"=").strip().strip(b'"')
+            if value and b"$" not in value:
+                return texts.known(value)
+        at = head.rfind(b"\n" + key, 0, at)
+    return ""
+
+
+def _gpus(head: bytes) -> int | None:
+    """Return the number of GPUs: discovered, else as the entry's resource slots declare it."""
+    if found := _GPU_COUNT.search(head):
+        return int(found[1])
+    if _NO_GPUS in head or _GPU_FAILED in head:
+        return 0
+    if slots := _RESOURCES.search(head):
+        return _declared(texts.text(slots[1]))
+    return None
+
+
+def _declared(resources: str) -> int | None:
+    """Return the GPUs of ``name,number,...;name=...,number=...``; None where they are searched for.
+
+    >>> _declared("ioslot,4;GPUs,2,8000"), _declared("name=gpus,number=3"), _declared("ioslot")
+    (2, 3, 0)
+    >>> _declared("GPUs")
+    """
+    for resource in resources.split(";"):
+        fields = [field.strip() for field in resource.split(",")]
+        named = dict(field.split("=", 1) for field in fields if "=" in field)
+        plain = [field for field in fields if "=" not in field]
+        name = named.get("name") or (plain.pop(0) if plain else "")
+        if name.lower() == "gpus":
+            return texts.number(named.get("number") or (plain[0] if plain else ""))
+    return 0
+
+
+def _test_id(path: str) -> str:
+    """Return the TestID of a script, ``main/name.sh``, by where it lay on the node.
+
+    >>> _test_id("/scratch/glide_x/client_group_main/check.sh"), _test_id("/g/entry_CMS_T2/a.sh")
+    ('client_group/check.sh', 'entry/a.sh')
+    """
+    folder, _, script = path.rpartition("/")
+    place = folder.rpartition("/")[2]
+    kinds = ("client_group", "client", "entry", "main")
+    kind = next((kind for kind in kinds if place == kind or place.startswith(f"{kind}_")), "")
+    return texts.label(f"{kind}/{script}" if kind else script)
+
+
+def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int], bool]) -> Logs:
+    """Return what the embedded histories and starter logs say.
+
+    Starter logs are only read if the history is not ``enough`` for its number of records.  A run
+    in both is the history's.
+    """
+    left = LOGS_BYTES
+    attempts: list[JobRecord] = []
+    wrong: list[tuple[str, str]] = []
+    for blob in err.logs:
+        if blob.name == HISTORY:
+            data, word = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+            left -= len(data)
+            wrong += [(blob.name, word)] if word else []
+            records, broken = embedded_history.parse(
+                data, embedded_history.MAX_RECORDS - len(attempts)
+            )
+            attempts += records
+            wrong += [(blob.name, word) for word in broken]
+    runs: list[StarterRun] = []
+    for blob in err.logs if not enough(len(attempts)) else ():
+        if not blob.name.startswith(STARTER) or blob.name.endswith(".monitor"):
+            continue
+        if left <= 0:
+            wrong.append((blob.name, "too_large"))
+            break
+        data, word = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+        left -= len(data)
+        wrong += [(blob.name, word)] if word else []
+        slot = blob.name.removeprefix(STARTER).removeprefix(".")
+        log = starter_log.parse(data, slot, zone, about_s or 0)
+        runs += log.runs
+        wrong += [(blob.name, log.wrong)] if log.wrong else []
+    return Logs(tuple(attempts), tuple(beside(runs, attempts)), tuple(wrong))
+
+
+def beside(runs: Sequence[StarterRun], attempts: Sequence[JobRecord]) -> list[StarterRun]:
+    """Return the runs of starter logs that no record of the history is about."""
+    times: dict[str, list[tuple[int, int]]] = {}
+    for attempt in attempts:
+        fact = attempt.fact
+        parts = fact.job.split("#")
+        start = fact.start_us or 0
+        end = fact.written_us if fact.end_us is None else fact.end_us
+        times.setdefault(parts[1] if len(parts) > 1 else fact.job, []).append((start, end))
+    left = []
+    for run in runs:
+        known = times.get(run.job, [])
+        same = [one for one in known if _same(run, one)]
+        if same:
+            known.remove(same[0])
+        else:
+            left.append(run)
+    return left
+
+
+def _same(run: StarterRun, known: tuple[int, int]) -> bool:
+    slack = 60_000_000
+    return known[0] - slack <= run.start_us <= known[1] + slack

@@ -1,0 +1,282 @@
+"""A pilot's stdout, ``job.C.P.out``: its course as marked with times, and its totals.
+
+Format: GS (header, ``Last script starting`` GS:2125, ``Glidein ending`` GS:311), CS (``Condor
+starting``/``ended`` CS:1183, 1233, statistics CS:1294-1315 by parse_starterlog.awk),
+glidein_cpus_setup.sh, glidein_memory_setup.sh.  A line is taken for what it is wherever it stands;
+of lines that come twice the first counts, but for ends, of which the last does.
+
+The statistics block has seen three forms: numbers without a word, numbers "below are normalized to
+1 Core", and since v3.10.12 lines that begin with (Real) and (Normalized), and the factor.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_evidence import Jobs, JobStatistics, PilotName, StarterRun, XmlResult
+from gwmond.sources.gwms import result_xml, texts
+from gwmond.sources.gwms.texts import Zone
+from gwmond.sources.history_endings import US
+
+MAX_RUNS = 20_000
+_LINE_BYTES = 4096
+
+_START = re.compile(rb"Starting glidein_startup\.sh at (.{0,60}?) ?\((\d{1,12})\)")
+_LAST = re.compile(
+    rb"=== Last script starting (.{0,60}?) ?\((\d{1,12})\) after validating for (\d{1,12}) ==="
+)
+_LAST_ENDED = re.compile(
+    rb"=== Last script ended (.{0,60}?) ?\((\d{1,12})\) with code (\d{1,5}) after (\d{1,12}) ==="
+)
+_CONDOR = re.compile(
+    rb"=== Condor (starting|ended) (.{0,60}?) ?\((\d{1,12})\)(?: after (\d{1,12}))? ==="
+)
+_END = re.compile(
+    rb"=== Glidein ending (.{0,60}?) ?\((\d{1,12})\) with code (\d{1,5}) after (\d{1,12}) ==="
+)
+_HEADER = re.compile(rb"(\w{1,40})\s*= '(.{0,400})'\s*$")
+_SETTING = re.compile(rb"Setting GLIDEIN_(CPUS|MaxMemMBs)=(-?\d{1,9})\b")
+_ACTIVATIONS = re.compile(rb"Total number of activations/claims: (\d{1,9})")
+_TOTAL = re.compile(
+    rb"(?:\((Real|Normalized)\) )?Total (?:(goodZ|goodNZ|badSignal|badOther) )?jobs (\d{1,12})"
+    rb"\b.{0,60}?\butilization (\d{1,12})\b"
+)
+_FACTOR = re.compile(rb"Normalization \[parallelism\] factor (\d{1,6})")
+_JOB = re.compile(
+    rb"(\d\d?)/(\d\d?)(?:/(\d\d))? (\d\d):(\d\d):(\d\d)\S* (Starting|Terminated) job (\S{0,40})"
+    rb"(?: from (\S{0,100}))?(?: (status|signal) (\d{1,5}))?"
+    rb"(?:.{0,40}?duration (\d{1,12}))?"
+)
+_XML_BEGIN, _XML_END = b"=== XML description of glidein", b"=== End XML description of glidein"
+_NAMES = {
+    b"condorg_cluster": "cluster",
+    b"condorg_subcluster": "proc",
+    b"condorg_schedd": "schedd",
+    b"glidein_factory": "factory",
+    b"glidein_name": "instance",
+    b"glidein_entry": "entry",
+    b"client_name": "frontend",
+    b"client_group": "group",
+}
+_NUMBERS = frozenset({"cluster", "proc"})
+
+
+class PilotOut(NamedTuple):
+    """What one stdout says; times in microseconds, durations in seconds.
+
+    - ``mode``: the operation mode (std, nodebug, fast, check).
+    - ``validated_s``: how long the validation took until the last script.
+    - ``starts``: how many starts of jobs the statistics list; ``runs``: those with a time.
+    - ``wrong``: words for what could not be read.
+    """
+
+    name: PilotName = PilotName()
+    mode: str = ""
+    start_us: int | None = None
+    last_script_us: int | None = None
+    validated_s: int | None = None
+    last_script_code: int | None = None
+    condor_start_us: int | None = None
+    condor_end_us: int | None = None
+    condor_s: int | None = None
+    end_us: int | None = None
+    exit_code: int | None = None
+    duration_s: int | None = None
+    cores: int | None = None
+    memory_mib: int | None = None
+    activations: int | None = None
+    jobs: JobStatistics | None = None
+    xml: XmlResult | None = None
+    starts: int = 0
+    runs: tuple[StarterRun, ...] = ()
+    zone: Zone = Zone()
+    wrong: tuple[str, ...] = ()
+
+
+class _Reading:
+    """One stdout as it is being read, line by line."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, int] = {}
+        self.names: dict[str, str | int | None] = {}
+        self.mode = ""
+        self.zone = Zone()
+        self.totals: dict[tuple[bytes, bytes], Jobs] = {}
+        self.normalized = False
+        self.starts = 0
+        self.runs: list[StarterRun] = []
+        self._begun: dict[str, int] = {}
+
+    def line(self, line: bytes) -> None:
+        first = line[:1]
+        if first == b"=":
+            self._mark(line)
+        elif line.startswith(b"Starting glidein_startup.sh"):
+            if found := _START.match(line):
+                self._time("start", found[1], found[2])
+        elif line.startswith((b"Total number", b"Total ", b"(", b"Normalization")):
+            self._count(line)
+        elif line.startswith((b"Running on ", b"PID: ")):
+            word, _, value = line.partition(b": ") if line[:1] == b"P" else (b"", b"", line[11:])
+            if word:
+                self.names.setdefault("pid", texts.number(value))
+            else:
+                self.names.setdefault("node", texts.known(value))
+        elif first.isdigit():
+            self._job(line)
+        elif b"Setting GLIDEIN_" in line:
+            if found := _SETTING.search(line):
+                amount = int(found[2])
+                if amount > 0:  # 0 and -1 ask to find out, which the script says in a later line
+                    self.told["cores" if found[1] == b"CPUS" else "memory"] = amount
+        elif line.endswith(b"'") and (found := _HEADER.match(line)):
+            self._header(found[1], found[2])
+
+    def _time(self, word: str, date: bytes, epoch: bytes) -> None:
+        seconds = int(epoch)
+        if texts.epoch_us(seconds) is not None:
+            if word.endswith("end"):
+                self.told[word] = seconds
+            else:
+                self.told.setdefault(word, seconds)
+            self.zone = self.zone.seen(texts.text(date), seconds)
+
+    def _mark(self, line: bytes) -> None:
+        if found := _CONDOR.match(line):
+            word = "condor_start" if found[1] == b"starting" else "condor_end"
+            self._time(word, found[2], found[3])
+            if found[4]:
+                self.told["condor_s"] = int(found[4])
+        elif found := _END.match(line):
+            self._time("end", found[1], found[2])
+            self.told["exit_code"], self.told["duration"] = int(found[3]), int(found[4])
+        elif found := _LAST.match(line):
+            self._time("last_script", found[1], found[2])
+            self.told.setdefault("validated", int(found[3]))
+        elif found := _LAST_ENDED.match(line):
+            self.told["last_script_code"] = int(found[3])
+
+    def _header(self, word: bytes, value: bytes) -> None:
+        if word == b"debug_mode":
+            self.mode = texts.label(value)
+        elif name := _NAMES.get(word):
+            self.names.setdefault(
+                name, texts.number(value) if name in _NUMBERS else texts.known(value)
+            )
+
+    def _count(self, line: bytes) -> None:
+        if found := _TOTAL.match(line):
+            kind = (found[1] or b"", found[2] or b"")
+            self.totals.setdefault(kind, Jobs(int(found[3]), int(found[4])))
+        elif found := _ACTIVATIONS.match(line):
+            self.told["activations"] = int(found[1])
+        elif found := _FACTOR.match(line):
+            self.told["factor"] = int(found[1])
+        elif b"below are normalized" in line:
+            self.normalized = True
+
+    def _job(self, line: bytes) -> None:
+        found = _JOB.match(line)
+        if found is None:
+            return
+        if found[7] == b"Starting":
+            self.starts += 1
+        year = 2000 + int(found[3]) if found[3] else None
+        if year is None or len(self.runs) >= MAX_RUNS:
+            return  # without a year: the starter logs have it
+        month, day, *clock = (int(found[n]) for n in (1, 2, 4, 5, 6))
+        at_wall = texts.wall(year, month, day, *clock)
+        at = None if at_wall is None else self.zone.epoch(at_wall)
+        job = texts.label(found[8])
+        if at is None:
+            return
+        if found[7] == b"Starting":
+            if len(self._begun) < MAX_RUNS:
+                self._begun[job] = at
+            return
+        start = self._begun.pop(job, at - int(found[12] or 0))
+        code = int(found[11]) if found[11] else None
+        ending = Ending(
+            over=True,
+            began=True,
+            exit_code=code if found[10] == b"status" else None,
+            exit_signal=code if found[10] == b"signal" else None,
+        )
+        if start * US > 0:
+            self.runs.append(StarterRun(job, "", "", start * US, max(at, start) * US, ending))
+
+    def open_runs(self) -> list[StarterRun]:
+        """Return the runs that began and were not seen to end."""
+        return [
+            StarterRun(job, "", "", at * US, None, Ending(began=True))
+            for job, at in self._begun.items()
+        ]
+
+
+def parse(raw: bytes) -> PilotOut:
+    """Return what a stdout says, as far as it goes; it may be cut off anywhere, and be anything."""
+    begin = raw.find(_XML_BEGIN)
+    xml, wrong = None, list[str]()
+    if begin >= 0:
+        end = raw.find(_XML_END, begin)
+        line_end = raw.find(b"\n", begin)
+        body = raw[line_end + 1 : end if end >= 0 else len(raw)] if line_end >= 0 else b""
+        parsed = result_xml.parse(body)
+        xml = parsed.result
+        wrong += [parsed.wrong] if parsed.wrong else []
+        raw = raw[:begin] + (raw[end:] if end >= 0 else b"")
+    reading = _Reading()
+    for line in raw.split(b"\n"):
+        if line:
+            reading.line(line if len(line) <= _LINE_BYTES else line[:_LINE_BYTES])
+    return _out(reading, xml, wrong)
+
+
+def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
+    told = reading.told
+    zone = reading.zone
+    if xml is not None and xml.utc_offset_s is not None and xml.end_us is not None:
+        zone = zone.at(xml.end_us // US, xml.utc_offset_s)
+    return PilotOut(
+        name=PilotName(**reading.names),  # type: ignore[arg-type]
+        mode=reading.mode,
+        start_us=texts.epoch_us(told.get("start")),
+        last_script_us=texts.epoch_us(told.get("last_script")),
+        validated_s=told.get("validated"),
+        last_script_code=told.get("last_script_code"),
+        condor_start_us=texts.epoch_us(told.get("condor_start")),
+        condor_end_us=texts.epoch_us(told.get("condor_end")),
+        condor_s=told.get("condor_s"),
+        end_us=texts.epoch_us(told.get("end")),
+        exit_code=told.get("exit_code"),
+        duration_s=told.get("duration"),
+        cores=told.get("cores"),
+        memory_mib=told.get("memory"),
+        activations=told.get("activations"),
+        jobs=_statistics(reading),
+        xml=xml,
+        starts=reading.starts,
+        runs=(*reading.runs, *reading.open_runs()),
+        zone=zone,
+        wrong=tuple(wrong),
+    )
+
+
+def _statistics(reading: _Reading) -> JobStatistics | None:
+    totals = reading.totals
+    marked = (b"Normalized", b"") in totals
+    prefix = b"Normalized" if marked else b""
+    total = totals.get((prefix, b""))
+    if total is None:
+        return None
+    kinds = (b"goodZ", b"goodNZ", b"badSignal", b"badOther")
+    # A mixture: only the total's line has the prefix.
+    each = [totals.get((prefix, kind)) or totals.get((b"", kind)) for kind in kinds]
+    factor = reading.told.get("factor")
+    if factor is None and (marked or reading.normalized):
+        factor = reading.told.get("cores")
+    return JobStatistics(
+        total, each[0], each[1], each[2], each[3], factor, totals.get((b"Real", b""))
+    )

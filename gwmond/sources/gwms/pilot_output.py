@@ -1,0 +1,222 @@
+"""What the two outputs of one pilot say together.
+
+Rules where they leave something open:
+
+- HTCondor never started, and the pilot failed: validation failed.  What failed is the XML's
+  TestID, else the test that stderr names.
+- After any failure a pilot sleeps on purpose (GS:1447-1460), also where HTCondor had run.  The
+  XML's tEnd is before that sleep; but where glidein_startup.sh failed before any test, tEnd is
+  after it, and the sleep is as long as its mode says: an estimate.
+- The cluster, the entry and the user are those of the path, for the factory chose them; what the
+  output says instead is a problem (``other_pilot``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_evidence import (
+    Failure,
+    FailureClass,
+    Pause,
+    PilotName,
+    PilotOutput,
+    XmlResult,
+)
+from gwmond.accounting.pilot_facts import Validation
+from gwmond.facts import Problem
+from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
+from gwmond.sources.gwms.pilot_err import PilotErr
+from gwmond.sources.gwms.pilot_out import PilotOut
+from gwmond.sources.history_endings import US
+
+EMPTY_BYTES = 10
+"""A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""
+
+PAUSE_S = {"fast": 150, "check": 150}
+USUAL_PAUSE_S = 1199
+_JOB = re.compile(r"job\.(\d{1,12})\.(\d{1,9})\.(out|err)")
+_CLASSES = {kind.value.lower(): kind for kind in FailureClass}
+
+
+class JobFile(NamedTuple):
+    """What the name of an output says."""
+
+    cluster: int
+    proc: int
+    kind: str
+
+
+def job_file(name: str) -> JobFile | None:
+    r"""Return what a file is named for, None if it is no pilot's output.
+
+    >>> job_file("job.10.0.out"), job_file("job.10.0.out\n")
+    (JobFile(cluster=10, proc=0, kind='out'), None)
+    """
+    found = _JOB.fullmatch(name)
+    return JobFile(int(found[1]), int(found[2]), found[3]) if found else None
+
+
+def parse(
+    path: str,
+    out: bytes | None,
+    err: bytes | None,
+    place: PilotName = PilotName(),  # noqa: B008 (immutable)
+    seen_us: int | None = None,
+) -> PilotOutput:
+    """Return what a pilot's outputs tell; None stands for a file that is not there.
+
+    ``path`` names the pilot in problems; ``place`` is what its directory and file name say.
+    """
+    wrong: list[tuple[str, str]] = []
+    if out is None or len(out) < EMPTY_BYTES:
+        wrong.append(("out", "no_output" if out is None else "empty_output"))
+    said = pilot_out.parse(out or b"")
+    other = pilot_err.parse(err or b"")
+    wrong += [("out", word) for word in said.wrong]
+    xml = _xml(said, other, wrong)
+    name = _name(place, said, other, xml, wrong)
+    zone, about = said.zone, said.start_us or said.end_us or (xml.end_us if xml else None)
+    if not zone.known and xml is not None and xml.end_us and xml.utc_offset_s is not None:
+        zone = zone.at(xml.end_us // US, xml.utc_offset_s)
+    about = about or seen_us
+    listed = said.starts if said.jobs is not None else None
+    logs = pilot_err.unpack(
+        other,
+        zone,
+        None if about is None else about // US,
+        lambda attempts: listed is not None and attempts >= listed,
+    )
+    wrong += logs.wrong
+    runs = logs.runs
+    if not runs and not logs.attempts:
+        runs = said.runs
+    elif not runs:
+        runs = tuple(pilot_err.beside(said.runs, logs.attempts)) if listed is None else ()
+    startds = {record.startd for record in logs.attempts}
+    if len(startds) == 1 and not name.startd:
+        name = name._replace(startd=texts.label(startds.pop().partition("@")[0]))
+    course = _course(said, other, xml)
+    return PilotOutput(
+        path=path,
+        name=name,
+        start_us=said.start_us or (xml.start_us if xml else None),
+        end_us=said.end_us,
+        exit_code=said.exit_code,
+        condor_start_us=said.condor_start_us,
+        condor_end_us=_condor_end(said, xml),
+        cores=said.cores or other.cores,
+        memory_mib=said.memory_mib or other.memory_mib,
+        gpus=other.gpus,
+        jobs=said.jobs or (xml.jobs if xml else None),
+        xml=xml,
+        activations=said.activations,
+        attempts=logs.attempts,
+        runs=runs,
+        seen_us=seen_us,
+        complete=said.end_us is not None,
+        logs=tuple(blob.name for blob in other.logs),
+        problems=_problems(path, wrong),
+        **course,  # type: ignore[arg-type]
+    )
+
+
+def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlResult | None:
+    """Return the short result; of a failure, and where there is no short one, the long one."""
+    short = said.xml
+    if short is not None and short.ok:
+        return short
+    blob = next((blob for blob in other.logs if blob.name == blobs.RESULT), None)
+    if blob is None:
+        return short
+    data, word = blobs.unpack(other.raw, blob)
+    wrong += [("xml", word)] if word else []
+    if not data:
+        return short
+    long = result_xml.parse(data, long=True)
+    wrong += [("xml", long.wrong)] if long.wrong else []
+    if long.result is None:
+        return short
+    if short is None or not long.wrong:
+        return long.result
+    return short
+
+
+def _name(
+    place: PilotName,
+    said: PilotOut,
+    other: PilotErr,
+    xml: XmlResult | None,
+    wrong: list[tuple[str, str]],
+) -> PilotName:
+    told = said.name.filled(xml.name if xml else PilotName()).filled(other.name)
+    for mine, theirs in ((place.cluster, told.cluster), (place.proc, told.proc)):
+        if mine is not None and theirs is not None and mine != theirs:
+            wrong.append(("out", "other_pilot"))
+            break
+    if place.entry and told.entry and place.entry != told.entry:
+        wrong.append(("out", "other_entry"))
+    return place.filled(told)
+
+
+def _condor_end(said: PilotOut, xml: XmlResult | None) -> int | None:
+    if said.condor_end_us is not None or said.condor_start_us is None:
+        return said.condor_end_us
+    seconds = said.condor_s if said.condor_s is not None else (xml.condor_s if xml else None)
+    return None if seconds is None else said.condor_start_us + seconds * US
+
+
+def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str, object]:
+    """Return the validation, its end, the failure and the pause."""
+    ran = said.condor_start_us is not None or said.condor_end_us is not None
+    ran = ran or (xml is not None and xml.condor_s is not None)
+    bad_end = said.end_us is not None and bool(said.exit_code)
+    bad = bad_end or (xml is not None and xml.ok is False) or bool(other.failed_test)
+    validation = Validation.PASSED if ran else Validation.FAILED if bad else Validation.UNKNOWN
+    pause = _pause(said, xml) if bad else None
+    ended = said.last_script_us or said.condor_start_us
+    if ended is None and said.start_us is not None and said.validated_s is not None:
+        ended = said.start_us + said.validated_s * US
+    if validation is Validation.FAILED:
+        if xml is not None and not xml.early and xml.end_us is not None:
+            ended = xml.end_us
+        elif pause is not None:
+            ended = pause.start_us
+    return {
+        "validation": validation,
+        "validation_end_us": ended,
+        "failure": _failure(said, other, xml) if bad else None,
+        "pause": pause,
+    }
+
+
+def _pause(said: PilotOut, xml: XmlResult | None) -> Pause | None:
+    end = said.end_us
+    if end is None:
+        return None
+    if xml is not None and not xml.early and xml.end_us is not None:
+        return Pause(xml.end_us, end, "measured") if xml.end_us < end else None
+    usual = PAUSE_S.get(said.mode, USUAL_PAUSE_S)
+    start = end - usual * US
+    if said.start_us is not None:
+        start = max(start, said.start_us)
+    return Pause(start, end, "estimated") if start < end else None
+
+
+def _failure(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> Failure:
+    word = (xml.failure if xml else "").lower()
+    kind = _CLASSES.get(word, FailureClass.OTHER) if word else FailureClass.UNKNOWN
+    test = (xml.test if xml else "") or other.failed_test
+    return Failure(kind, test, said.exit_code)
+
+
+def _problems(path: str, wrong: list[tuple[str, str]]) -> tuple[Problem, ...]:
+    """Return one problem for each word, with the places where it was found."""
+    places: dict[str, list[str]] = {}
+    for where, word in wrong:
+        places.setdefault(word, []).append(where)
+    return tuple(
+        Problem(path, word, f"{len(found)} in {', '.join(sorted(set(found))[:8])}")
+        for word, found in sorted(places.items())
+    )

@@ -1,0 +1,206 @@
+"""Runs of jobs as starters' logs tell them (StarterLog, StarterLog.slotN, StarterLog.slotN_M).
+
+Lines are those of HTCondor's dprintf: a time of the host's clock on the wall, mostly without a
+zone; ``(pid:N)`` of the starter; a message.  The messages are those of condor_starter.V6.1
+(starter_v61_main.cpp, starter.cpp, os_proc.cpp, jic_shadow.cpp, user_proc.cpp); several starters
+may write into one file.
+
+Only the lines with a message from ``_MESSAGES`` are looked at, found by plain searching: that is
+many times faster than reading every line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_evidence import StarterRun
+from gwmond.sources.gwms import texts
+from gwmond.sources.history_endings import US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gwmond.sources.gwms.texts import Zone
+
+MAX_EVENTS = 200_000
+MAX_RUNS = 20_000
+_LINE_BYTES = 2048
+
+_TIME = re.compile(
+    rb"\(?(?:(?P<iso>\d{4}-\d\d-\d\d)[T ]|(?P<month>\d\d?)/(?P<day>\d\d?)(?:/(?P<year>\d\d))? )"
+    rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\S{0,12}|\(?(?P<epoch>\d{9,11})\)?(?=[ .])"
+)
+_PID = re.compile(rb"\(pid:(\d{1,9})\)")
+_ID = re.compile(rb"job with ID: (-?\d{1,12}\.\d{1,9})|Job (-?\d{1,12}\.\d{1,9}) set to execute")
+_SUBMITTER = re.compile(rb'Submitting machine is "([^"]{1,200})"')
+_EXIT = re.compile(rb"Process exited, pid=\d{1,10}, (status|signal)=(-?\d{1,10})")
+_STATUS = re.compile(rb"EXITING WITH STATUS (\d{1,5})")
+
+_MESSAGES: dict[bytes, str] = {
+    b"STARTING UP": "begin",
+    b"Submitting machine is ": "submitter",
+    b" job with ID: ": "job",
+    b" set to execute immediately": "job",
+    b"Create_Process succeeded, ": "created",
+    b"Process exited, ": "exited",
+    b"Got SIGTERM. ": "asked",
+    b"Got SIGQUIT. ": "asked",
+    b"ShutdownGraceful all jobs.": "asked",
+    b"ShutdownFast all jobs.": "asked",
+    b"Got vacate ": "asked",
+    b"Failed to send job exit status to shadow": "unsent",
+    b"EXITING WITH STATUS ": "end",
+}
+
+
+class _Starter:
+    """One starter, from its first line to its last."""
+
+    def __init__(self, at: int) -> None:
+        self.began = at
+        self.job = ""
+        self.submitter = ""
+        self.created: int | None = None
+        self.exited: int | None = None
+        self.code: int | None = None
+        self.signal: int | None = None
+        self.asked = False  # HTCondor began to end the program before it exited
+        self.unsent = False
+        self.ended: int | None = None
+        self.status: int | None = None
+
+    def run(self, slot: str) -> StarterRun | None:
+        """Return the run of this starter; None if it is not known to have had a job."""
+        if not self.job and self.created is None:
+            return None
+        start = self.began if self.created is None else self.created
+        end = self.ended if self.exited is None else self.exited
+        left = self.exited is not None
+        return StarterRun(
+            job=self.job,
+            submitter=self.submitter,
+            slot=slot,
+            start_us=start * US,
+            end_us=None if end is None else max(start, end) * US,
+            ending=Ending(
+                over=end is not None,
+                exit_code=self.code,
+                exit_signal=self.signal,
+                own_accord=not self.asked if left else None,
+                began=self.created is not None,
+                starter_status=None if self.status is None else self.status << 8,
+            ),
+            unsent=self.unsent,
+        )
+
+
+class StarterLog(NamedTuple):
+    """The runs of one log, in the order of their begin; ``wrong`` says what could not be read."""
+
+    runs: tuple[StarterRun, ...]
+    wrong: str = ""
+
+
+def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
+    """Return the runs in one log.
+
+    ``about_s`` is a time within the pilot's life (seconds since the epoch): where lines have no
+    year, it decides.  Without a known zone (``no_zone``) a wall time cannot be placed, so nothing
+    is returned.
+    """
+    starters: list[_Starter] = []
+    alive: dict[int, _Starter] = {}
+    unplaced = False
+    for word, line in _events(raw):
+        at = _epoch(line, zone, about_s)
+        if at is None:
+            unplaced = True
+            continue
+        pid = _PID.search(line, 0, 80)
+        number = int(pid[1]) if pid else 0
+        starter = alive.get(number)
+        fresh = word == "begin" or (word == "created" and starter is not None and starter.created)
+        if starter is None or fresh:
+            if word in {"end", "asked", "exited", "unsent"}:
+                continue  # of a run whose begin was rotated away
+            if len(starters) >= MAX_RUNS:
+                break
+            starter = _Starter(at)
+            starters.append(starter)
+            alive[number] = starter
+        _apply(starter, word, line, at)
+        if word == "end":
+            del alive[number]
+    runs = [run for starter in starters if (run := starter.run(slot)) is not None]
+    return StarterLog(tuple(runs), "no_zone" if unplaced and not runs else "")
+
+
+def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the lines with a known message, in their order."""
+    found: list[tuple[int, str]] = []
+    for message, word in _MESSAGES.items():
+        at = raw.find(message)
+        while at >= 0 and len(found) < MAX_EVENTS:
+            found.append((at, word))
+            at = raw.find(message, at + len(message))
+    found.sort()
+    for at, word in found:
+        begin = raw.rfind(b"\n", max(0, at - _LINE_BYTES), at) + 1
+        if begin == 0 and at > _LINE_BYTES:
+            continue  # far into a line that is none of HTCondor's
+        end = raw.find(b"\n", at, at + _LINE_BYTES)
+        yield (word, raw[begin : end if end >= 0 else at + _LINE_BYTES])
+
+
+def _apply(starter: _Starter, word: str, line: bytes, at: int) -> None:
+    match word:
+        case "job":
+            if found := _ID.search(line):
+                starter.job = starter.job or texts.label(found[1] or found[2])
+        case "submitter":
+            if found := _SUBMITTER.search(line):
+                starter.submitter = texts.label(found[1])
+        case "created":
+            starter.created = at
+        case "asked":
+            starter.asked |= starter.exited is None
+        case "unsent":
+            starter.unsent = True
+        case "exited":
+            _exit(starter, line, at)
+        case "end":
+            found = _STATUS.search(line)
+            starter.ended, starter.status = at, int(found[1]) if found else None
+
+
+def _exit(starter: _Starter, line: bytes, at: int) -> None:
+    starter.exited = at
+    if found := _EXIT.search(line):
+        value = texts.number(found[2], -(2**31))
+        starter.code, starter.signal = (value, None) if found[1] == b"status" else (None, value)
+
+
+def _epoch(line: bytes, zone: Zone, about_s: int) -> int | None:
+    """Return the time of a line (seconds since the epoch)."""
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    if found["epoch"]:
+        return int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None
+    if found["iso"]:
+        told = texts.iso(texts.text(found[0]).strip("()"))
+        if told is None:
+            return None
+        return told[0] // US if told[1] is not None else zone.epoch(told[0] // US)
+    clock = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
+    if found["year"]:
+        years = [2000 + int(found["year"])]
+    else:
+        middle = 1970 + about_s // 31_556_952
+        years = [middle - 1, middle, middle + 1]
+    walls = [texts.wall(year, *clock) for year in years]
+    times = [zone.epoch(one) for one in walls if one is not None]
+    placed = [one for one in times if one is not None and texts.epoch_us(one)]
+    return min(placed, key=lambda one: abs(one - about_s), default=None)

@@ -1,0 +1,92 @@
+"""Following a log that grows: whole records from where reading stopped, in bounded memory.
+
+A file is known by its inode and its first bytes, so that it may be renamed; one that is shorter
+than what was read, or begins in another way, is another one.  A record longer than
+``RECORD_BYTES`` is passed over without being held, also if it takes several calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHUNK_BYTES = 1 << 20
+RECORD_BYTES = 1 << 18
+HEAD_BYTES = 64
+
+
+class Known(NamedTuple):
+    """How far one log was read; ``passing``: the offset is within a record that is too long."""
+
+    name: str
+    inode: int
+    length: int
+    head: str
+    offset: int
+    passing: bool
+
+
+class Chunk(NamedTuple):
+    """Whole records, and where they end; ``too_long``: one more was passed over."""
+
+    raw: bytes
+    offset: int
+    passing: bool
+    too_long: bool
+
+
+def open_regular(path: str) -> IO[bytes]:
+    """Open a regular file to read; neither a link is followed nor a pipe waited for.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(22, "not a regular file", path)
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def head(stream: IO[bytes], length: int = HEAD_BYTES) -> tuple[int, str]:
+    """Return how many of the first bytes there are, and their hash."""
+    stream.seek(0)
+    first = stream.read(length)
+    return len(first), hashlib.sha256(first).hexdigest()[:16]
+
+
+def same(stream: IO[bytes], known: Known) -> bool:
+    """Return whether an open file is one that was read before, and has what was read."""
+    status = os.fstat(stream.fileno())
+    if known.inode != status.st_ino or known.offset > status.st_size:
+        return False
+    return head(stream, known.length) == (known.length, known.head)
+
+
+def chunks(stream: IO[bytes], offset: int, passing: bool, end: bytes) -> Iterator[Chunk]:
+    """Yield whole records from an offset on, each ending with ``end``; what follows waits."""
+    stream.seek(offset)
+    held = b""
+    while piece := stream.read(CHUNK_BYTES):
+        held += piece
+        too_long = False
+        if passing:
+            at = held.find(end)
+            if at < 0:
+                left = len(held) - min(len(held), len(end) - 1)
+                offset, held = offset + left, held[left:]
+                yield Chunk(b"", offset, True, False)
+                continue
+            offset, held, passing = offset + at + len(end), held[at + len(end) :], False
+        at = held.rfind(end) + len(end)
+        whole = held[:at] if at >= len(end) else b""
+        offset, held = offset + len(whole), held[len(whole) :]
+        if len(held) > RECORD_BYTES:
+            left = len(held) - (len(end) - 1)
+            offset, held, passing, too_long = offset + left, held[left:], True, True
+        if whole or too_long:
+            yield Chunk(whole, offset, passing, too_long)

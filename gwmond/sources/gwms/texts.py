@@ -1,0 +1,164 @@
+"""Words, numbers and times as GlideinWMS's shell scripts and HTCondor's logs write them.
+
+Units: ``_s`` are seconds, ``_us`` microseconds since the epoch; a *wall* time is what a clock on
+the wall showed, as seconds since 1970-01-01 00:00 of that same clock.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import datetime
+from typing import NamedTuple
+
+from gwmond.sources.ads import LABEL_CHARACTERS
+from gwmond.sources.history_endings import EPOCHS_S, US
+
+MAX_NUMBER = 10**12
+MAX_OFFSET_S = 15 * 3600
+_QUARTER_S = 900
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b", re.I)
+_CLOCK = re.compile(r"\b(\d\d?):(\d\d):(\d\d)\b(?:[ .,\d]*\b([AP])M\b)?", re.I)
+_DAY = re.compile(r"(?<![\d:.])(\d{1,2})(?![\d:])")
+_YEAR = re.compile(r"(?<!\d)(\d{4})(?!\d)")
+
+
+def text(raw: bytes) -> str:
+    """Return bytes as text; what is not UTF-8 is read as Latin-1, which always succeeds."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def label(raw: str | bytes) -> str:
+    r"""Return a name that a metric can have, as ``ads.label`` does.
+
+    >>> label(b" T2_DE_x\n"), label("a\nb"), len(label("x" * 1000))
+    ('T2_DE_x', 'a?b', 100)
+    """
+    value = (text(raw) if isinstance(raw, bytes) else raw).strip()
+    if not value.isprintable():
+        value = "".join(c if c.isprintable() else "?" for c in value)
+    return value if len(value) <= LABEL_CHARACTERS else value[: LABEL_CHARACTERS - 1] + "…"
+
+
+def known(raw: str | bytes) -> str:
+    """Return a name, empty where the shell had none to tell."""
+    value = label(raw)
+    return "" if value.lower() in {"", "unknown", "undefined", "none", "-"} else value
+
+
+def number(raw: str | bytes, least: int = 0) -> int | None:
+    """Return a whole number, None for what is none or is absurd.
+
+    >>> number(" 12 "), number("-1"), number("1e3"), number("9" * 400), number("-1", -1000)
+    (12, None, None, None, -1)
+    """
+    value = raw.strip()
+    if not 0 < len(value) <= 14:
+        return None
+    try:
+        found = int(value)
+    except ValueError:
+        return None
+    return found if least <= found <= MAX_NUMBER else None
+
+
+def epoch_us(seconds: int | None) -> int | None:
+    """Return seconds since the epoch as microseconds; None for what is no time."""
+    return seconds * US if seconds is not None and seconds in EPOCHS_S else None
+
+
+def iso(value: str) -> tuple[int, int | None] | None:
+    """Return a time (us) in ISO 8601 and its offset to UTC (s); None if it is none.
+
+    Without an offset it is a wall time, and None stands for the offset.
+
+    >>> iso("2022-02-28T22:42:54-08:00"), iso("2022-02-28 22:42:54"), iso("yesterday")
+    ((1646116974000000, -28800), (1646088174000000, None), None)
+    """
+    try:
+        found = datetime.fromisoformat(value.strip())
+        wall = calendar.timegm(found.timetuple())
+        offset = found.utcoffset()
+    except (ValueError, OverflowError):
+        return None
+    seconds = None if offset is None else round(offset.total_seconds())
+    if wall - (seconds or 0) not in EPOCHS_S:
+        return None
+    return (wall - (seconds or 0)) * US + found.microsecond, seconds
+
+
+def wall_of_date(value: str) -> int | None:
+    """Return the wall time (s) that date(1) printed, in English; None if that cannot be read.
+
+    >>> wall_of_date("Mon Feb 28 22:42:54 PST 2022")
+    1646088174
+    >>> wall_of_date("Mon 28 Feb 2022 10:42:54 PM PST") == wall_of_date("Feb 28 22:42:54 2022")
+    True
+    """
+    if len(value) > 60:
+        return None
+    month, clock, year = _MONTH.search(value), _CLOCK.search(value), _YEAR.search(value)
+    if month is None or clock is None or year is None:
+        return None
+    rest = value[: clock.start()] + " " + value[clock.end() :]
+    day = _DAY.search(rest.replace(year[1], " ", 1))
+    if day is None:
+        return None
+    hour = int(clock[1])
+    if clock[4]:
+        hour = hour % 12 + (12 if clock[4] in "Pp" else 0)
+    return wall(
+        int(year[1]),
+        _MONTHS.index(month[1].lower()) + 1,
+        int(day[1]),
+        hour,
+        int(clock[2]),
+        int(clock[3]),
+    )
+
+
+def wall(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
+    """Return a wall time (s), None if no clock shows that."""
+    try:
+        return calendar.timegm(
+            datetime(year, month, day, hour, minute, min(second, 59)).timetuple()
+        )
+    except (ValueError, OverflowError):
+        return None
+
+
+class Zone(NamedTuple):
+    """What a host's clock on the wall was ahead of UTC by (s), at some times (s since the epoch).
+
+    Several, because a pilot may live through a change to summer time.
+    """
+
+    known: tuple[tuple[int, int], ...] = ()
+
+    def seen(self, date: str, epoch: int | None) -> Zone:
+        """Return it with a date that was printed at a known time.
+
+        The two are taken one after the other, so the offset is rounded to a quarter of an hour.
+        """
+        at_wall = wall_of_date(date)
+        if at_wall is None or epoch is None:
+            return self
+        offset = round((at_wall - epoch) / _QUARTER_S) * _QUARTER_S
+        return self.at(epoch, offset)
+
+    def at(self, epoch: int, offset_s: int) -> Zone:
+        """Return it with an offset that held at a time."""
+        if abs(offset_s) > MAX_OFFSET_S or len(self.known) >= 16:
+            return self
+        return Zone((*self.known, (epoch, offset_s)))
+
+    def epoch(self, at_wall: int) -> int | None:
+        """Return the time (s since the epoch) of a wall time, by the offset known nearest to it."""
+        if not self.known:
+            return None
+        offset = min(self.known, key=lambda one: abs(at_wall - one[1] - one[0]))[1]
+        return at_wall - offset

@@ -1,0 +1,157 @@
+"""What pilots' own output tells, alone and beside collectors and histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_evidence import (
+    Failure,
+    FailureClass,
+    PilotName,
+    PilotOutput,
+    StarterRun,
+)
+from gwmond.accounting.pilot_facts import Resources, Validation
+from gwmond.book.rules import SECOND_US
+from tests.book.play import DONE, T0, Play, record, shown
+
+JOB = "factory#7.0"
+FAILED = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh", 1)
+
+
+def us(seconds: float) -> int:
+    """Microseconds since the epoch of a time since T0."""
+    return round((T0 + seconds) * SECOND_US)
+
+
+def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> PilotOutput:
+    """The output of a pilot of the entry, with its usual four cores."""
+    name = PilotName(
+        *("factory", "instance", "entry", 7, 0, "factory", "frontend", "main"), node="node"
+    )
+    made = PilotOutput(
+        "job.7.0.out",
+        name,
+        None if start is None else us(start),
+        None if end is None else us(end),
+        validation=Validation.PASSED,
+        cores=4,
+        memory_mib=8000,
+    )
+    return made._replace(**more)
+
+
+def told(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
+    """A poll in which outputs are read."""
+    play.book.report(outputs, play.stored, **more)
+    play.poll(at)
+    play.rest(at + 60)
+
+
+def test_a_pilot_whose_validation_failed() -> None:
+    """No collector has ever seen it; all of its time is lost, its deliberate sleep too."""
+    play = Play()
+    told(play, output(validation=Validation.FAILED, failure=FAILED))
+    assert play.seconds() == {"validation_fails": 4 * 1200.0}
+    (row,) = play.stored.pilots.values()
+    assert row.failure == "WN_Resource main/validate_node.sh"
+    assert (row.identity.origin, row.identity.factory_job) == ("files", JOB)
+    assert {of.what: n for of, n in play.stored.counts.items()} == {"pilots": 1}  # type: ignore[attr-defined]
+
+
+def test_it_began_before_its_startd_and_ended_after() -> None:
+    """The collector knows neither the validation nor the end; the output corrects both."""
+    play = Play()
+    live = shown(started=300, factory_job=JOB)
+    play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
+    play.rest(1260, hours=1)
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
+    told(play, output(0, 1230), at=6000)
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+    assert len(play.stored.pilots) == 1
+    assert play.pilot().ended == "reported"
+
+
+def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
+    """A run that the history has is not taken from the log again."""
+    play = Play()
+    known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
+    same = StarterRun("1.0", "<submitter>", "slot1_1", us(101), us(700), DONE)
+    other = StarterRun("2.0", "<submitter>", "slot1_1", us(720), us(800), DONE)
+    told(play, output(attempts=(known,), runs=(same, other)))
+    seconds = play.seconds()
+    assert len(play.stored.attempts) == 2
+    # Nothing tells how large the other's slot was: it is taken for one unit.
+    assert seconds["goodput"] == 600 + 80
+    assert sum(seconds.values()) == 4 * 1200
+
+
+def test_a_pilot_that_never_returned_its_end() -> None:
+    """It ended with the last thing that its output tells of; that is an estimate."""
+    play = Play()
+    job = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
+    told(play, output(end=None, attempts=(job,), condor_start_us=us(60)))
+    (row,) = play.stored.pilots.values()
+    assert (row.end_us, row.ended) == (us(700), "assumed")
+    own = [of for (_, of), n in play.stored.hours.items() if n and not of.outcome]
+    assert {of.evidence for of in own} == {"estimated"}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected", "cores"),
+    [(2, {}, 8), (0, {"entry": Resources(16, 32000)}, 16), (0, {}, 1)],
+)
+def test_a_pilot_whose_size_is_not_known(
+    others: int, expected: dict[str, Resources], cores: int
+) -> None:
+    """It is as large as the entry's others, else as the entry's are expected to be, else one."""
+    play = Play()
+    of_others = [
+        output(0, 0, cores=8, memory_mib=16000)._replace(
+            name=output().name._replace(cluster=8, proc=n)
+        )
+        for n in range(others)
+    ]
+    unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
+    told(play, *of_others, unknown, expected=expected)
+    assert play.seconds() == {"validation_fails": cores * 1200.0}
+    assert {of.evidence for (_, of), n in play.stored.hours.items() if n} == {"estimated"}
+
+
+def test_an_output_is_read_again_when_it_has_grown() -> None:
+    """Nothing counts twice, and what is new is added."""
+    play = Play()
+    first = output(end=None, condor_start_us=us(100))
+    told(play, first, at=2000)
+    whole = output(attempts=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
+    told(play, whole, at=60_000)
+    told(play, whole, at=120_000)
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
+
+
+def test_an_empty_output_is_counted() -> None:
+    """It tells nothing of its pilot."""
+    play = Play()
+    told(play, PilotOutput("job.7.0.out", output().name))
+    assert play.book.left_out["empty_output"] == 1
+    assert play.stored.pilots == {}
+
+
+def test_what_nothing_tells_is_unclassified() -> None:
+    """Neither that it passed its validation, nor that it failed."""
+    play = Play()
+    told(play, output(validation=Validation.UNKNOWN))
+    assert play.seconds() == {"unclassified": 4 * 1200.0}
+
+
+def test_a_job_that_was_cut_off_with_its_pilot() -> None:
+    """The pilot's own output tells that it ended."""
+    play = Play()
+    cut = Ending(over=True, vacate_code=1005, began=True)
+    job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
+    told(play, output(attempts=(job,)))
+    assert play.seconds()["preemption_badput"] == 1090

@@ -1,0 +1,315 @@
+"""Directories of a factory: read on from where reading stopped, whatever becomes of the files."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.accounting.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
+from gwmond.sources.gwms import factory_dir, layout, log_kinds, pilot_output, tail
+from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from tests.gwms import figures, generate, simulated
+
+PILOTS = list(simulated.pilots(3, 200))
+GOOD = [pilot._replace(entry=0) for pilot in PILOTS if pilot.kind == "good"]
+LINES = [line for pilot in PILOTS if (line := generate.completed(pilot))]
+
+
+def fetch(
+    directory: Path,
+    state: str = "",
+    later: float = 60,
+    limits: FileLimits = FileLimits(),  # noqa: B008 (immutable)
+) -> FileAnswer:
+    return factory_dir.fetch(str(directory), state, limits, time.time() + later)
+
+
+def put(directory: Path, pilot: simulated.Pilot) -> None:
+    for name, content in generate.files(pilot).items():
+        (directory / name).write_bytes(content)
+
+
+def clusters(answer: FileAnswer) -> list[int | None]:
+    return [fact.name.cluster for fact in answer.facts if isinstance(fact, PilotOutput)]
+
+
+def words(answer: FileAnswer) -> list[str]:
+    return sorted(problem.problem for problem in answer.problems)
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Path:
+    path = tmp_path / "user_fe" / "glidein_gfactory_instance" / "entry_Entry_T2_000"
+    path.mkdir(parents=True)
+    return path
+
+
+def test_pilots_are_read_once_and_again_when_they_change(entry: Path) -> None:
+    """Also if only one of the two files has changed; the state does not grow."""
+    for pilot in GOOD[:3]:
+        put(entry, pilot)
+    first = fetch(entry)
+    assert len(clusters(first)) == 3
+    assert not first.behind
+    assert first.complete_us is not None
+    assert fetch(entry, first.state).facts == ()
+    time.sleep(0.02)
+    with (entry / f"{GOOD[1].stem}.err").open("ab") as stream:
+        stream.write(b"\n")
+    put(entry, GOOD[3])
+    again = fetch(entry, first.state)
+    assert clusters(again) == [GOOD[1].cluster, GOOD[3].cluster]
+    assert len(again.state) < len(first.state) + 10
+    assert fetch(entry, again.state).facts == ()
+
+
+def test_what_may_still_be_written_waits(entry: Path) -> None:
+    """A file that changed just now is read a little later, whole."""
+    put(entry, GOOD[0])
+    now = fetch(entry, later=0)
+    assert now.facts == ()
+    assert len(fetch(entry, now.state, later=10).facts) == 1
+
+
+def test_answers_are_bounded_and_resumable(entry: Path) -> None:
+    """Facts come in parts, each pilot once; the progress says how many are left."""
+    for pilot in GOOD[:12]:
+        put(entry, pilot)
+    state, found, left = "", list[int | None](), list[int]()
+    while True:
+        answer = fetch(entry, state, limits=FileLimits(facts=4))
+        state, found = answer.state, found + clusters(answer)
+        left.append(answer.progress.left)
+        assert (answer.complete_us is None) is answer.behind
+        if not answer.behind:
+            break
+        assert answer.progress.done > 0
+    assert len(found) == 12
+    assert left == sorted(left, reverse=True)
+    assert len(left) > 3
+
+
+def test_logs_are_followed(entry: Path) -> None:
+    """What is added comes; an incomplete line or event waits; a renamed log is the same."""
+    done, activity = entry / "completed_jobs_20261118.log", entry / "condor_activity_20261118_x.log"
+    event = generate.events(GOOD[0])
+    done.write_text(LINES[0] + LINES[1][:50])
+    activity.write_text(event[:-8])
+    first = fetch(entry)
+    assert len([f for f in first.facts if isinstance(f, CompletedPilot)]) == 1
+    assert len([f for f in first.facts if isinstance(f, QueueEvent)]) == 3
+    with done.open("a") as stream:
+        stream.write(LINES[1][50:] + LINES[2])
+    done.rename(entry / "completed_jobs_20261117.log")
+    with activity.open("a") as stream:
+        stream.write(event[-8:])
+    second = fetch(entry, first.state)
+    assert len([f for f in second.facts if isinstance(f, CompletedPilot)]) == 2
+    assert len([f for f in second.facts if isinstance(f, QueueEvent)]) == 1
+    assert second.problems == ()
+    assert fetch(entry, second.state).facts == ()
+
+
+def test_a_log_that_shrinks_is_read_again(entry: Path) -> None:
+    """It says so; a pilot is known by its name, so that nothing counts twice."""
+    done = entry / "completed_jobs_20261118.log"
+    done.write_text("".join(LINES[:5]))
+    state = fetch(entry).state
+    os.truncate(done, len(LINES[0]))
+    answer = fetch(entry, state)
+    assert (len(answer.facts), words(answer)) == (1, ["truncated_log"])
+
+
+def test_a_log_is_read_in_parts(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of a part, each line comes once."""
+    monkeypatch.setattr(tail, "CHUNK_BYTES", 700)
+    (entry / "completed_jobs_20261118.log").write_text("".join(LINES[:30]))
+    state, found = "", 0
+    while True:
+        answer = fetch(entry, state, limits=FileLimits(facts=3))
+        state, found = answer.state, found + len(answer.facts)
+        if not answer.behind:
+            break
+    assert found == 30
+
+
+def test_a_line_of_100_mb_costs_little_memory(entry: Path) -> None:
+    """In a log it is passed over; of an output the begin and the end are read."""
+    with (entry / "completed_jobs_20261118.log").open("wb") as stream:
+        stream.write(LINES[0].encode())
+        for _ in range(100):
+            stream.write(b"x" * (1 << 20))
+        stream.write(b"\n" + LINES[1].encode())
+    good = GOOD[0]
+    text = generate.out(good)
+    middle = text.index(b"=== Last script starting")
+    with (entry / f"{good.stem}.out").open("wb") as stream:
+        stream.write(text[:middle])
+        for _ in range(100):
+            stream.write(b"y" * (1 << 20))
+        stream.write(b"\n" + text[middle:])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = fetch(entry)
+    assert words(answer) == ["too_large", "too_long"]
+    lines = [fact for fact in answer.facts if isinstance(fact, CompletedPilot)]
+    (output,) = factory_dir.outputs(answer.facts)
+    assert len(lines) == 2
+    assert (output.start_us, output.end_us) == (good.start * 10**6, good.end * 10**6)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+def test_links_that_lead_outside_are_not_followed(tmp_path: Path, entry: Path) -> None:
+    """Neither a file nor a directory; nor is a pipe waited for; a link within is a file."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    put(outside, GOOD[0])
+    put(entry, GOOD[1])
+    (entry / "job.1.0.out").symlink_to(outside / f"{GOOD[0].stem}.out")
+    (entry / "job.2.0.out").symlink_to(entry / f"{GOOD[1].stem}.out")
+    (entry / "job.3.0.out").symlink_to(entry / "nothing")
+    os.mkfifo(entry / "job.4.0.out")
+    (entry / "job.5.0.out").mkdir()
+    (entry.parent / "entry_link").symlink_to(outside)
+    (entry.parent / "entry_loop").symlink_to(entry.parent)
+    answer = fetch(entry)
+    assert sorted(clusters(answer), key=str) == sorted([2, GOOD[1].cluster], key=str)
+    assert words(answer) == ["link_outside", "other_pilot"]
+    tree = layout.tree(str(tmp_path / "user_fe"))
+    assert tree.directories == (str(entry),)
+    assert sorted(p.source.rpartition("/")[2] for p in tree.problems) == [
+        "entry_link",
+        "job.1.0.out",
+    ]
+
+
+def test_names_with_newlines(entry: Path) -> None:
+    """Such a name is no pilot's; it is told in a form that can be printed; others go on."""
+    put(entry, GOOD[0])
+    (entry / "job.7.0.out\n").write_text("x")
+    (entry / "job.8.0\n.out").write_text("x")
+    log = entry / "condor_activity_20261118_a\nb.log"
+    log.write_text("garbage\n...\n" + generate.events(GOOD[0]))
+    answer = fetch(entry)
+    assert clusters(answer) == [GOOD[0].cluster]
+    assert words(answer) == ["garbage", "odd_name", "odd_name"]
+    assert all(problem.source.isprintable() for problem in answer.problems)
+
+
+def test_files_that_vanish_or_shrink_while_they_are_read(
+    entry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest goes on, and each is named."""
+    for pilot in GOOD[:4]:
+        put(entry, pilot)
+    opened = tail.open_regular
+
+    def meddled(path: str) -> object:
+        if path.endswith(f"/{GOOD[1].stem}.err"):
+            os.unlink(path)
+        return opened(path)
+
+    monkeypatch.setattr(tail, "open_regular", meddled)
+    fstat = os.fstat
+
+    def shrinking(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if path.endswith(f"/{GOOD[2].stem}.out"):
+            os.truncate(path, 300)
+        return status
+
+    monkeypatch.setattr(os, "fstat", shrinking)
+    answer = fetch(entry)
+    monkeypatch.undo()
+    assert len(clusters(answer)) == 4
+    assert words(answer) == ["shrunk", "vanished"]
+    assert {problem.source.rpartition("/")[2] for problem in answer.problems} == {
+        f"{GOOD[1].stem}.err",
+        f"{GOOD[2].stem}.out",
+    }
+
+
+def test_one_parser_that_fails_is_one_problem(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should a parser fail after all, its file is named and the others are read."""
+    for pilot in GOOD[:3]:
+        put(entry, pilot)
+    parse = pilot_output.parse
+
+    def failing(path: str, *rest: Any) -> PilotOutput:
+        if GOOD[1].stem in path:
+            raise RecursionError("deep")
+        return parse(path, *rest)
+
+    monkeypatch.setattr(pilot_output, "parse", failing)
+    answer = fetch(entry)
+    assert (len(clusters(answer)), words(answer)) == (2, ["parser_failed"])
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "{",
+        "[1]",
+        "null",
+        "7",
+        "[[0,0],[]]",
+        '[["a",0,0],[]]',
+        "[[0,0,0],[[1]]]",
+        '{"a":1}',
+        "[[],[]]",
+    ],
+)
+def test_a_state_that_is_not_understood(entry: Path, state: str) -> None:
+    """It counts as a problem, and reading begins anew."""
+    put(entry, GOOD[0])
+    answer = fetch(entry, state)
+    assert words(answer) == ["bad_state"]
+    assert len(answer.facts) == 1
+
+
+def test_clocks_that_are_wrong(entry: Path) -> None:
+    """Files from the future wait and are told; if the clock was set back, all is read again."""
+    put(entry, GOOD[0])
+    early = fetch(entry, later=-10_000)
+    assert (early.facts, words(early)) == ((), ["future_files"])
+    state = fetch(entry).state
+    back = fetch(entry, state, later=-10_000)
+    assert "clock_set_back" in words(back)
+
+
+def test_only_what_is_young_enough_at_first(entry: Path) -> None:
+    """At the first call, what was last written before the lookback is left out."""
+    for days, pilot in enumerate(GOOD[:4]):
+        put(entry, pilot)
+        for path in entry.glob(f"{pilot.stem}.*"):
+            os.utime(path, (1, time.time() - days * 86400))
+    assert len(fetch(entry, limits=FileLimits(lookback_s=1.5 * 86400)).facts) == 2
+
+
+def test_a_directory_of_central_logs(tmp_path: Path) -> None:
+    """Followed in the same way; compressed ones are not read."""
+    (tmp_path / "starters.log").write_text(figures.FIGURE_7)
+    (tmp_path / "starters.log.1.gz").write_bytes(b"\x1f\x8b")
+    now = time.time() + 60
+    answer = factory_dir.fetch(str(tmp_path), "", FileLimits(), now, log_kinds.CENTRAL)
+    assert len([fact for fact in answer.facts if isinstance(fact, CentralEvent)]) == 7
+    assert answer.problems == ()
+
+
+def test_the_tree_of_a_factory(tmp_path: Path) -> None:
+    """The directories of clients and of the server, with the number and size of what is there."""
+    generate.write(tmp_path, 5, 40)
+    tree = layout.tree(str(tmp_path), sizes=True)
+    assert {Path(one).parts[len(tmp_path.parts)] for one in tree.directories} == {
+        "client",
+        "server",
+    }
+    assert tree.files == sum(path.is_file() for path in tmp_path.rglob("*"))
+    assert tree.size == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    one = layout.place_of(tree.directories[0])
+    assert (one.instance, one.user in simulated.USERS) == (simulated.INSTANCE, True)

@@ -1,0 +1,255 @@
+"""Whatever is in a file, its parser returns: no exception, bounded memory, bounded time."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gwmond.sources.gwms import (
+    blobs,
+    central_log,
+    completed_jobs,
+    condor_events,
+    embedded_history,
+    pilot_err,
+    pilot_out,
+    pilot_output,
+    result_xml,
+    starter_log,
+)
+from gwmond.sources.gwms.texts import Zone
+from tests.gwms import figures, generate, simulated
+
+ZONE = Zone(((simulated.BASE, 3600),))
+PILOTS = list(simulated.pilots(3, 60))
+OUTS = [generate.out(pilot) for pilot in PILOTS if pilot.returned]
+ERRS = [generate.err(pilot) for pilot in PILOTS if pilot.returned]
+STARTERS = ["".join(generate.starter(p, job) for job in p.jobs).encode() for p in PILOTS if p.jobs]
+HISTORIES = [generate.history(pilot).encode() for pilot in PILOTS if pilot.jobs]
+XMLS = [generate.long_xml(pilot).encode() for pilot in PILOTS]
+
+PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
+    "out": (pilot_out.parse, OUTS),
+    "err": (
+        lambda raw: pilot_err.unpack(pilot_err.parse(raw), ZONE, simulated.BASE, lambda _: False),
+        ERRS,
+    ),
+    "both": (lambda raw: pilot_output.parse("p", raw, raw), [*OUTS, *ERRS]),
+    "starter": (
+        lambda raw: starter_log.parse(raw, "slot1", ZONE, simulated.BASE),
+        [*STARTERS, figures.FIGURE_5.encode()],
+    ),
+    "history": (embedded_history.parse, HISTORIES),
+    "xml": (result_xml.parse, [*XMLS, figures.FIGURE_8.encode()]),
+    "completed": (
+        lambda raw: completed_jobs.parse("p", raw),
+        [
+            "".join(generate.completed(pilot) for pilot in PILOTS).encode(),
+            figures.FIGURE_9.encode(),
+        ],
+    ),
+    "events": (
+        lambda raw: condor_events.parse("p", raw, about_s=simulated.BASE),
+        ["".join(generate.events(pilot) for pilot in PILOTS).encode()],
+    ),
+    "central": (lambda raw: central_log.parse("p", raw), [figures.FIGURE_7.encode()]),
+}
+every = pytest.mark.parametrize("kind", PARSERS)
+quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@every
+@quick
+@given(data=st.data())
+def test_cut_off_anywhere(kind: str, data: st.DataObject) -> None:
+    """A file may end at any byte, and begin at any."""
+    parse, samples = PARSERS[kind]
+    raw = data.draw(st.sampled_from(samples))
+    begin = data.draw(st.integers(0, len(raw)))
+    end = data.draw(st.integers(0, len(raw)))
+    parse(raw[:end])
+    parse(raw[begin:])
+
+
+@every
+@quick
+@given(data=st.data())
+def test_bytes_changed(kind: str, data: st.DataObject) -> None:
+    """A few bytes may be others, or be missing, or come twice."""
+    parse, samples = PARSERS[kind]
+    raw = bytearray(data.draw(st.sampled_from(samples)))
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, max(0, len(raw) - 1)))
+        length = data.draw(st.integers(0, 40))
+        raw[at : at + length] = data.draw(st.binary(max_size=40)) or raw[at : at + 2 * length]
+    parse(bytes(raw))
+
+
+@every
+@quick
+@given(raw=st.binary(max_size=3000))
+def test_garbage(kind: str, raw: bytes) -> None:
+    """Anything at all."""
+    PARSERS[kind][0](raw)
+
+
+TOKENS = st.sampled_from(
+    [
+        *(b"=== ", b"===", b"Condor starting", b" (1795000000)", b" (99999999999999)", b"\n", b" "),
+        *(b"=== Glidein ending x (1795000000) with code 99 after 1 ===\n", b"begin-base64 644 -\n"),
+        *(b"StartdHistoryLog\n======== gzip | uuencode =============\n", b"====\n", b"\0", b"-1"),
+        *(b"StarterLog\n======== gzip | uuencode =============\n", b"H4sIAAAA", b"\n*** \n"),
+        *(b"<OSGTestResult>", b"</OSGTestResult>", b"<metric name='failure'>", b"<result>", b"]]>"),
+        *(b"01/01/26 00:00:00 (pid:1) ", b"02/30/26 99:99:99 ", b"Create_Process succeeded, "),
+        *(b"Process exited, pid=1, status=-1", b"STARTING UP", b"EXITING WITH STATUS 9", b"12/31 "),
+        *(b"012 (1.0.0) 02/29 00:00:00 Job was held.\n...\n", b"005 (1.0.0) 2026-13-01 00:00:00 "),
+        *(b"<149>1 2022-01-28T00:23:36Z h p 1 - ", b'[a="b\\"]', b"<job ", b'id="1.0"', b"</job>"),
+        *(b"=== XML description of glidein activity ===\n", b"=== End XML description of glidein"),
+        *(b'GlobalJobId = "a#1.0#1"\n', b"CompletionDate = 1e400\n", b"NumShadowStarts = 1\n"),
+        *(
+            b"=== Encoded XML description of glidein activity ===\n",
+            b"Total jobs 1 utilization 2\n",
+        ),
+        b"Terminated job 1.0 from x status 0 duration 999999999999",
+    ]
+)
+
+
+@every
+@quick
+@given(tokens=st.lists(TOKENS, max_size=60))
+def test_words_of_the_formats_in_any_order(kind: str, tokens: list[bytes]) -> None:
+    """Markers without what belongs to them."""
+    PARSERS[kind][0](b"".join(tokens))
+
+
+@every
+def test_one_line_of_20_mb(kind: str) -> None:
+    """A line without an end takes neither long nor much more memory than it has itself."""
+    parse = PARSERS[kind][0]
+    for piece in (b"x", b"= '", b'a="', b"(", b"[", b"1/", b"<job ", b"\\", b"9"):
+        begun = time.monotonic()
+        parse(b"<149>1 2022-01-28T00:23:36Z h p 1 - [" + piece * (20_000_000 // len(piece) // 10))
+        assert time.monotonic() - begun < 20, piece
+
+
+def test_a_cut_history_gives_its_whole_records() -> None:
+    """Every record whose banner is there comes, and no other."""
+    whole = HISTORIES[0] * 3
+    records, wrong = embedded_history.parse(whole)
+    assert wrong == []
+    ends = [at for at in range(len(whole)) if whole.startswith(b"\n", at) and _in_banner(whole, at)]
+    assert len(ends) == len(records)
+    for number, end in enumerate(ends):
+        assert len(embedded_history.parse(whole[: end + 1])[0]) == number + 1
+        assert len(embedded_history.parse(whole[:end])[0]) == number
+
+
+def _in_banner(raw: bytes, newline: int) -> bool:
+    return raw[raw.rfind(b"\n", 0, newline) + 1 :].startswith(b"*** ")
+
+
+# -- compressed logs
+
+
+def blob_in(raw: bytes) -> blobs.Blob:
+    (blob,) = blobs.find(raw)
+    return blob
+
+
+def test_a_gzip_bomb_is_bounded() -> None:
+    """Most of a gigabyte that takes less than one megabyte gives the limit, and says so."""
+    bomb = gzip.compress(bytes(1 << 26), 9) * 12
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    data, wrong = blobs.gunzip(bomb, 8 << 20)
+    assert (len(data), wrong) == (8 << 20, "too_large")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+def test_the_logs_of_one_pilot_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many bombs are no more than one."""
+    monkeypatch.setattr(pilot_err, "LOGS_BYTES", 3 << 20)
+    monkeypatch.setattr(blobs, "BLOB_BYTES", 1 << 20)
+    raw = b"".join(generate.log(f"StarterLog.slot1_{n}", bytes(4 << 20)) for n in range(20))
+    logs = pilot_err.unpack(pilot_err.parse(raw), ZONE, simulated.BASE, lambda _: False)
+    assert len(logs.wrong) == 4
+    assert {word for _, word in logs.wrong} == {"too_large"}
+
+
+def test_several_files_in_one_blob() -> None:
+    """What gzip packed one after the other comes out as one text."""
+    assert blobs.gunzip(gzip.compress(b"a") + gzip.compress(b"b")) == (b"ab", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda raw: raw, ""),
+        (lambda raw: raw[: len(raw) // 2], "truncated"),
+        (lambda raw: raw.replace(b"H4sI", b"H4sJ"), "bad_gzip"),
+        (lambda raw: raw[:150] + b"!" + raw[151:], "bad_base64"),
+        (lambda raw: raw[:150] + (b"A" if raw[150:151] != b"A" else b"B") + raw[151:], "bad_gzip"),
+        (lambda raw: raw[: raw.index(b"H4sI")] + b"====\n", "empty_log"),
+    ],
+)
+def test_damaged_blobs(change: Callable[[bytes], bytes], wrong: str) -> None:
+    """What was cut off is used as far as it goes; what is damaged is not used at all."""
+    text = b"".join(b"line %d of a log\n" % n for n in range(500))
+    raw = change(generate.log("StarterLog", text))
+    unpacked = blobs.unpack(raw, blob_in(raw))
+    assert unpacked.wrong == wrong
+    assert text.startswith(unpacked.data)
+    assert bool(unpacked.data) is (wrong in {"", "truncated"})
+
+
+# -- XML
+
+
+BOMB = (
+    b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
+    b'<!ENTITY b "&a;&a;&a;&a;&a;&a;">]><OSGTestResult id="x"><test>&b;</test></OSGTestResult>'
+)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        BOMB,
+        b'<!DOCTYPE x SYSTEM "file:///etc/passwd"><OSGTestResult/>',
+        b'<!DOCTYPE x [<!ENTITY e SYSTEM "http://localhost/">]><OSGTestResult>&e;</OSGTestResult>',
+        BOMB + b"<not well-formed",
+        b"x <!ENTITY a 'b'> <status>OK</status>",
+        b"<a>" * 100_000,
+    ],
+)
+def test_declarations_and_depth_are_refused(raw: bytes) -> None:
+    """No entity is declared, and nothing is expanded or fetched."""
+    assert result_xml.parse(raw) == result_xml.Parsed(None, "xml_refused")
+
+
+def test_an_entity_that_nobody_declared() -> None:
+    """The text is not well-formed, but what stands beside is read; the word stays as it is."""
+    parsed = result_xml.parse(
+        b"<OSGTestResult><result><status>OK</status>"
+        b'<metric name="TestID">&x;</metric></result></OSGTestResult>'
+    )
+    assert parsed.wrong == "xml_malformed"
+    assert parsed.result is not None
+    assert (parsed.result.ok, parsed.result.test) == (True, "&x;")
+
+
+def test_what_a_shell_pastes_into_xml() -> None:
+    """A test that prints angle brackets and ampersands costs the form, not the result."""
+    pilot = next(pilot for pilot in PILOTS if pilot.kind == "failed")
+    text = generate.xml(pilot).replace(
+        "</OSGTestResult>", "<detail>a < b && c</detail></OSGTestResult>"
+    )
+    parsed = result_xml.parse(text.encode())
+    assert parsed.wrong == "xml_malformed"
+    assert parsed.result == result_xml.parse(generate.xml(pilot).encode()).result
