@@ -26,6 +26,7 @@ KIND = "factory_files"
 DEADLINE_S = 3600.0
 _CHUNK = FileLimits(facts=4000, size=64 << 20)
 _DIRECTORIES_A_CHUNK = 200
+_JUST_COPIED_S = 3600.0
 _LATER_US = 7 * 86400 * SECOND_US  # by then everything that waits is decided
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -92,7 +93,8 @@ class Importer:
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         cursors = [(path, self._keeper.cursor(path, KIND)) for path in paths]
         wanted = [Directory(path, of.state if of is not None else "") for path, of in cursors]
-        return self._child(gwms_tasks.read, wanted, _CHUNK, self._now)
+        # What was copied a moment ago is not being written, unlike in a factory that runs.
+        return self._child(gwms_tasks.read, wanted, _CHUNK, self._now + _JUST_COPIED_S)
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]

@@ -53,7 +53,7 @@ class Outputs:
         jobs = {job for of in outputs if (job := factory_job(of))}
         for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
             self._shelf.recall_pilots(rows)
-        names = {of.name.startd for of in outputs if "@" in of.name.startd}
+        names = {name_of(of) for of in outputs}
         for rows in lookup.find_pilots(names - set(self._shelf.by_name)).values() if names else ():
             self._shelf.recall_pilots(rows)
         for output in outputs:
@@ -73,7 +73,7 @@ class Outputs:
 
     def _pilot(self, output: PilotOutput) -> OpenPilot | None:
         job = factory_job(output)
-        for pilot in self._shelf.by_name.get(output.name.startd, ()):
+        for pilot in self._shelf.by_name.get(name_of(output), ()):
             if output.start_us is None or pilot.start_us >= output.start_us:
                 return pilot
         for pilot in self._shelf.by_job.get(job, ()) if job else ():
@@ -86,7 +86,7 @@ class Outputs:
         site = of.site or self._sites.get(of.entry, "") or of.entry or UNKNOWN
         group = ".".join(part for part in (of.frontend, of.group) if part)
         identity = PilotIdentity(
-            name=of.startd or f"{of.cluster}.{of.proc}@{of.entry}",
+            name=name_of(output),
             started=start_us // SECOND_US,
             factory_job=job,
             factory=of.factory,
@@ -185,6 +185,14 @@ def factory_job(output: PilotOutput) -> str:
     if not of.schedd or of.cluster is None or of.proc is None:
         return ""
     return f"{of.schedd}#{of.cluster}.{of.proc}"
+
+
+def name_of(output: PilotOutput) -> str:
+    """Return the startd's name, else one of the pilot's own that it alone has at its entry."""
+    of = output.name
+    if of.startd:
+        return of.startd if "@" in of.startd or not of.node else f"{of.startd}@{of.node}"
+    return f"{of.cluster}.{of.proc}@{of.instance}.{of.entry}"
 
 
 def _numbers(job: str) -> str:
