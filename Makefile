@@ -7,7 +7,8 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
-# More arguments for the benchmark: make bench BENCH_ARGS="--jobs 20000 --rounds 2"
+# One benchmark of poll, backlog and steady, and its options (--help):
+# make bench BENCH_ARGS="poll --jobs 20000 --rounds 2"
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -43,9 +44,9 @@ pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-bench: setup-test ## measure a poll of 200,000 jobs and 20,000 slots (some minutes; as root)
+bench: setup-test ## measure a poll, a backlog of job records, the steady state (many minutes; as root)
 	$(SAY) 'benchmark'
-	@$(BIN)/python -m tests.bench.poll_cycle $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
 setup: $(VENV)/.run ## make .venv, with gwmond in it
 

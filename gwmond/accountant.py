@@ -19,6 +19,7 @@ import structlog
 
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
+from gwmond.factory_files import FactoryFiles
 from gwmond.facts import Cursor, Pilot, Problem
 from gwmond.historian import Historian, Told
 from gwmond.ledger.errors import LedgerError
@@ -66,6 +67,7 @@ class Accountant:
         self._gatherer = gatherer
         self._keeper = keeper
         self._historian = Historian(config, gatherer, keeper)
+        self._files = FactoryFiles(config, gatherer, keeper)
         self._live = live  # a recording has no startds to ask
         self._startds = StartdAsker(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
@@ -78,7 +80,7 @@ class Accountant:
     @property
     def behind(self) -> bool:
         """Whether there are records that were not fetched yet."""
-        return self._historian.behind and self._keeper.ready
+        return (self._historian.behind or self._files.behind) and self._keeper.ready
 
     @property
     def shown(self) -> PilotTime | None:
@@ -152,6 +154,8 @@ class Accountant:
             if answer.behind:
                 self._say(told)
                 self._settle(now_us)
+        if self._live and self._config.factory.directories:
+            problems += self._files.read(now)
         self._settle(now_us)
         problems += self._left_out()
         if self._live and not only_behind:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from gwmond.config_errors import explain
-from gwmond.config_pilots import Histories, Ledger, Pilots
+from gwmond.config_pilots import Factory, Histories, Ledger, Pilots
 from gwmond.config_types import Attribute, Duration, HostPort, Section, has_content, is_loopback
 from gwmond.durations import parse_duration as _seconds
 
@@ -243,6 +243,7 @@ class Config(Section):
     site: Site = Site()
     demand: Demand = Demand()
     histories: Histories = Histories()
+    factory: Factory = Factory()
     pilots: Pilots = Pilots()
     http: Http = Http()
     ledger: Ledger = Ledger()

@@ -38,6 +38,15 @@ class Histories(Section):
     )
 
 
+class Factory(Section):
+    """GlideinWMS's own files, where they can be read: the best evidence of pilots."""
+
+    directories: tuple[str, ...] = Field(
+        (), description="Where a factory keeps pilots' output (job.*.out, job.*.err)."
+    )
+    every: Duration = Field(_seconds("5m"), description="How often they are looked through.")
+
+
 class Pilots(Section):
     """When the time of pilots is settled."""
 

@@ -90,7 +90,7 @@ class Historian:
         if only_behind:
             wanted = [of for of in wanted if (of[0].name, of[1]) in self._behind]
             files = [path for path in files if (path, FILE_KIND) in self._behind]
-        many = max(1, len(wanted) + len(files))
+        many = min(self._config.poll.parallel, max(1, len(wanted) + len(files)))
         records = max(_LEAST_RECORDS, options.records // many)
         for schedd in schedds:
             self._asked.setdefault(schedd.name, time.monotonic())

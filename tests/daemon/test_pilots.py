@@ -139,3 +139,30 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     running.wait_until("what came after", lambda m: m.sum("gwmond_pilot_attempts_total") >= 3)
     pilot.stop_graceful()
     _check(running)
+
+
+def test_what_pilots_wrote_into_a_factorys_directories(
+    epochs: CondorPool, daemon: Start, tmp_path: Path
+) -> None:
+    """Failed validations, which nothing else tells of; and each output once."""
+    factory = tmp_path / "factory"
+    tables = {**TABLES, "factory": {"directories": [str(factory)], "every": "1s"}}
+    tables["histories"] = {"lookback": "10y"}
+    subprocess.run(
+        [sys.executable, "-m", "tests.gwms.generate", str(factory), "--number", "40"],
+        check=True,
+        capture_output=True,
+    )
+    running = daemon(epochs.collector, tables=tables)
+    metrics = running.wait_until(
+        "failed validations",
+        lambda m: m.sum("gwmond_pilots_ended_total", category="validation_fails") >= 1,
+    )
+    assert metrics.sum(SECONDS, category="validation_fails") > 0
+    assert metrics.value("gwmond_source_up", source="factory", kind="factory_files") == 1
+    metrics = running.next_polls(4)
+    ended = metrics.sum("gwmond_pilots_ended_total")
+    running.kill9()
+    running.start()
+    assert running.next_polls(4).sum("gwmond_pilots_ended_total") == ended
+    _check(running)

@@ -1,0 +1,78 @@
+"""Reads on in a factory's directories: the output that pilots return.
+
+Directories are looked for and read now and then, not in each poll: a pilot's output comes once,
+at its end.  Cursors (one a directory) are stored with what was read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.config import Config
+from gwmond.facts import Cursor, Problem
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources import gwms_tasks
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.gwms.directory_cursor import FileLimits
+from gwmond.sources.gwms_tasks import Directory
+
+SOURCE = "factory"
+KIND = "factory_files"
+_LIMITS = FileLimits(facts=4000, size=64 << 20)
+
+
+class FactoryFiles:
+    """The configured directories, and which of them are still to be read this time."""
+
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+        self._options = config.factory
+        self._lookback_s = config.histories.lookback
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._waiting: deque[str] = deque()
+        self._again_at = 0.0
+
+    @property
+    def behind(self) -> bool:
+        """Whether some directories are still to be read."""
+        return bool(self._waiting)
+
+    def read(self, now: float) -> list[Problem]:
+        """Read a bounded part; ``now`` is the time (epoch seconds)."""
+        problems: list[Problem] = []
+        if not self._waiting and time.monotonic() >= self._again_at:
+            problems += self._find()
+        if not self._waiting:
+            return problems
+        wanted = [Directory(path, self._state(path)) for path in self._waiting]
+        limits = _LIMITS._replace(lookback_s=self._lookback_s)
+        answers = self._gatherer.run(
+            *(SOURCE, KIND, gwms_tasks.read, wanted, limits, now), keep=False
+        )
+        for path, answer in answers or ():
+            outputs = [fact for fact in answer.facts if isinstance(fact, PilotOutput)]
+            self._keeper.report(outputs, Cursor(path, KIND, answer.state, answer.complete_us))
+            problems += [*answer.problems, *(of for one in outputs for of in one.problems)]
+            self._waiting.popleft()
+            if answer.behind:
+                self._waiting.appendleft(path)
+        if answers is None:
+            self._waiting.clear()  # it was said; again when the time comes
+        return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
+
+    def _find(self) -> list[Problem]:
+        self._again_at = time.monotonic() + self._options.every
+        trees = self._gatherer.run(
+            *(SOURCE, "directories", gwms_tasks.find, self._options.directories), keep=False
+        )
+        problems: list[Problem] = []
+        for tree in trees or ():
+            self._waiting.extend(tree.directories)
+            problems += tree.problems
+        return problems
+
+    def _state(self, path: str) -> str:
+        cursor = self._keeper.cursor(path, KIND)
+        return cursor.state if cursor is not None else ""

@@ -1,0 +1,32 @@
+"""Run benchmarks: ``python -m tests.bench [poll | backlog | steady] [OPTION ...]``, or all of them.
+
+Options without a name are those of ``poll``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tests.bench import backlog, poll_cycle, steady
+
+_ALL: dict[str, Callable[[], None]] = {
+    "poll": poll_cycle.main,
+    "backlog": backlog.main,
+    "steady": steady.main,
+}
+
+
+def main() -> None:
+    """Run what the command line names."""
+    words = sys.argv[1:]
+    if words and words[0] not in _ALL:
+        words = ["poll", *words]
+    for name in words[:1] or _ALL:
+        print(f"== {name}", flush=True)
+        sys.argv[1:] = words[1:]
+        _ALL[name]()
+
+
+if __name__ == "__main__":
+    main()

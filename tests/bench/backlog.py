@@ -1,0 +1,205 @@
+"""Benchmark: a backlog of job records drained into an empty ledger, against its bare reading.
+
+Real schedds serve epoch histories made of a real record (``attempts``); startds' histories are
+local files.  In one run, side by side: (a) the bare bindings' reading of the same records, with the
+same projection, undecoded; (b) gwmond, from the queries to the ledger.  Then gwmond alone with
+other sizes of the backlog, on which its memory must not depend.
+
+A schedd looks at 50,000 records at most (HISTORY_HELPER_MAX_HISTORY), so a larger backlog is one of
+several schedds: ``--schedds``.  Full size:
+
+    make bench BENCH_ARGS="backlog --attempts 1000000 --schedds 20 --pilots 60000 --rounds 1 \\
+        --sizes 100000,300000,1000000"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.bench import attempts
+from tests.bench.attempts import Feigned, Templates
+from tests.pool.condor import CondorPool
+
+Numbers = dict[str, float]
+_CHILD = [sys.executable, "-c", "from tests.bench.measured_history import main; main()"]
+_WINDOW = 10_000
+_LIFTED = "HISTORY_HELPER_MAX_HISTORY = 100000000\n"
+
+
+def main() -> None:
+    """Set up, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--attempts", type=int, default=50_000)
+    parser.add_argument("--schedds", type=int, default=1)
+    parser.add_argument("--pilots", type=int, default=5_000, help="at any time")
+    parser.add_argument("--files", type=int, default=100, help="of startds; each has many pilots'")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", type=_numbers, default=[12_500, 25_000, 50_000])
+    parser.add_argument("--kinds", type=str.split, default=["epochs", "files", "both"])
+    parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
+    parser.add_argument("--profile", default="", help="write cProfile's output of gwmond to PATH")
+    options = parser.parse_args()
+    config = attempts.EPOCHS + "".join(map(_schedd, range(options.schedds)))
+    names = " ".join(f"BENCH{number}" for number in range(options.schedds))
+    config += f"DAEMON_LIST = $(DAEMON_LIST) {names}\n" + (_LIFTED if options.lift else "")
+    with CondorPool(config=config) as pool, tempfile.TemporaryDirectory() as directory:
+        bench = Bench(pool, Path(directory), options)
+        bench.write(options.attempts)
+        for kind in options.kinds:
+            _report(kind, [bench.round(kind, n) for n in range(options.rounds)])
+        for kind in options.kinds if len(options.sizes) > 1 else ():
+            print(f"memory, backlog of {kind}:")
+            for size in options.sizes:
+                bench.write(size)
+                _report_memory(bench.gwmond(kind))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",") if word]
+
+
+def _schedd(number: int) -> str:
+    name = f"BENCH{number}"
+    return (
+        f"{name} = $(SCHEDD)\n{name}_ARGS = -f -local-name {name.lower()}\n"
+        f"{name}.SCHEDD_NAME = {name.lower()}@pool.test\n"
+        f"{name}.SPOOL = $(LOCAL_DIR)/{name}\n{name}.HISTORY = $(LOCAL_DIR)/{name}/history\n"
+        f"{name}.JOB_EPOCH_HISTORY = $(LOCAL_DIR)/{name}/epochs\n"
+        f"{name}.SCHEDD_LOG = $(LOG)/{name}Log\n"
+        f"{name}.SCHEDD_ADDRESS_FILE = $(LOCAL_DIR)/{name}/.schedd_address\n"
+        f"{name}.SCHEDD_DAEMON_AD_FILE = $(LOCAL_DIR)/{name}/.schedd_classad\n"
+    )
+
+
+class Bench:
+    """What is measured, and how."""
+
+    def __init__(self, pool: CondorPool, directory: Path, options: argparse.Namespace) -> None:
+        self._pool, self._directory, self._options = pool, directory, options
+        self._templates: Templates = attempts.templates(pool)
+        self._startds = directory / "startds"
+        self._feigned = Feigned(options.pilots, 0, 0)
+        columns = ["Name", "MyAddress", "CondorVersion"]
+        self._schedds: list[list[str]] = []
+        for number in range(options.schedds):
+            wanted = f'Name == "bench{number}@pool.test"'
+            ads = pool.wait_for("a schedd", partial(pool.query, "Schedd", wanted, columns))
+            self._schedds.append([ads[0][name] for name in columns])
+
+    def write(self, number: int) -> None:
+        """Write histories of so many runs."""
+        _say(f"writing {number} records")
+        self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
+        for of, part in enumerate(attempts.parts(number, self._options.schedds)):
+            path = self._pool.local / f"BENCH{of}" / "epochs"
+            attempts.write_epochs(path, self._feigned, self._templates.epoch, part)
+        if set(self._options.kinds) != {"epochs"}:
+            self._startds.mkdir(exist_ok=True)
+            files = self._options.files
+            attempts.write_startds(self._startds, self._feigned, self._templates.startd, files)
+
+    def round(self, kind: str, number: int) -> dict[str, Numbers]:
+        """Measure the bare reading and gwmond, one after the other."""
+        found: dict[str, Numbers] = {}
+        if kind != "files":
+            found["bare, at once"] = self._bare(1)
+            windows = self._feigned.attempts / self._options.schedds / _WINDOW
+            found["bare, windows of 10,000"] = self._bare(max(1, round(windows)))
+        if kind != "epochs":
+            found["bare parsing of files"] = self._run("bare_files", pattern=self._pattern)
+        profile = self._options.profile if not number else ""
+        found["gwmond"] = self.gwmond(kind, profile and f"{profile}.{kind}")
+        return found
+
+    def gwmond(self, kind: str, profile: str = "") -> Numbers:
+        """Measure gwmond."""
+        ledger = self._directory / "ledger"
+        for path in self._directory.glob("ledger*"):
+            path.unlink()
+        config = self._directory / "gwmond.toml"
+        files = json.dumps([self._pattern] if kind != "epochs" else [])
+        hours = max(24, (self._feigned.until - self._feigned.end_of(0)) // 3600 + 2)
+        config.write_text(
+            f'[pool]\ncollectors = ["{self._pool.collector}"]\n[ledger]\nurl = "{ledger}"\n'
+            f'[histories]\nlookback = "{hours}h"\nstartds = []\nfiles = {files}\n'
+            f"schedds = {'true' if kind != 'files' else 'false'}\n"
+        )
+        schedds = self._schedds if kind != "files" else []
+        return self._run("gwmond", config=str(config), schedds=schedds, profile=profile)
+
+    @property
+    def _pattern(self) -> str:
+        return str(self._startds / "startd_history.*")
+
+    def _bare(self, windows: int) -> Numbers:
+        first, span = self._feigned.end_of(0), self._feigned.until - self._feigned.end_of(0) + 60
+        edges = [first + span * number // windows for number in range(windows + 1)]
+        return self._run("bare", schedds=self._schedds, edges=edges)
+
+    def _run(self, what: str, **asked: Any) -> Numbers:
+        _say(f"measuring {what} of {self._feigned.attempts}")
+        done = subprocess.run(
+            _CHILD,
+            input=json.dumps({"what": what, **asked}),
+            env={**os.environ, **self._pool.client_env()},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        found: Numbers = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+
+def _say(text: str) -> None:
+    print(f"... {text}", file=sys.stderr, flush=True)
+
+
+def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
+    print(f"{kind + ', medians of ' + str(len(rounds)):34}{'records':>9}{'wall s':>9}{'CPU s':>8}")
+    for what in rounds[0]:
+        every = [of[what] for of in rounds]
+        wall, cpu = _median(every, "wall"), _median(every, "cpu")
+        rate = every[0]["records"] / wall
+        print(
+            f"  {what:32}{every[0]['records']:9.0f}{wall:9.1f}{cpu:8.1f}{rate:9.0f}/s"
+            f"{_median(every, 'peak'):7.0f} MiB"
+        )
+    for what in rounds[0]:
+        if what != "gwmond":
+            ratio = statistics.median(
+                (of["gwmond"]["records"] / of["gwmond"]["wall"])
+                / (of[what]["records"] / of[what]["wall"])
+                for of in rounds
+            )
+            print(f"  rate of gwmond / {what}: {ratio:.2f} (aim >= 0.5)")
+    own = rounds[-1]["gwmond"]
+    print(f"  ledger: {own['bytes'] / own['records']:.0f} bytes a record (attempt with its pilot)")
+    _report_memory(own)
+
+
+def _report_memory(of: Numbers) -> None:
+    print(
+        f"  {of['records']:9.0f} attempts, {of['pilots']:7.0f} pilots: gwmond peak "
+        f"{of['peak']:5.0f} MiB (first half {of['half']:5.0f}), a child {of['child_peak']:4.0f} MiB"
+        f"; {of['steps']:.0f} steps, CPU {of['cpu'] - of['child_cpu']:.1f} s + children "
+        f"{of['child_cpu']:.1f} s; {of['open']:.0f} open, {of['problems']:.0f} problems"
+    )
+
+
+def _median(every: Iterable[Numbers], key: str) -> float:
+    return statistics.median(of[key] for of in every)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""One measured operation of the backlog's benchmark, in a process of its own; prints JSON.
+
+It must not be the main module: children would import all of that again.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import glob
+import itertools
+import json
+import os
+import pstats
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Numbers = dict[str, float]
+
+
+def main() -> None:
+    """Run the operation that the standard input describes."""
+    asked = json.load(sys.stdin)
+    operations: dict[str, Callable[..., Numbers]] = {
+        "bare": _bare,
+        "bare_files": _bare_files,
+        "gwmond": _gwmond,
+    }
+    print(json.dumps(operations[asked.pop("what")](**asked)))
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def resident() -> float:
+    """Return the resident size of this process in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
+    """Ask schedds for all epochs with gwmond's projection, by windows between times."""
+    import classad2  # noqa: PLC0415
+    import htcondor2  # noqa: PLC0415
+
+    from gwmond.sources import histories  # noqa: PLC0415
+
+    names = list(histories.query("epochs").projection)
+    records, began = 0, time.perf_counter()
+    for name, address, version in schedds:
+        where = classad2.ClassAd()
+        where["Name"], where["MyAddress"], where["CondorVersion"] = name, address, version
+        schedd = htcondor2.Schedd(where)
+        for first, last in itertools.pairwise(edges):
+            wanted = f"EpochWriteDate >= {first} && EpochWriteDate < {last}"
+            records += len(list(schedd.jobEpochHistory(wanted, names, -1)))
+    wall = time.perf_counter() - began
+    return {"records": records, "wall": wall, "cpu": _cpu(), "peak": _peak()}
+
+
+def _bare_files(pattern: str) -> Numbers:
+    """Parse each record of the files, and nothing else."""
+    import classad2  # noqa: PLC0415
+
+    records, began = 0, time.perf_counter()
+    for path in sorted(glob.glob(pattern)):
+        lines: list[str] = []
+        with open(path) as stream:
+            for line in stream:
+                if line.startswith("*** "):
+                    classad2.parseNext("".join(lines), classad2.ParserType.Old)
+                    records, lines = records + 1, []
+                else:
+                    lines.append(line)
+    wall = time.perf_counter() - began
+    return {"records": records, "wall": wall, "cpu": _cpu(), "peak": _peak()}
+
+
+def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
+    """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
+    from gwmond.accountant import Accountant, Seen  # noqa: PLC0415
+    from gwmond.config import load  # noqa: PLC0415
+    from gwmond.ledger.store import Ledger  # noqa: PLC0415
+    from gwmond.pilot_keeper import PilotKeeper  # noqa: PLC0415
+    from gwmond.pool import Pool  # noqa: PLC0415
+    from gwmond.sources.access import Daemon  # noqa: PLC0415
+    from gwmond.sources.claims import Claims  # noqa: PLC0415
+    from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round  # noqa: PLC0415
+
+    settings = load(Path(config))
+    pool = Pool.open(settings)
+    accountant = Accountant(settings, pool.gatherer, pool.targets, PilotKeeper(settings))
+    ledger = Ledger.open(settings.ledger.url)
+    host, now = pool.targets.collectors[0], time.time()
+    shown = Answer(Claims((), ()), time.monotonic() + 1e9)  # collectors show nothing
+    found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
+    daemons = tuple(Daemon(*schedd) for schedd in schedds)
+    seen = Seen(now, time.monotonic(), (), True, daemons)
+    profiler = cProfile.Profile()
+    if profile:
+        profiler.enable()
+    began, cpu = time.perf_counter(), _cpu()
+    pool.gatherer.allow(settings.poll.deadline)
+    access = pool.access(pool.clock.tick())
+    problems = accountant.step(ledger, access, found, seen, pool.period_s)
+    child_cpu, child_peak, steps, held = _children(pool), 0.0, 1, [resident()]
+    while accountant.behind:
+        pool.gatherer.allow(settings.poll.deadline)
+        problems += accountant.drain(access, now)
+        steps += 1
+        child_cpu += _children(pool)
+        child_peak = max(child_peak, *(of.peak_mib for of in pool.gatherer.last().statuses))
+        held.append(resident())
+    wall, used = time.perf_counter() - began, _cpu() - cpu
+    if profile:
+        profiler.disable()
+        pstats.Stats(profiler).dump_stats(profile)
+    for problem in problems[:3]:
+        print(problem, file=sys.stderr)
+    ledger.close()
+    path = settings.ledger.url.removeprefix("sqlite:///")
+    size = sum(os.path.getsize(of) for of in glob.glob(path + "*") if not of.endswith(".lock"))
+    return {
+        **_stored(path),
+        "wall": wall,
+        "cpu": used + child_cpu,
+        "child_cpu": child_cpu,
+        "peak": _peak(),
+        "half": max(held[: len(held) // 2 + 1]),
+        "child_peak": child_peak,
+        "steps": steps,
+        "problems": len(problems),
+        "bytes": size,
+    }
+
+
+def _children(pool: Any) -> float:
+    return float(sum(of.cpu_s for of in pool.gatherer.last().statuses))
+
+
+def _stored(path: str) -> Numbers:
+    import sqlite3  # noqa: PLC0415
+
+    connection = sqlite3.connect(path)
+    wanted = {
+        "records": "SELECT count(*) FROM attempts",
+        "pilots": "SELECT count(*) FROM pilots",
+        "open": "SELECT count(*) FROM attempts WHERE open = 1",
+    }
+    counted = {name: connection.execute(query).fetchone()[0] for name, query in wanted.items()}
+    connection.close()
+    return counted

@@ -1,0 +1,160 @@
+"""The steady state's measurement, in a process of its own; prints JSON.
+
+It must not be the main module: children would import all of that again.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import pstats
+import sys
+import time
+from pathlib import Path
+
+from gwmond.accountant import Accountant, Seen
+from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.pilot_facts import Resources
+from gwmond.accounting.records import JobRecord
+from gwmond.config import load
+from gwmond.facts import EntryKey, Pilot, Size
+from gwmond.ledger.store import Ledger
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.pool import Pool
+from gwmond.sources import history_tasks
+from gwmond.sources.access import Daemon
+from gwmond.sources.claims import Claims
+from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
+from tests.bench import attempts
+from tests.bench.attempts import Feigned, Run
+from tests.bench.measured_history import resident
+
+_MINUTE = 60
+_OVERLAP_S = 600
+_RENEWED_S = 300
+
+
+def main() -> None:
+    """Play some minutes; see ``steady``."""
+    asked = json.load(sys.stdin)
+    print(json.dumps(_play(**asked)))
+
+
+def _play(
+    config: str,
+    schedd: list[str],
+    epochs: str,
+    template: str,
+    feigned: list[int],
+    warm: int,
+    minutes: int,
+    profile: str,
+) -> dict[str, float]:
+    settings, of = load(Path(config)), Feigned(*feigned)
+    pool = Pool.open(settings)
+    accountant = Accountant(settings, pool.gatherer, pool.targets, PilotKeeper(settings))
+    ledger = Ledger.open(settings.ledger.url)
+    host, daemon = pool.targets.collectors[0], Daemon(*schedd)
+    profiler = cProfile.Profile()
+    sums: dict[str, float] = {}
+    first = of.until - (warm + minutes) * _MINUTE
+    for minute in range(warm + minutes):
+        now = first + (minute + 1) * _MINUTE
+        last = _until(of, now)
+        mode = "a" if minute else "w"
+        part = range(max(0, _until(of, now - _MINUTE)), last)
+        attempts.write_epochs(Path(epochs), of, template, part, mode)
+        pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
+        whole = minute % 10 == 0
+        claims = tuple(_claim(r, now) for r in of.running(now) if whole or r.start >= now - 600)
+        if minute == warm:
+            sums.clear()
+        spent = _Spent(sums)
+        if profile and minute >= warm:
+            profiler.enable()
+        began = time.monotonic()
+        pool.gatherer.allow(settings.poll.deadline)
+        access = pool.access(pool.clock.tick())
+        real = time.time()
+        since = None if whole else real - _OVERLAP_S
+        pool.gatherer.claims_since = since
+        pool.gatherer.run(
+            *(host, CLAIMS, history_tasks.collector_claims, access, host, since, real), keep=False
+        )
+        spent.note("claims asked, parent")
+        shown = Answer((), time.monotonic())
+        answers = {(host, SLOTS): shown, (host, CLAIMS): shown._replace(value=Claims(claims, ()))}
+        found = Round(answers, (), (), {}, ())
+        seen = Seen(now, began, pilots, True, (daemon,))
+        problems = accountant.step(ledger, access, found, seen, _MINUTE)
+        while accountant.behind:
+            problems += accountant.drain(access, now)
+        spent.note("accounting, parent")
+        _ = accountant.shown
+        spent.note("what is shown, parent")
+        profiler.disable()
+        for status in pool.gatherer.last().statuses:
+            name = f"{status.kind}, child"
+            sums[name] = sums.get(name, 0.0) + status.cpu_s
+            sums[f"{status.kind} records"] = sums.get(f"{status.kind} records", 0) + status.records
+        for problem in problems[:3]:
+            print(problem, file=sys.stderr)
+        print(f"... minute {minute}: {time.monotonic() - began:.1f} s", file=sys.stderr)
+    ledger.close()
+    if profile:
+        pstats.Stats(profiler).dump_stats(profile)
+    return {**sums, "resident": resident()}
+
+
+class _Spent:
+    """Adds this process's CPU seconds up, by what they were spent on."""
+
+    def __init__(self, sums: dict[str, float]) -> None:
+        self._sums = sums
+        self._since = time.process_time()
+
+    def note(self, name: str) -> None:
+        now = time.process_time()
+        self._sums[name] = self._sums.get(name, 0.0) + now - self._since
+        self._since = time.process_time()
+
+
+def _until(of: Feigned, now: int) -> int:
+    """Return the number of the first run that ends after a time."""
+    return of.attempts - (of.until - now) * of.pilots // attempts.PERIOD_S
+
+
+def _pilot(of: Feigned, place: int, now: int) -> Pilot:
+    began = of.began(place, now)
+    renewed = now - (now + place) % _RENEWED_S
+    site = f"Site{place % attempts.SITES:02}"
+    return Pilot(
+        name=f"glidein_{began % 99991}_{place}@node{place}.site{site[-2:]}.example",
+        started=began,
+        entry=EntryKey(site, f"Entry{site[-2:]}"),
+        group="frontend.main",
+        factory="factory",
+        size=Size(8, 16384),
+        free=(),
+        jobs=(),
+        accepting=True,
+        remaining_s=None,
+        last_heard=max(began, renewed),
+        node=f"node{place}",
+        factory_job=f"factory#{place}.{began}",
+        retires=began + attempts.LIFE_S - 1800,
+        dies=began + attempts.LIFE_S,
+    )
+
+
+def _claim(run: Run, now: int) -> JobRecord:
+    fact = AttemptFact(
+        source=Source.LIVE_SLOT,
+        job=run.job,
+        run=None,
+        written_us=(now - (now - run.start) % _RENEWED_S) * 10**6,
+        start_us=run.start * 10**6,
+        size=Resources(1 + run.first % 2, 2048 * (1 + run.first % 2)),
+        user=f"user{run.first % 50}@pool.test",
+    )
+    return JobRecord(fact, run.startd, run.began)

@@ -1,0 +1,116 @@
+"""Benchmark: what accounting pilots' time costs a daemon in the steady state, in CPU time.
+
+A real collector has the slots of 60,000 pilots and of the jobs on them, a real schedd an epoch
+history to which 2,000 records a minute come; on each pilot two runs end an hour.  Minutes are
+played one after the other without waiting.  In each: all that a poll does because of pilots' time:
+
+- the child that asks the collector for claims (all every ten minutes, else those of ten minutes);
+- the children that ask the schedd for its histories;
+- the accountant's step: sightings, claims, records, settling, the commit to a ledger on disk.
+
+The times of sightings, claims and records are played; so what the child says of the collector's
+slots is thrown away (its cost is not), and as many claims are made up that fit the minute.  Not
+included: asking for slots and building pilots of them, which a poll did before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from tests.bench import attempts
+from tests.bench.attempts import Feigned
+from tests.pool import feign
+from tests.pool.condor import CondorPool
+
+_CHILD = [sys.executable, "-c", "from tests.bench.measured_steady import main; main()"]
+_CONFIG = attempts.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
+_AT_ONCE = 5000
+
+
+def main() -> None:
+    """Set up, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pilots", type=int, default=60_000)
+    parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--warm", type=int, default=3, help="minutes before, not counted")
+    parser.add_argument("--profile", default="", help="write cProfile's output to PATH")
+    options = parser.parse_args()
+    with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
+        template = attempts.templates(pool).epoch
+        of = Feigned(options.pilots, options.pilots * 4, int(time.time()))
+        _say("advertising slots")
+        slots = _slots(of)
+        while some := list(islice(slots, _AT_ONCE)):
+            pool.advertise(some, "UPDATE_STARTD_AD")
+        (ad,) = pool.query("Schedd", f'Name == "{pool.schedds[0]}"')
+        config = Path(directory) / "gwmond.toml"
+        config.write_text(
+            f'[pool]\ncollectors = ["{pool.collector}"]\n'
+            f'[ledger]\nurl = "{directory}/ledger"\n[histories]\nstartds = []\n'
+        )
+        asked = {
+            "config": str(config),
+            "schedd": [ad[name] for name in ("Name", "MyAddress", "CondorVersion")],
+            "epochs": str(pool.local / "spool" / "epoch_history"),
+            "template": template,
+            "feigned": list(of),
+            "warm": options.warm,
+            "minutes": options.minutes,
+            "profile": options.profile,
+        }
+        done = subprocess.run(
+            _CHILD,
+            input=json.dumps(asked),
+            env={**os.environ, **pool.client_env()},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        _report(json.loads(done.stdout.splitlines()[-1]), options.pilots, options.minutes)
+
+
+def _say(text: str) -> None:
+    print(f"... {text}", file=sys.stderr, flush=True)
+
+
+def _slots(of: Feigned) -> Iterator[feign.Ad]:
+    """Make the slots of all pilots and of what runs on them now."""
+    now = of.until
+    for place in range(of.pilots):
+        began, site = of.began(place, now), f"{place % attempts.SITES:02}"
+        name = f"glidein_{began % 99991}_{place}@node{place}.site{site}.example"
+        origin = feign.glidein(f"Entry{site}", f"Site{site}", to_die=began + attempts.LIFE_S)
+        yield feign.partitionable_slot(name, glidein=origin, started=began)
+    for run in of.running(now):
+        yield feign.dynamic_slot(
+            run.startd,
+            1 + run.number // of.pilots % 8,
+            job=f"{run.first}.0",
+            since=run.start,
+            started=run.began,
+        )
+
+
+def _report(sums: dict[str, float], pilots: int, minutes: int) -> None:
+    print(f"{pilots} pilots, {minutes} minutes: CPU seconds a minute, and as a share of a core")
+    spent = {name: cpu for name, cpu in sums.items() if name.endswith(("parent", "child"))}
+    for name, cpu in sorted(spent.items()):
+        print(f"  {name:28}{cpu / minutes:8.2f} s {cpu / minutes / 60:8.1%}")
+    total = sum(spent.values()) / minutes / 60
+    print(f"  {'all':28}{total * 60:8.2f} s {total:8.1%} (aim < 5 %)")
+    for name in sorted(of for of in sums if of.endswith("records")):
+        print(f"  {name:28}{sums[name] / minutes:8.0f} a minute")
+    print(f"  resident {sums['resident']:.0f} MiB, with the benchmark's own pilots and claims")
+
+
+if __name__ == "__main__":
+    main()
