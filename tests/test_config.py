@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gwmond import config
+from gwmond import config, config_pilots
 from gwmond.config import Config, ConfigError, Pledge
 from gwmond.durations import parse_duration
 
@@ -94,9 +94,9 @@ def test_every_option_is_explained() -> None:
 
 def test_default_ledger_is_in_the_state_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd's StateDirectory has the ledger, the first where there are several."""
-    assert config.Ledger().url == "sqlite:////var/lib/gwmond/ledger.sqlite"
+    assert config_pilots.Ledger().url == "sqlite:////var/lib/gwmond/ledger.sqlite"
     monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/other:/var/lib/more")
-    assert config.Ledger().url == "sqlite:////var/lib/other/ledger.sqlite"
+    assert config_pilots.Ledger().url == "sqlite:////var/lib/other/ledger.sqlite"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
-from gwmond.config import Ledger as Options
+from gwmond.config_pilots import Ledger as Options
 from gwmond.entries import EMPTY, Memory
 from gwmond.facts import EntryKey, Problem
 from gwmond.keeper import Keeper, remembered

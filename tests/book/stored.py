@@ -8,6 +8,7 @@ from collections.abc import Collection
 from gwmond.accounting.pilot_facts import AttemptKey, PilotLife
 from gwmond.ledger.pilot_model import (
     AttemptRow,
+    CountKey,
     PilotBatch,
     PilotId,
     PilotRow,
@@ -24,7 +25,7 @@ class Stored:
         self.pilots: dict[PilotId, PilotRow] = {}
         self.attempts: dict[tuple[PilotId, AttemptKey], AttemptRow] = {}
         self.hours: Counter[tuple[int, PilotSeries]] = Counter()
-        self.counts: Counter[object] = Counter()
+        self.counts: Counter[CountKey] = Counter()
         self.corrections = 0
 
     def commit(self, batch: PilotBatch) -> None:

@@ -60,7 +60,7 @@ def test_a_pilot_whose_validation_failed() -> None:
     (row,) = play.stored.pilots.values()
     assert row.failure == "WN_Resource main/validate_node.sh"
     assert (row.identity.origin, row.identity.factory_job) == ("files", JOB)
-    assert {of.what: n for of, n in play.stored.counts.items()} == {"pilots": 1}  # type: ignore[attr-defined]
+    assert {of.what: n for of, n in play.stored.counts.items()} == {"pilots": 1}
 
 
 def test_it_began_before_its_startd_and_ended_after() -> None:

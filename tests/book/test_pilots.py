@@ -96,7 +96,7 @@ def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
     total = 4 * (until(play))
     assert until(play) >= back + 1140
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": total - 600}
-    assert {of.what: n for of, n in play.stored.counts.items() if n} == {"pilots": 1, "attempts": 1}  # type: ignore[attr-defined]
+    assert {of.what: n for of, n in play.stored.counts.items() if n} == {"pilots": 1, "attempts": 1}
 
 
 def test_a_startd_that_was_started_again_is_the_same_pilot() -> None:
@@ -152,7 +152,7 @@ def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
     by_site = {of.site for (_, of), micros in play.stored.hours.items() if micros}
     assert by_site == {"Site"}
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 13_260.0 - 600}
-    assert {key.site for key, n in play.stored.counts.items() if n} == {"Site"}  # type: ignore[attr-defined]
+    assert {key.site for key, n in play.stored.counts.items() if n} == {"Site"}
 
 
 def test_a_pilot_whose_size_changes() -> None:

@@ -151,7 +151,7 @@ def _play(truth: Truth, restarts: frozenset[int]) -> Stored:
         ]
         book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
         claims = [
-            _claim(truth, number)
+            _claim(truth, number, now)
             for number, run in enumerate(truth.runs)
             if run.live and _begin(truth, run) <= now < _begin(truth, run) + run.length_s
         ]
@@ -178,13 +178,14 @@ def _begin(truth: Truth, run: Run) -> int:
     return T0 + truth.pilots[run.pilot][0] + run.start_s
 
 
-def _claim(truth: Truth, number: int) -> JobRecord:
+def _claim(truth: Truth, number: int, now: int) -> JobRecord:
+    """A slot's ad, which is renewed all the time."""
     run = truth.runs[number]
     fact = AttemptFact(
         Source.LIVE_SLOT,
         f"schedd#{number}.0#{T0}",
         None,
-        _begin(truth, run) * SECOND_US,
+        now * SECOND_US,
         None,
         (_begin(truth, run) + 2) * SECOND_US,
         None,
@@ -195,11 +196,11 @@ def _claim(truth: Truth, number: int) -> JobRecord:
 
 def _check(stored: Stored) -> None:
     """Prove all that the ledger's check proves."""
-    sums: Counter[object] = Counter()
+    sums: Counter[tuple[str, ...]] = Counter()
     for row in stored.pilots.values():
         divided = partition(stored.life(row))
         assert not residual(divided)
-        expected: Counter[object] = Counter()
+        expected: Counter[tuple[str, ...]] = Counter()
         for of, micros in fold(divided.settled).items():
             expected[of.resource, of.measure, of.category, of.outcome] += micros
         assert {k: v for k, v in row.settled.items() if v} == dict(expected)
@@ -214,10 +215,9 @@ def _check(stored: Stored) -> None:
                     booked[key, resource, measure] += micros
         assert +booked == +by_attempt
         site, entry = row.identity.key
-        for (resource, measure, category, outcome), micros in expected.items():  # type: ignore[misc]
-            of_series = resource, measure, category, outcome, site, entry, row.identity.group
-            sums[of_series] += micros
-    totals: Counter[object] = Counter()
+        for parts, micros in expected.items():
+            sums[*parts, site, entry, row.identity.group] += micros
+    totals: Counter[tuple[str, ...]] = Counter()
     for (_, series), micros in stored.hours.items():
         assert micros >= 0
         totals[series[:-1]] += micros
@@ -239,7 +239,8 @@ def test_everything_is_settled_in_the_end(truth: Truth) -> None:
     stored = _play(truth, truth.restarts)
     assert all(row.closed for row in stored.pilots.values())
     assert not any(row.open for row in stored.attempts.values())
-    attempts = sum(n for key, n in stored.counts.items() if key.what == "attempts")  # type: ignore[attr-defined]
-    assert attempts == len(stored.attempts)
-    ended = sum(n for key, n in stored.counts.items() if key.what == "pilots")  # type: ignore[attr-defined]
-    assert ended == len(stored.pilots)
+    counted: Counter[str] = Counter()
+    for key, number in stored.counts.items():
+        counted[key.what] += number
+    assert counted["attempts"] == len(stored.attempts)
+    assert counted["pilots"] == len(stored.pilots)

@@ -88,7 +88,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     with Server() as server, CondorPool(config=POOL_CONFIG) as pool, Scenario(pool) as scenario:
         urls = {name: f"sqlite:///{directory / name}.sqlite" for name in DAEMONS}
         urls["postgresql"] = server.schema()
-        tables = {**TABLES, "ledger": {"url": urls["postgresql"]}}
+        tables: dict[str, dict[str, object]] = {**TABLES, "ledger": {"url": urls["postgresql"]}}
         hosts = [pool.collector]
         with (
             RunningDaemon(directory, hosts, TABLES, name="alone", ledger="alone") as alone,
