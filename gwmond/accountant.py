@@ -129,9 +129,10 @@ class Accountant:
             ]
             for kind in (SLOTS, CLAIMS)
         }
+        late = whole = False
         enough = 1 if self._config.pool.replicated else len(self._hosts)
         if len(renewed[SLOTS]) >= enough:
-            self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
+            late = self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
         if len(renewed[CLAIMS]) >= enough:
             records = [
                 record
@@ -141,6 +142,8 @@ class Accountant:
             whole = seen.complete and self._gatherer.claims_since is None
             self._keeper.claim(now_us, records, complete=whole)
             self._claims_us = now_us
+        if late and not whole:
+            self._gatherer.ask_all_claims()
 
     def _ask(self, access: Access, now: float, *, only_behind: bool) -> list[Problem]:
         now_us = round(now * SECOND_US)

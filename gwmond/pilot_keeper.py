@@ -116,10 +116,10 @@ class PilotKeeper:
         self._net, self._numbers = dict(state.net), dict(state.numbers)
         self._shown, self._counted = dict(state.shown), dict(state.counted)
 
-    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> None:
-        """Take in what collectors show; raises LedgerError."""
+    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
+        """Take in what collectors show; see ``Book.see``.  Raises LedgerError."""
         book, ledger = self._both()
-        book.see(now_us, period_us, pilots, ledger, complete=complete)
+        return book.see(now_us, period_us, pilots, ledger, complete=complete)
 
     def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show; raises LedgerError."""

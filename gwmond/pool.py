@@ -40,7 +40,7 @@ class Pool:
             self.clock = SystemClock()
             wms = pool.wms
             self.targets = Targets(pool.collectors or ("",), wms.collectors, wms.factory_schedds)
-        self.gatherer = Gatherer(config, self.targets)
+        self.gatherer = Gatherer(config, self.targets, self.clock.speed)
 
     @classmethod
     def open(cls, config: Config) -> Self:

@@ -86,6 +86,7 @@ class Book:
             "no_startd": self._joining.homeless,
             "too_late": self._joining.late,
             "empty_output": self._outputs.empty,
+            "bad_time": self._joining.absurd + self._outputs.absurd,
         }
 
     def see(
@@ -96,8 +97,12 @@ class Book:
         lookup: Lookup,
         *,
         complete: bool,
-    ) -> None:
-        """Take in what collectors show; see ``Sightings.see``."""
+    ) -> bool:
+        """Take in what collectors show; see ``Sightings.see``.
+
+        Return whether a pilot was new although it began long ago: its jobs may have, too.
+        """
+        self._sightings.late = False
         self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
         for pilot, identity in self._sightings.relabelled:
             self._load_whole(pilot, lookup)
@@ -105,6 +110,7 @@ class Book:
             self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
             self._shelf.index_job(pilot)
         self._sightings.relabelled.clear()
+        return self._sightings.late
 
     def claim(
         self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.records import JobRecord
 from gwmond.book.open_pilot import OpenAttempt, OpenPilot
-from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules
+from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings, prolong
 from gwmond.facts import EntryKey
@@ -28,7 +28,8 @@ class Joining:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
     ``homeless`` counts records that name no startd, ``late`` those of pilots of which attempts are
-    past their retention.  ``removed`` are attempts which turned out to be others.
+    past their retention, ``absurd`` those with times that no clock shows.  ``removed`` are attempts
+    which turned out to be others.
     """
 
     def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:
@@ -38,10 +39,14 @@ class Joining:
         self.contradictions: Counter[str] = Counter()
         self.homeless = 0
         self.late = 0
+        self.absurd = 0
         self.removed: list[OpenAttempt] = []
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> set[OpenAttempt]:
         """Join records; return the attempts that they are about and that have changed."""
+        sound = [of for of in records if sane(of.fact.start_us, of.fact.end_us, of.fact.written_us)]
+        self.absurd += len(records) - len(sound)
+        records = sound
         self.recall(records, lookup)
         by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
         for record in records:

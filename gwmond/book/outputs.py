@@ -28,7 +28,7 @@ from gwmond.accounting.pilot_evidence import PilotOutput, StarterRun
 from gwmond.accounting.pilot_facts import Resources, Step, Validation
 from gwmond.book.joining import UNKNOWN, Joining
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.rules import SECOND_US, Lookup, Rules
+from gwmond.book.rules import SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
 from gwmond.facts import EntryKey
@@ -36,7 +36,7 @@ from gwmond.ledger.pilot_model import PilotIdentity
 
 
 class Outputs:
-    """Takes outputs in; ``empty`` counts those that tell nothing of a pilot."""
+    """Takes outputs in; ``empty`` counts those that tell nothing, ``absurd`` bad times."""
 
     def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
         self._shelf = shelf
@@ -47,6 +47,7 @@ class Outputs:
         self._sites: dict[str, str] = {}
         self.expected: Mapping[str, Resources] = {}
         self.empty = 0
+        self.absurd = 0
 
     def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> None:
         """Join outputs with pilots, and the runs of jobs that they tell of."""
@@ -63,6 +64,9 @@ class Outputs:
             if output.name.site:
                 self._sites[output.name.entry] = output.name.site
         for output in outputs:
+            if not sane(*_times(output), *(of.start_us for of in output.runs)):
+                self.absurd += 1
+                continue
             pilot = self._pilot(output)
             if pilot is None:
                 self.empty += 1

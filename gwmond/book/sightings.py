@@ -23,12 +23,13 @@ from collections.abc import Iterable
 
 from gwmond.accounting.pilot_facts import Step
 from gwmond.book.open_pilot import OpenPilot, resources
-from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules
+from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.facts import Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
 
 _GAPS, _FEW_GAPS = 1000, 20
+LATE_US = 300 * SECOND_US
 
 
 class Sightings:
@@ -39,6 +40,7 @@ class Sightings:
         self._rules = rules
         self.next_id = next_id
         self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
+        self.late = False  # a pilot was shown for the first time long after it began
         self._gaps: deque[int] = deque(maxlen=_GAPS)
 
     def see(
@@ -59,7 +61,7 @@ class Sightings:
         unknown = {of.name for of in shown if of.name not in self._shelf.by_name}
         for rows in lookup.find_pilots(unknown).values() if unknown else ():
             self._shelf.recall_pilots(rows)
-        seen = {self._see_one(at_us, of).id for of in shown}
+        seen = {self._see_one(at_us, _sound(of)).id for of in shown}
         if complete:
             for pilot in list(self._shelf.pilots.values()):
                 if (
@@ -87,7 +89,8 @@ class Sightings:
     def _see_one(self, at_us: int, shown: Pilot) -> OpenPilot:
         pilot = self._find(shown)
         if pilot is None:
-            start_us = (shown.started or shown.last_heard or at_us // SECOND_US) * SECOND_US
+            told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
+            start_us = next((of for of in told if sane(of)), at_us)
             pilot = self._shelf.add_pilot(
                 OpenPilot(
                     id=self._new_id(),
@@ -96,10 +99,11 @@ class Sightings:
                     contact_us=start_us,
                 )
             )
+            self.late = self.late or start_us < at_us - LATE_US
         elif pilot.implied:
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
-        contact_us = shown.last_heard * SECOND_US
+        contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
         if pilot.end_us is not None and contact_us > pilot.contact_us:
             pilot.touch(min(pilot.end_us, pilot.contact_us))
             pilot.end_us, pilot.ended, pilot.gone_us, pilot.closed = None, "", None, False
@@ -115,8 +119,7 @@ class Sightings:
             self._gaps.append(contact_us - pilot.contact_us)
         pilot.contact_us = max(pilot.contact_us, contact_us)
         pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
-        pilot.retire_us = None if shown.retires is None else shown.retires * SECOND_US
-        pilot.die_us = None if shown.dies is None else shown.dies * SECOND_US
+        pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
         return pilot
 
     def _find(self, shown: Pilot) -> OpenPilot | None:
@@ -132,7 +135,7 @@ class Sightings:
         for pilot in same:
             if pilot.implied and pilot.contact_us >= shown.started * SECOND_US - guard:
                 return pilot
-        if shown.started == 0:
+        if not shown.started:
             return next((pilot for pilot in same if pilot.end_us is None), None)
         return None
 
@@ -195,6 +198,16 @@ def prolong(pilot: OpenPilot) -> None:
         if pilot.ended != "shutdown":
             pilot.estimated = (*pilot.estimated, (pilot.end_us, last))
         pilot.end_us, pilot.dirty = last, True
+
+
+def _sound(shown: Pilot) -> Pilot:
+    """Return a pilot whose start is 0 if its ad tells none that makes sense."""
+    return shown if sane(shown.started * SECOND_US) else shown._replace(started=0)
+
+
+def _epoch(seconds: int | None) -> int | None:
+    """Return a time that an ad tells, None if it makes no sense."""
+    return seconds * SECOND_US if seconds is not None and sane(seconds * SECOND_US) else None
 
 
 def _identity(shown: Pilot, started: int) -> PilotIdentity:

@@ -44,7 +44,7 @@ _LEAST_S = 1.0
 class Gatherer:
     """Runs rounds and remembers the last answers between them; use it from one thread."""
 
-    def __init__(self, config: Config, targets: Targets) -> None:
+    def __init__(self, config: Config, targets: Targets, speed: float = 1.0) -> None:
         self._config = config
         self._targets = targets
         self._answers: dict[tuple[str, str], Answer] = {}
@@ -56,8 +56,8 @@ class Gatherer:
         self._problems: list[Problem] = []
         self._busy: set[str] = set()
         self._all_claims_at = 0.0
-        self._claims_every = config.pilots.claims_every
-        self._claims_overlap = max(600.0, 5 * config.poll.interval)
+        self._claims_every = config.pilots.claims_every / speed
+        self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
 
     def round(self, access: Access, now: float) -> Round:
@@ -172,6 +172,10 @@ class Gatherer:
                 future = pool.submit(self.run, WMS + host, kind, factory_task, access, host, now)
                 (discovery if kind == SCHEDDS else others).append(future)
         return discovery, others
+
+    def ask_all_claims(self) -> None:
+        """Ask for all claims in the next round, not only for new ones."""
+        self._all_claims_at = -self._claims_every
 
     def _plan_claims(self, now: float) -> None:
         """Ask for all claims now and then and until all have answered, else only for new ones."""

@@ -171,4 +171,13 @@ def test_records_that_name_no_startd_are_counted() -> None:
     """They cannot be accounted."""
     play = Play()
     play.poll(60, records=[record("1.0", 0, 30, startd="")])
-    assert play.book.left_out == {"no_startd": 1, "too_late": 0, "empty_output": 0}
+    assert {reason for reason, n in play.book.left_out.items() if n} == {"no_startd"}
+
+
+def test_records_with_times_that_no_clock_shows_are_counted() -> None:
+    """One of them must not stop the accounting of all."""
+    play = Play()
+    bad = [record("1.0", -2 * T0, 30), record("2.0", 0, 10**12), record("3.0", 0, 30)]
+    play.poll(60, [shown()], bad)
+    assert play.book.left_out["bad_time"] == 2
+    assert len(play.stored.attempts) == 1

@@ -171,3 +171,26 @@ def test_gpus_are_accounted_as_a_resource_of_their_own() -> None:
     play.rest(660)
     assert play.seconds(resource="gpu") == {"decision_problem": 1200.0}
     assert play.seconds("canonical", "gpu") == {"decision_problem": 1200.0}
+
+
+def test_a_pilot_that_began_long_before_it_was_shown() -> None:
+    """Its jobs may have begun long ago, too: all claims are to be asked for."""
+    play = Play()
+    now = (T0 + 3000) * SECOND_US
+    see = play.book.see
+    assert see(now, SECOND_US, [shown(heard=2990)], play.stored, complete=True)
+    assert not see(now, SECOND_US, [shown(heard=2990)], play.stored, complete=True)
+    young = shown("young@node", started=2900, heard=2990)
+    assert not see(now, SECOND_US, [shown(heard=2990), young], play.stored, complete=True)
+
+
+@pytest.mark.parametrize("bad", [-1, 0, 10**15])
+def test_a_pilot_with_absurd_times(bad: int) -> None:
+    """It began when it was first heard of; what makes no sense is not told."""
+    play = Play()
+    strange = shown(heard=60)._replace(started=bad, retires=bad, dies=-abs(bad))
+    play.live(60, 600, [strange])
+    play.rest(660)
+    row = play.pilot()
+    assert (row.start_us, row.retire_us, row.die_us) == ((T0 + 60) * SECOND_US, None, None)
+    assert play.seconds() == {"decision_problem": 4 * 540.0}

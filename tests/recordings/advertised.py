@@ -7,7 +7,7 @@ from math import ceil
 from typing import NamedTuple
 
 from tests.pool import feign
-from tests.recordings import scenario
+from tests.recordings import run_ads, runs, scenario
 from tests.recordings.kinds import Kind
 from tests.recordings.simulation import STEP_S, Pilot, Simulation
 from tests.recordings.world import DOMAIN, GLIDEIN, Entry
@@ -16,12 +16,12 @@ _FRONTEND = "<198.51.100.100:9618?sock=frontend>"
 
 
 def pilot(pilot: Pilot, kinds: tuple[Kind, ...], now: int) -> list[feign.Ad]:
-    """The startd of a pilot and its partitionable slot, with lists of the dynamic ones in it."""
+    """The startd of a pilot, its partitionable slot with lists of the dynamic ones, and these."""
     entry = pilot.entry
-    host = f"wn{pilot.serial % 89:02}.{entry.site.lower()}.{DOMAIN}"
-    address = f"<192.0.2.{1 + pilot.serial % 89}:9618?sock=startd_{pilot.serial}>"
-    name = f"glidein_{pilot.serial}@{host}"
-    children = [_child(kinds[kind], number) for number, (kind, _) in enumerate(pilot.jobs, 1)]
+    host = runs.node(pilot)
+    address = f"<192.0.2.{1 + pilot.serial % runs.NODES}:9618?sock=startd_{pilot.serial}>"
+    name = run_ads.startd(pilot)
+    children = [_child(kinds[run.kind], run.slot) for run in pilot.jobs]
     glidein = feign.glidein(
         entry.name,
         entry.site,
@@ -63,7 +63,7 @@ def pilot(pilot: Pilot, kinds: tuple[Kind, ...], now: int) -> list[feign.Ad]:
         for attribute in ("GPUs", "TotalSlotGPUs", "ChildGPUs"):
             del slot[attribute]
         del startd["TotalGPUs"], startd["TotalInUseGPUs"]
-    return [slot, startd]
+    return [slot, startd, *(run_ads.claim(run, pilot, kinds, address) for run in pilot.jobs)]
 
 
 def _child(kind: Kind, number: int) -> feign.Ad:

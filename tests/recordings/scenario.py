@@ -94,6 +94,48 @@ CURB = {OPEN: 30, ANALYSIS: 40}
 #: Factory limits: pilots of one frontend at an entry, below the entry's own limit.
 PER_FRONTEND = {"Drava_ce1_node": 7, "Elbe_ce1_8core": 26, "Parana_ce1_node": 9}
 
+#: How runs of jobs end that go on to the end of their pilots: shares, and the exit code.
+ENDINGS = (
+    (0.030, "exit", 1),
+    (0.008, "exit", 139),
+    (0.008, "signal", 11),
+    (0.012, "removed", 0),
+    (0.006, "held_by_user", 0),
+    (0.010, "held_for_memory", 0),
+    (0.006, "no_output", 0),
+)
+
+#: Runs that take longer than their users thought, perhaps than their pilots last.
+OVERLONG = 0.02
+
+#: Jobs whose program is broken: some fail at once, wherever they run.
+BROKEN = ("analysis-susy", "astro-survey")
+
+#: Sites some nodes of which (one in so many) break what runs there.
+SICK = (
+    Times("Danube", 0.5, 4.0),
+    Times("Oder", 1.0, 3.0),
+    Times("Neckar", 2.5, 7.0),
+    Times("Severn", 9.0, 12.0),
+    Times("Tagus", 14.0, 18.0),
+)
+SICK_NODES = 11
+
+#: Where input files do not arrive, or containers do not start, and for which share of jobs.
+NO_STAGE_IN = (
+    (Times("Marne", 0.4, 2.5), 0.25),
+    (Times("Po", 3.0, 6.0), 0.3),
+    (Times("Isar", 11.0, 15.0), 0.2),
+)
+NO_CONTAINER = (
+    (Times("Rhine", 0.8, 3.0), 0.25),
+    (Times("Lena", 8.0, 11.0), 0.25),
+)
+
+#: Sites that end pilots for others' sake, and how often an hour; nodes that die, anywhere.
+PREEMPTS = {"Adige": 0.03, "Glomma": 0.05, "Mekong": 0.04, "Orinoco": 0.06, "Severn": 0.03}
+DIES = 0.002
+
 
 def any_holds(times: Iterable[Times], entry: Entry, hour: float) -> bool:
     """Whether any of them holds."""

@@ -3,7 +3,8 @@
 The ads of pilots, frontends and factories in the collector are the model's, and come back as they
 are.  The ads of schedds, of submitters, of the collector itself and the rows of jobs are real ones,
 of which only these are replaced: addresses (those of the test pool mean nothing), epochs, counts of
-jobs, and how busy a schedd is.
+jobs, and how busy a schedd is.  Histories are the model's too, for no real job ends; and so is when
+an ad was heard of.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.sources import ads
+from gwmond.sources import ads, histories, recorded_runs, replayed_runs
 from gwmond.sources.access import Daemon, LiveAccess, Query
 from gwmond.sources.child import QueryError
 from tests.recordings.world import DOMAIN
@@ -26,7 +27,8 @@ class Day(NamedTuple):
     """What the simulation says of one moment.
 
     ``idle`` is by schedd and cluster; ``running`` by schedd and submitter, the name up to ``@``.
-    ``deaf`` are schedds that do not answer.
+    ``deaf`` are schedds that do not answer.  ``heard`` is when the last ads came of startds that
+    are not alive any more.  ``records`` are new ones, by schedd and kind of history, oldest first.
     """
 
     now: int
@@ -34,6 +36,8 @@ class Day(NamedTuple):
     running: Mapping[tuple[str, str], int]
     busy: frozenset[str]
     deaf: frozenset[str]
+    heard: Mapping[str, int]
+    records: Mapping[tuple[str, str], list[dict[str, str]]]
 
 
 class SimulatedAccess(NamedTuple):
@@ -46,6 +50,9 @@ class SimulatedAccess(NamedTuple):
         """Ask the collector; slots come sorted, for the collector's own order is not kept."""
         found = LiveAccess().collector_ads(self.addresses[host], query)
         found.sort(key=lambda ad: ads.text(ad, "Name") or "")
+        for ad in found:
+            startd = histories.startd_of(ads.text(ad, "Name") or "")
+            ad["LastHeardFrom"] = self.day.heard.get(startd, self.day.now)
         if query.ad_type in ("Collector", "Schedd", "Submitter"):
             for ad in found:
                 self._put(ad, query.ad_type)
@@ -86,6 +93,19 @@ class SimulatedAccess(NamedTuple):
         if schedd.name in self.day.deaf:
             raise QueryError("timeout", f"{schedd.name} does not answer in the simulation")
         return LiveAccess().cluster_ads(self._real(schedd), query)
+
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> list[classad2.ClassAd]:
+        """Answer as a schedd does that has written the simulation's new records."""
+        if daemon.name in self.day.deaf:
+            raise QueryError("timeout", f"{daemon.name} does not answer in the simulation")
+        new = self.day.records.get((daemon.name, kind), [])
+        block = recorded_runs.Block()
+        block.add(0, {kind: new})
+        rows = recorded_runs.Rows(**block.body(1)[kind])
+        moment = replayed_runs.Moment(0, 1, 1, 0, 0, lambda _: rows)
+        return replayed_runs.history(moment, query, match, since)
 
     def _real(self, schedd: Daemon) -> Daemon:
         return schedd._replace(address=self.addresses[schedd.name])

@@ -1,7 +1,7 @@
 """A simple model of a GlideinWMS pool: schedds, negotiator, frontends, factories and sites.
 
-A step is five minutes.  What the model leaves out (priorities of users, files, failures of jobs)
-no ad of the demo would show.
+A step is five minutes.  What the model leaves out (priorities of users, files) no ad of the demo
+would show.  Which job runs where, and how that ends, is in ``runs``.
 """
 
 from __future__ import annotations
@@ -15,20 +15,25 @@ from math import sin, tau
 from tests.recordings import scenario
 from tests.recordings.frontend import Frontends
 from tests.recordings.kinds import DAY_H, Kind
+from tests.recordings.runs import Ended, How, Run, Runs
 from tests.recordings.world import SEED, Entry
 
 STEP_S = 300
 IDLE_STEPS = 4  # GLIDEIN_Max_Idle of 20 minutes
 MAX_A_CYCLE = 10  # pilots which a factory submits at one entry for one group in a step
 MAX_HELD = 12
+LONGEST_S = 22 * 3600
+LAST_JOBS_S = 10 * 3600
+GHOST_S = 900  # CLASSAD_LIFETIME
 FIRST_STEP = 4  # of the day at which a simulation has run warm
 
 
 @dataclass(eq=False, slots=True)
 class Pilot:
-    """One running pilot; ``jobs`` are (kind, step in which the job ends).
+    """One running pilot, the runs of jobs on it, and those that have ended there.
 
-    It retires when a step begins, so that between two steps no pilot changes by itself.
+    ``heard`` is when a collector heard of it last, if it was killed.  It retires when a step
+    begins, so that between two steps no pilot changes by itself.
     """
 
     serial: int
@@ -40,9 +45,11 @@ class Pilot:
     cores: int
     memory_mib: int
     gpus: int
-    jobs: list[tuple[int, int]] = field(default_factory=list)
+    jobs: list[Run] = field(default_factory=list)
+    past: list[Ended] = field(default_factory=list)
     job_starts: int = 0
     idle_since: int = 0
+    heard: int | None = None
 
 
 @dataclass(slots=True)
@@ -67,6 +74,8 @@ class Simulation:
         self.idle: list[float] = [0.0] * len(kinds)
         self.running: list[int] = [0] * len(kinds)
         self.frontends = Frontends(entries, kinds)
+        self.runs = Runs(kinds)
+        self.ghosts: list[Pilot] = []
         self._begins = begins
         self._draw = random.Random(SEED + 1)
         self._serial = 10_000
@@ -96,12 +105,29 @@ class Simulation:
         """Go on by one step."""
         self.number += 1
         self._arrive()
+        for kind in self.runs.later(self.now):
+            self.idle[kind] += 1
+        self.ghosts = [of for of in self.ghosts if (of.heard or 0) + GHOST_S > self.now]
         for entry in self.entries:
             self._end(entry)
         self._start()
         self._dispatch()
         self.frontends.ask(self)
         self._submit()
+
+    def forget_before(self, time: int) -> None:
+        """Let no pilot have begun much before: else what ran on all of them had to be told.
+
+        Nor may one last until its namesake of the next pass begins.
+        """
+        for pilot in self.all_pilots():
+            pilot.dies = min(pilot.dies, time + LONGEST_S)
+            pilot.retires = min(pilot.retires, pilot.dies - LAST_JOBS_S)
+            if pilot.started < time:
+                pilot.started = self.runs.moment(time) - 60
+                pilot.past = [done for done in pilot.past if done.end > time]
+                for run in (*pilot.jobs, *(done.run for done in pilot.past)):
+                    run.begin_after(time)
 
     def _arrive(self) -> None:
         until = self.hour or DAY_H
@@ -111,35 +137,47 @@ class Simulation:
                 self.idle[index] += sum(wave.arriving(*span) for wave in kind.waves)
             if until - STEP_S / 3600 < kind.removed_h <= until:
                 self.idle[index] = 0.0
+                self.runs.forget(index)
 
     # -- pilots end
 
     def _end(self, entry: Entry) -> None:
         lost = entry.site in scenario.LOST and scenario.any_holds(scenario.DOWN, entry, self.hour)
+        preempts = scenario.PREEMPTS.get(entry.site, 0.0)
         kept = []
         for pilot in self.pilots[entry]:
-            for job in [job for job in pilot.jobs if job[1] <= self.number]:
-                self._free(pilot, job)
-            gone = lost or pilot.dies <= self.now
+            for run in [run for run in pilot.jobs if run.ends <= self.number]:
+                self._free(pilot, run, run.plan.how, self.runs.moment(self.now))
+            killed = lost or self.runs.chance(scenario.DIES)
+            gone = killed or pilot.dies <= self.now or self.runs.chance(preempts)
             useless = not pilot.jobs and (
                 pilot.retires <= self.now or self.number - pilot.idle_since >= IDLE_STEPS
             )
             if gone:
-                for job in list(pilot.jobs):
-                    self._free(pilot, job)
-                    self.idle[job[0]] += 1
-            if not gone and not useless:
+                self._cut_off(pilot, killed=killed)
+            elif not useless:
                 kept.append(pilot)
         self.pilots[entry] = kept
 
-    def _free(self, pilot: Pilot, job: tuple[int, int]) -> None:
-        kind = self.kinds[job[0]]
-        pilot.jobs.remove(job)
+    def _cut_off(self, pilot: Pilot, *, killed: bool) -> None:
+        """End a pilot with all that runs; of one that is killed the ads stay for a while."""
+        jobs = list(pilot.jobs)
+        at = min(pilot.dies, self.now - 150) if pilot.dies <= self.now else self.now - 150
+        for run in jobs:
+            self._free(pilot, run, How.LOST if killed else How.EVICTED, at)
+        if killed:
+            pilot.jobs, pilot.heard = jobs, at - 60
+            self.ghosts.append(pilot)
+
+    def _free(self, pilot: Pilot, run: Run, how: How, at: int) -> None:
+        kind = self.kinds[run.kind]
+        pilot.jobs.remove(run)
         pilot.cores += kind.cores
         pilot.memory_mib += kind.memory_mib
         pilot.gpus += kind.gpus
         pilot.idle_since = self.number
-        self.running[job[0]] -= 1
+        self.running[run.kind] -= 1
+        self.idle[run.kind] += self.runs.end(run, pilot, how, at)
 
     # -- pilots start
 
@@ -166,7 +204,7 @@ class Simulation:
         for submitted, group in waiting[: max(most, 0)]:
             self.queues[entry, group].waiting.remove(submitted)
             self._serial += 1
-            started = self.now - 10 * self._draw.randint(1, 29)
+            started = self.now - 10 * self._draw.randint(13, 29)
             self.pilots[entry].append(
                 Pilot(self._serial, entry, group, started, self.now + entry.retires_after_s,
                       started + entry.walltime_s, entry.cores, entry.memory_mib, entry.gpus,
@@ -194,7 +232,9 @@ class Simulation:
                 and kind.gpus <= pilot.gpus
             ):
                 length = kind.hours * 12 * self._draw.uniform(0.35, 0.95)
-                pilot.jobs.append((index, self.number + max(2, round(length))))
+                steps = max(2, round(length))
+                run = self.runs.start(index, pilot, self.now, self.number, steps)
+                pilot.jobs.append(run)
                 pilot.cores -= kind.cores
                 pilot.memory_mib -= kind.memory_mib
                 pilot.gpus -= kind.gpus

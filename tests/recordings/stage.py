@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 
 from tests.pool import feign
 from tests.pool.condor import CondorPool
-from tests.recordings import advertised, scenario
+from tests.recordings import advertised, run_ads, scenario
 from tests.recordings.kinds import Kind
+from tests.recordings.runs import Ended, How, Plan, Told
 from tests.recordings.simulated import COLLECTOR, Day, SimulatedAccess
 from tests.recordings.simulation import Simulation
 from tests.recordings.world import DOMAIN
@@ -38,6 +40,10 @@ class Stage:
         self._advertised: dict[str, feign.Ad] = {}
         self._pilots: dict[int, tuple[object, list[feign.Ad]]] = {}
         self._clusters: list[int] = []
+        self._deaf: set[str] = set()
+        self._records: defaultdict[tuple[str, str], list[run_ads.Record]] = defaultdict(list)
+        past = [done for pilot in simulation.all_pilots() for done in pilot.past]
+        simulation.runs.told = Told(epochs=past)
         spool = pool.local / "spool2"
         for number in (3, 4):
             (spool / str(number)).mkdir(exist_ok=True)
@@ -79,7 +85,7 @@ class Stage:
     def _ads(self) -> Iterable[feign.Ad]:
         pool = self._simulation
         known = {}
-        for pilot in pool.all_pilots():
+        for pilot in (*pool.all_pilots(), *pool.ghosts):
             state = tuple(pilot.jobs)
             before = self._pilots.get(pilot.serial)
             if before is not None and before[0] == state:
@@ -91,8 +97,31 @@ class Stage:
         yield from advertised.resources(pool)
         yield from advertised.monitors(pool)
 
+    def end_day(self) -> None:
+        """Tell of all that runs as if it ended now, for the day that follows is another one."""
+        pool = self._simulation
+        told = pool.runs.told
+        for pilot in pool.all_pilots():
+            for run in pilot.jobs:
+                run.plan = Plan(How.EXIT, 0)
+                told.epochs.append(Ended(run, pilot, How.EXIT, pool.now, pool.now))
+
+    def _write(self) -> None:
+        """Let the schedds write what is new; one that was deaf has written meanwhile, too."""
+        pool = self._simulation
+        for schedd, kind in [of for of in self._records if of[0] not in self._deaf]:
+            del self._records[schedd, kind]
+        told, pool.runs.told = pool.runs.told, Told()
+        for done in sorted(told.epochs, key=lambda of: of.written):
+            record = run_ads.epoch(done, pool.kinds)
+            self._records[done.run.job.schedd, "epochs"].append(record)
+        for left in sorted(told.history, key=lambda of: of.at):
+            record = run_ads.history(left, pool.kinds)
+            self._records[left.last.run.job.schedd, "history"].append(record)
+
     def access(self) -> SimulatedAccess:
-        """How the Recorder asks."""
+        """How the Recorder asks; once in each step."""
+        self._write()
         pool = self._simulation
         idle = {
             (_SCHEDDS[kind.schedd], cluster): int(jobs)
@@ -103,13 +132,15 @@ class Stage:
             for (schedd, group, owner), jobs in pool.running_by().items()
         }
         busy = scenario.schedds_in(scenario.BUSY, pool.hour)
-        deaf = scenario.schedds_in(scenario.DEAF, pool.hour)
+        self._deaf = {_SCHEDDS[n] for n in scenario.schedds_in(scenario.DEAF, pool.hour)}
         day = Day(
             now=pool.now,
             idle=idle,
             running=running,
             busy=frozenset(_SCHEDDS[n] for n in busy),
-            deaf=frozenset(_SCHEDDS[n] for n in deaf),
+            deaf=frozenset(self._deaf),
+            heard={run_ads.startd(of): of.heard for of in pool.ghosts if of.heard},
+            records=dict(self._records),
         )
         return SimulatedAccess(self.addresses, day)
 

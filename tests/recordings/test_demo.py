@@ -8,23 +8,27 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from gwmond.accounting.evaluation import State
-from gwmond.sources import ads, matching, slots
+from gwmond.sources import ads, claims, histories, matching, slots
+from gwmond.sources.access import Daemon
 from gwmond.sources.recording import Recording, ReplayAccess
 from tests.pool.sandbox import USERS
 from tests.recordings.summary import Shown
 from tests.sources.make import ATTRIBUTES, names
 
-MOST_BYTES = 3_000_000
+MOST_BYTES = 6_000_000
 LOADING_S = 0.15
 EVERY = 32
 HOST = "cm.demo.example"
 SLOTS = f"collector/{HOST}/slots"
+CLAIMS = f"collector/{HOST}/claims"
+SCHEDDS = tuple(Daemon(f"schedd{n}@demo.example", "<198.51.100.1:9618>") for n in (1, 2, 3, 4))
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +98,15 @@ def test_the_first_minutes_have_changes(demo: Path) -> None:
     assert len(set(tenth) - set(first)) >= 100
 
 
-def test_it_is_small_and_loads_fast(demo: Path) -> None:
+@pytest.mark.parametrize("of", [SLOTS, CLAIMS])
+def test_it_is_small_and_loads_fast(demo: Path, of: str) -> None:
     """It ships in the wheel; one stream of one frame loads in a fraction of a poll."""
     assert demo.stat().st_size < MOST_BYTES
     recording = Recording(str(demo))
     took = []
     for _ in range(3):
         began = time.process_time()
-        assert recording.frame(SLOTS, recording.times[143])
+        assert recording.frame(of, recording.times[143])
         took.append(time.process_time() - began)
     assert min(took) < LOADING_S
 
@@ -112,11 +117,47 @@ def test_it_holds_no_users_and_no_secrets(texts: dict[str, str]) -> None:
     assert not [user for user in USERS if re.search(rf"\b{user}\b", everything)]
     attributes = {name.lower() for name in re.findall(r'"(\w+)":', everything)}
     assert not ads.SECRET & attributes
-    assert not {"owner", "user", "remoteowner", "iwd", "out", "err", "cmd"} & attributes
+    assert not {"iwd", "out", "err"} & attributes
+    users = {"Owner", "User", "RemoteOwner", "RemoteUser"}
+    for name in users:
+        found = set(re.findall(rf'"{name}":"\\"([^"]*)', everything))
+        assert all(re.fullmatch(r"user-[0-9a-f]{8}@demo\.example\\", user) for user in found)
     found = set(re.findall(r"\d+\.\d+\.\d+\.\d+", everything))
     assert not {ip for ip in found if not ip.startswith(("192.0.2.", "198.51.100."))}
     hosts = set(re.findall(r"alias=([\w.-]+)", everything))
     assert not {host for host in hosts if not host.endswith(".example")}
+
+
+@pytest.mark.parametrize("frame", [0, 100])
+def test_claims_are_what_slots_are_busy_with(demo: Path, frame: int) -> None:
+    """The cores that jobs have on each pilot are those which its slot has not any more."""
+    access = ReplayAccess(str(demo), Recording(str(demo)).times[frame], 0.0)
+    busy: Counter[str] = Counter()
+    for ad in access.collector_ads(HOST, slots.query(ATTRIBUTES)):
+        busy[histories.startd_of(ad["Name"])] = ad["TotalSlotCpus"] - ad["Cpus"]
+    claimed: Counter[str] = Counter()
+    for ad in access.collector_ads(HOST, claims.query()):
+        claimed[histories.startd_of(ad["Name"])] += ad["Cpus"]
+    assert claimed == +busy
+    assert claimed.total() > 5000
+
+
+def test_the_day_has_runs_that_end_in_many_ways(demo: Path) -> None:
+    """What ran at noon is told of in the evening; failures of all kinds are among it."""
+    recording = Recording(str(demo))
+    noon, evening = (ReplayAccess(str(demo), recording.times[n], 0.0) for n in (72, 240))
+    running = {ad["GlobalJobId"] for ad in noon.collector_ads(HOST, claims.query())}
+    told: set[str] = set()
+    codes: Counter[int] = Counter()
+    names = ("GlobalJobId", "VacateReasonCode", "ExitCode", "ExitSignal")
+    for schedd in SCHEDDS:
+        query = histories.query("epochs")._replace(projection=names)
+        for ad in evening.history(schedd, "epochs", query, -1, ""):
+            told.add(ad["GlobalJobId"])
+            if "VacateReasonCode" in ad:
+                codes[ad["VacateReasonCode"]] += 1
+    assert len(running & told) > 0.95 * len(running)
+    assert {0, 12, 13, 34, 45, 1005, 1008} <= set(codes)
 
 
 def test_rows_are_those_of_real_schedds(texts: dict[str, str]) -> None:
@@ -124,7 +165,8 @@ def test_rows_are_those_of_real_schedds(texts: dict[str, str]) -> None:
     meta = json.loads(texts["meta.json"])
     assert meta["collectors"] == ["cm.demo.example"]
     blocks = -(-len(meta["times"]) // meta["frames_a_block"])
-    expected = {f"{n:05}/{stream}.json" for n in range(blocks) for stream in meta["streams"]}
+    members = [*meta["streams"], *(f"runs/{schedd}" for schedd in meta["schedds"])]
+    expected = {f"{n:05}/{member}.json" for n in range(blocks) for member in members}
     assert set(texts) == expected | {"meta.json"}
     rows = texts["00000/schedd/schedd1@demo.example/demand.json"]
     assert "TARGET.HasFileTransfer" in rows

@@ -1,0 +1,171 @@
+"""A real pool whose pilots really run jobs, recorded and replayed: the same book comes out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gwmond.accounting.pilot_facts import Category
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.config import Config
+from gwmond.sources import child, history_tasks, recorded_runs, tasks
+from gwmond.sources.access import Access, Daemon, LiveAccess
+from gwmond.sources.history_cursor import Limits
+from gwmond.sources.recorder import Recorder
+from gwmond.sources.recording import Recording, ReplayAccess, Writer
+from gwmond.sources.round import Targets
+from tests.book.stored import Stored
+from tests.pool.condor import CondorPool
+from tests.sources.history_scenario import Job as Case
+from tests.sources.history_scenario import daemon, submit
+
+EVERY_S = 2.0
+LONGEST_S = 100.0
+SHIFT_S = 864_000
+RULES = Rules(
+    outcome_wait_us=8 * SECOND_US,
+    missing_wait_us=8 * SECOND_US,
+    verdict_us=5 * SECOND_US,
+    end_tolerance_us=4 * SECOND_US,
+    start_guard_us=2 * SECOND_US,
+    linger_us=8 * SECOND_US,
+    quiet_us=8 * SECOND_US,
+    refresh_us=SECOND_US,
+)
+CASES = (
+    Case("zero", "main", "main", "sleep 6"),
+    Case("three", "main", "main", "sleep 3; exit 3"),
+    Case("signal", "main", "main", "sleep 3; kill -11 $$"),
+    Case("removed", "main", "main", "sleep 600"),
+    Case("evicted", "main", "nowhere", "sleep 601"),
+)
+
+
+class Kept(NamedTuple):
+    """What is to be the same: runs, pilots, and the seconds of each category."""
+
+    runs: dict[tuple[str, int], tuple[str, str]]
+    pilots: set[tuple[str, bool]]
+    seconds: Counter[str]
+
+
+class Observer:
+    """Keeps a book of one collector and one schedd, by the daemon's own tasks."""
+
+    def __init__(self, host: str, schedd: Daemon) -> None:
+        self._host, self._schedd = host, schedd
+        self._stored = Stored()
+        self._book = Book(self._stored.load(), RULES)
+        self._states = dict.fromkeys(recorded_runs.KINDS, "")
+
+    def look(self, access: Access, now: float) -> None:
+        """Take in what is shown at one moment."""
+        now_us, book, stored = round(now * SECOND_US), self._book, self._stored
+        attributes = Config().attributes
+        asked = access, self._host
+        slots = child.run(tasks.collector_slots, *asked, attributes, now, deadline_s=20)[0][0]
+        book.see(now_us, round(EVERY_S * SECOND_US), slots.pilots, stored, complete=True)
+        claims = child.run(history_tasks.collector_claims, *asked, None, now, deadline_s=20)[0][0]
+        book.claim(now_us, claims.records, stored, complete=True)
+        for kind, state in self._states.items():
+            of = access, self._schedd, kind, state, Limits(), now
+            answer = child.run(history_tasks.records, *of, deadline_s=20)[0][0]
+            assert (answer.gap, answer.problems) == (None, ())
+            self._states[kind] = answer.state
+            book.tell(answer.records, stored)
+        book.settle(now_us, now_us - 3 * SECOND_US, stored)
+        book.judge(now_us, [])
+        book.settle(now_us, now_us - 3 * SECOND_US, stored)
+        stored.commit(book.batch(now_us))
+        book.stored()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all five jobs have run, and it is known how."""
+        rows = self._stored.attempts.values()
+        return len(rows) >= len(CASES) and all(row.outcome is not None for row in rows)
+
+    def kept(self) -> Kept:
+        """What came out."""
+        stored = self._stored
+        runs = {
+            (key.job.rpartition("#")[0], key.run): (
+                row.outcome.label if row.outcome else "open",
+                row.outcome.category.value if row.outcome else "",
+            )
+            for (_, key), row in stored.attempts.items()
+        }
+        pilots = {(row.identity.name, row.end_us is not None) for row in stored.pilots.values()}
+        seconds: Counter[str] = Counter()
+        for (_, series), micros in stored.hours.items():
+            if (series.resource, series.measure) == ("cpu", "resource"):
+                seconds[series.category.value] += micros
+        return Kept(runs, pilots, Counter({of: n // SECOND_US for of, n in seconds.items()}))
+
+
+def play(pool: CondorPool, path: Path) -> Kept:
+    """Let jobs run and end on a pilot, and the pilot end; record that and watch it live."""
+    pool.start_pilot("glidein_1_1", cores=8, memory=4096, attrs={"GLIDEIN_Site": "main"})
+    pilot = pool.start_pilot("glidein_2_2", cores=2, memory=4096, attrs={"GLIDEIN_Site": "away"})
+    schedd = daemon(pool, "Schedd", pool.schedds[0])
+    clusters = {case.case: submit(pool, case) for case in CASES[:4]}
+    clusters["evicted"] = submit(pool, CASES[4]._replace(first="away"))
+    recorder = Recorder(Config(), Targets((pool.collector,), (), ()))
+    writer = Writer(path, recorder.daemons())
+    observer = Observer(pool.collector, schedd)
+    access, began = LiveAccess(), time.monotonic()
+    lasting = f"ClusterId == {clusters['removed']} || ClusterId == {clusters['evicted']}"
+    pool.wait_for(
+        "what lasts to run",
+        lambda: len(pool.jobs(schedd.name, f"({lasting}) && JobStatus == 2")) == 2,
+    )
+    while time.monotonic() < began + LONGEST_S and not observer.is_over:
+        now = time.time()
+        writer.add(now, recorder.frame(access, now))
+        observer.look(access, now)
+        if recorder.frames == 3:
+            pool.act("Remove", schedd.name, f"ClusterId == {clusters['removed']}")
+            pilot.stop_graceful()
+        time.sleep(EVERY_S)
+    writer.close()
+    assert recorder.errors == {}
+    return observer.kept()
+
+
+@pytest.fixture(scope="module")
+def epochs_kept() -> str:
+    """The configuration of a pool that keeps an epoch history."""
+    return "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\nSCHEDD2.JOB_EPOCH_HISTORY =\n"
+
+
+def test_a_recorded_pool_gives_the_same_book(
+    epochs_kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs, their outcomes, pilots' ends and the sums are those that were seen live."""
+    path = tmp_path / "r.zip"
+    with CondorPool(config=epochs_kept) as pool:
+        for name, value in pool.client_env().items():
+            monkeypatch.setitem(os.environ, name, value)
+        child.start()
+        live = play(pool, path)
+        schedd = daemon(pool, "Schedd", pool.schedds[0])
+        host = pool.collector
+        recording = Recording(str(path))
+        observer = Observer(host, schedd)
+        for moment in recording.times:
+            access = ReplayAccess(str(path), moment, float(SHIFT_S))
+            observer.look(access, moment + SHIFT_S)
+    replayed = observer.kept()
+    labels = Counter(label for label, _ in live.runs.values())
+    assert labels["exit_zero"] == labels["exit_signal"] == labels["removed"] == 1, live.runs
+    assert Category.PREEMPTION_BADPUT.value in {category for _, category in live.runs.values()}
+    assert replayed.runs == live.runs
+    assert replayed.pilots == live.pilots
+    for category, seconds in live.seconds.items():
+        assert replayed.seconds[category] == pytest.approx(seconds, abs=30), category

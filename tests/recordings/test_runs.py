@@ -1,0 +1,242 @@
+"""Claims and histories in recordings: what is asked of the replay comes as the daemons told it."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.config import Config, Replay
+from gwmond.pool import Pool
+from gwmond.sources import ads, claims, history_fetch, recorded_runs, recording
+from gwmond.sources.access import Query
+from gwmond.sources.child import QueryError
+from gwmond.sources.deltas import Ad
+from gwmond.sources.history_cursor import Limits
+from gwmond.sources.recording import Recording, ReplayAccess, Writer
+from gwmond.sources.shifted import moved
+from tests.sources.fake_history import SCHEDD, FakeHistory, Row
+from tests.sources.make import classad
+
+BEGIN = 1_700_000_000
+EVERY_S = 60
+SHIFT_S = 7_000_000
+HOST = "c:9618"
+CLAIMS = f"collector/{HOST}/claims"
+NEVER = Query("epochs", "", "true", ())
+
+
+class Made(NamedTuple):
+    """A recording, and what its history held in each frame."""
+
+    path: Path
+    written: list[list[Row]]
+
+    def at(self, frame: int, shift: int = 0) -> ReplayAccess:
+        return ReplayAccess(str(self.path), float(BEGIN + EVERY_S * frame + 1), float(shift))
+
+
+def make(path: Path, kind: str, frames: Sequence[Sequence[Row]], claimed: bool = True) -> Made:
+    """Record a history that grows in each frame."""
+    fake, taken = FakeHistory(kind), recorded_runs.Taken()
+    written: list[list[Row]] = []
+    writer = Writer(path, {"collectors": [HOST]})
+    for number, new in enumerate(frames):
+        fake.rows += new
+        written.append(list(fake.rows))
+        (found, taken, more), _ = recorded_runs.take(fake, SCHEDD, kind, taken, 0)
+        assert not more
+        answers = {recorded_runs.stream(SCHEDD.name, kind): found}
+        writer.add(BEGIN + EVERY_S * number, answers | ({CLAIMS: []} if claimed else {}))
+    writer.close()
+    return Made(path, written)
+
+
+def rows(number: int, first: int = 1) -> list[Row]:
+    return [Row(first + n, 1, BEGIN - 5 + first + n) for n in range(number)]
+
+
+def ids(found: Sequence[object]) -> list[tuple[object, object]]:
+    return [(ad["GlobalJobId"], ad["NumShadowStarts"]) for ad in found]  # type: ignore[index]
+
+
+ROWS = st.builds(Row, st.integers(1, 6), st.integers(1, 3), st.integers(BEGIN, BEGIN + 9))
+FRAMES = st.lists(st.lists(ROWS, max_size=5), min_size=1, max_size=7)
+CONSTRAINTS = ("true", "NumShadowStarts > 1", "(ClusterId + ProcId) % 2 == 0", "Absent > 1")
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.sampled_from(recorded_runs.KINDS),
+    FRAMES,
+    st.data(),
+    st.sampled_from(CONSTRAINTS),
+    st.sampled_from([-1, 0, 1, 2, 3, 50]),
+    st.integers(1, 3),
+)
+def test_a_replayed_history_answers_as_the_schedd_did(
+    kind: str,
+    frames: list[list[Row]],
+    data: st.DataObject,
+    constraint: str,
+    match: int,
+    block: int,
+) -> None:
+    """Newest first, since before the constraint, match after it, at any instant of the pass."""
+    told: set[Row] = set()
+    distinct: list[list[Row]] = []
+    for new in frames:
+        distinct.append([])
+        for row in new:
+            record = row._replace(run=1, time=0) if kind == "history" else row  # a job leaves once
+            if record not in told:
+                told.add(record)
+                distinct[-1].append(row)
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(recording, "FRAMES_A_BLOCK", block)
+        made = make(Path(directory) / "r.zip", kind, distinct)
+        frame = data.draw(st.integers(0, len(frames) - 1))
+        cluster = data.draw(st.sampled_from([0, 1, 2, 3]))
+        since = "" if cluster == 0 else f'GlobalJobId =?= "schedd@fake#{cluster}.0#1"'
+        query = Query(kind, "", constraint, ("GlobalJobId", "NumShadowStarts"))
+        expected = FakeHistory(kind, made.written[frame])
+        asked = SCHEDD, kind, query, match, since
+        assert ids(made.at(frame).history(*asked)) == ids(expected.history(*asked))
+
+
+def test_only_what_is_asked_for_comes(tmp_path: Path) -> None:
+    """The projection is applied; a bad expression is told as by a schedd."""
+    made = make(tmp_path / "r.zip", "epochs", [rows(2)])
+    query = NEVER._replace(projection=("globaljobid", "ClusterId"))
+    (found, _) = made.at(0).history(SCHEDD, "epochs", query, -1, "")
+    got = {name.lower() for name in found.keys()}  # noqa: SIM118
+    assert got == {"globaljobid", "clusterid", "procid"}
+    for bad in (NEVER._replace(constraint="A = = 3"), NEVER):
+        with pytest.raises(QueryError, match="bad_constraint"):
+            made.at(0).history(SCHEDD, "epochs", bad, -1, "" if bad != NEVER else "A = = 3")
+
+
+@pytest.mark.parametrize("kind", recorded_runs.KINDS)
+def test_a_cursor_goes_on_from_pass_to_pass(tmp_path: Path, kind: str) -> None:
+    """Each record comes once in each pass, as of another job; none before the first pass."""
+    frames = [rows(20), *([row] for row in rows(4, first=21)), []]
+    made = make(tmp_path / "r.zip", kind, frames)
+    duration = round(Recording(str(made.path)).duration_s)
+    state, seen = "", []
+    for turn, frame in itertools.product(range(3), range(len(frames))):
+        access = made.at(frame, SHIFT_S + turn * duration)
+        now = access.time + access.shift
+        answer = history_fetch.fetch(access, SCHEDD, kind, state, Limits(records=50), now)
+        assert (answer.gap, answer.problems, answer.behind) == (None, (), False)
+        state = answer.state
+        seen.append([record.fact.job for record in answer.records])
+    assert [len(jobs) for jobs in seen] == [20, 1, 1, 1, 1, 0] * 3
+    jobs = list(itertools.chain.from_iterable(seen))
+    assert len(set(jobs)) == len(jobs) == 72
+
+
+def test_a_backlog_of_a_pass_is_drained_like_any_other(tmp_path: Path) -> None:
+    """More than a call takes, also where a new pass begins."""
+    made = make(tmp_path / "r.zip", "epochs", [rows(40), rows(3, first=41)])
+    duration = round(Recording(str(made.path)).duration_s)
+    state, jobs = "", []
+    for turn, frame in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        access = made.at(frame, turn * duration)
+        for _ in range(200):
+            now = access.time + access.shift
+            answer = history_fetch.fetch(access, SCHEDD, "epochs", state, Limits(records=10), now)
+            assert answer.gap is None
+            state = answer.state
+            jobs += [record.fact.job for record in answer.records]
+            if not answer.behind:
+                break
+        assert not answer.behind
+    assert len(set(jobs)) == 86
+
+
+def test_silence_is_replayed(tmp_path: Path) -> None:
+    """A schedd that did not answer in a frame does not; one without epochs says that."""
+    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
+    stream = recorded_runs.stream(SCHEDD.name, "history")
+    told: list[dict[str, list[Ad]]] = [{}, {stream: []}, {}]
+    for number, answers in enumerate(told):
+        writer.add(BEGIN + EVERY_S * number, {CLAIMS: [], **answers})
+    writer.close()
+    made = Made(tmp_path / "r.zip", [])
+    assert made.at(1).history(SCHEDD, "history", NEVER, -1, "") == []
+    for frame, kind, problem in ((0, "history", "unreachable"), (1, "epochs", "not_kept")):
+        with pytest.raises(QueryError, match=problem):
+            made.at(frame).history(SCHEDD, kind, NEVER, -1, "")
+    with pytest.raises(QueryError, match="unreachable"):
+        made.at(2).history(SCHEDD, "history", NEVER, -1, "")
+    with pytest.raises(QueryError, match="unreachable"):
+        made.at(1).history(SCHEDD._replace(name="other"), "history", NEVER, -1, "")
+    assert made.at(1).history(SCHEDD, "startd_history", NEVER, -1, "") == []
+
+
+def test_recordings_without_runs_stay_readable(tmp_path: Path) -> None:
+    """No claims are asked of a recording that has none, and no history has anything."""
+    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
+    writer.add(BEGIN, {f"collector/{HOST}/slots": []})
+    writer.close()
+    assert not Recording(str(tmp_path / "r.zip")).tells_runs
+    assert Made(tmp_path / "r.zip", []).at(0).history(SCHEDD, "epochs", NEVER, -1, "") == []
+    config = Config(replay=Replay(file=str(tmp_path / "r.zip")))
+    assert not Pool(config).targets.runs
+    make(tmp_path / "with.zip", "epochs", [[]])
+    config = Config(replay=Replay(file=str(tmp_path / "with.zip")))
+    assert Pool(config).targets.runs
+
+
+def test_claims_are_narrowed_like_a_collector_does(tmp_path: Path) -> None:
+    """Jobs begun since are asked for, but as a pass begins, when all jobs are new."""
+    slots: list[Ad] = [
+        {"Name": f'"slot1_{n}@p"', "JobStart": str(BEGIN + 1000 * n), "GlobalJobId": f'"s#{n}.0#1"'}
+        for n in range(4)
+    ]
+    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
+    for number in (0, 4000):
+        writer.add(BEGIN + number, {CLAIMS: slots})
+    writer.close()
+    for at, since, number in ((1, 2500, 4), (4001, None, 4), (4001, 2000, 2), (4001, 2001, 1)):
+        access = ReplayAccess(str(tmp_path / "r.zip"), float(BEGIN + at), float(SHIFT_S))
+        query = claims.query(None if since is None else BEGIN + since + SHIFT_S)
+        assert len(access.collector_ads(HOST, query)) == number
+
+
+def test_an_ad_that_was_old_stays_old(tmp_path: Path) -> None:
+    """The ads of a pilot that was killed do not come to life in the replay."""
+    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
+    found = [
+        classad({"Name": f"slot1@{n}", "LastHeardFrom": BEGIN - age})
+        for n, age in enumerate((0, 300, 500))
+    ]
+    writer.add(BEGIN, {f"collector/{HOST}/slots": recording.dump(found)})
+    writer.close()
+    access = ReplayAccess(str(tmp_path / "r.zip"), BEGIN + 10.0, float(SHIFT_S))
+    ads_ = access.collector_ads(HOST, Query("slots", "Startd", "", ()))
+    heard = [ads.integer(ad, "LastHeardFrom") for ad in ads_]
+    assert heard == [BEGIN + 10 + SHIFT_S, BEGIN + 10 + SHIFT_S, BEGIN - 500 + SHIFT_S]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("ToE", "[ When = 100; HowCode = 0 ]", "[ When = 150; HowCode = 0 ]"),
+        ("PublicClaimId", '"<>#100#7#..."', '"<>#150#7#..."'),
+        ("JobCurrentFinishTransferOutputDate", "-1", "-1"),
+        ("CompletionDate", "0", "0"),
+        ("GlobalJobId", '"odd"', '"odd"'),
+        ("ExitCode", "100", "100"),
+        ("JobStatus", "4", "4"),
+    ],
+)
+def test_what_moves_and_what_does_not(name: str, text: str, expected: str) -> None:
+    """Times do, wherever they stand; what only looks like one does not."""
+    assert moved(name, text, 50) == expected
