@@ -88,11 +88,6 @@ class Accountant:
         return self._keeper.shown()
 
     @property
-    def startds_asked(self) -> Mapping[str, int]:
-        """How often startds were asked for their history, by what came of it."""
-        return dict(self._startds.asked)
-
-    @property
     def cursors(self) -> tuple[Cursor, ...]:
         """How far each source has been read."""
         return self._keeper.cursors

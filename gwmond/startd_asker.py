@@ -12,7 +12,6 @@ One that cannot be reached is asked again after a minute, then two, four, up to 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
@@ -47,7 +46,7 @@ class _Asked(NamedTuple):
 
 
 class StartdAsker:
-    """Chooses startds and asks them; ``asked`` counts the answers by what came of it."""
+    """Chooses startds and asks them."""
 
     def __init__(self, config: Config, hosts: Iterable[str]) -> None:
         self._options = config.histories
@@ -55,7 +54,6 @@ class StartdAsker:
         self._memory_mib = config.poll.memory_limit_mib
         self._hosts = tuple(hosts)
         self._known: dict[str, _Asked] = {}
-        self.asked: Counter[str] = Counter()
 
     def ask(
         self, access: Access, pilots: Iterable[OpenPilot], now: float
@@ -137,7 +135,6 @@ class StartdAsker:
         return answer
 
     def _note(self, name: str, problem: str, holes: int, state: str = "") -> None:
-        self.asked[problem or "answered"] += 1
         before = self._known.get(name, _Asked(0.0, 0, "", 0))
         failures = before.failures + 1 if problem else 0
         wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** max(0, failures - 1))

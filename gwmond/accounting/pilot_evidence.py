@@ -17,18 +17,6 @@ from gwmond.accounting.pilot_facts import Validation
 from gwmond.accounting.records import JobRecord
 from gwmond.facts import Evidence, Problem
 
-STARTER_LOG = "starter_log"
-"""The name of the source of ``StarterRun``, between the histories and the slots in quality."""
-
-
-class FileKind(StrEnum):
-    """Which file tells."""
-
-    OUTPUT = "pilot_output"  # job.C.P.out and job.C.P.err
-    COMPLETED_JOBS = "completed_jobs"
-    EVENTS = "factory_events"
-    CENTRAL_LOG = "central_log"
-
 
 class FailureClass(StrEnum):
     """The classes of failed validations (glidein_startup.sh, error_gen.sh); OTHER: none of them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, exists, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 
 from gwmond.accounting.early_failure import Result, Trial
 from gwmond.facts import Gap
@@ -161,14 +161,6 @@ class PilotReports(PilotLookup):
                     found.append(Trial(job, run, group, str(pilot), node, start, end, kind))
         found.sort(key=lambda trial: (-trial.end_us, trial))
         return found[:limit][::-1]
-
-    def job_groups_with_open_failures(self) -> set[str]:
-        """Return the groups of jobs of which a run failed early, and may still be judged anew."""
-        of = attempts.c
-        failed = of.result == Result.FAILED_EARLY.value
-        query = select(of.job_group).where(of.open == literal_column("1"), failed).distinct()
-        with self._reading() as connection:
-            return set(connection.scalars(query))
 
     def gaps(self, limit: int = 100) -> list[Gap]:
         """Return the latest gaps, newest first."""

@@ -142,12 +142,6 @@ attempts = Table(
     Column("gpu_canonical", BigInteger),
     Column("facts", Text, nullable=False),
 )
-Index(
-    "ix_attempts_open",
-    attempts.c.job_group,
-    sqlite_where=text("open = 1"),
-    postgresql_where=text("open = 1"),
-)
 
 pilot_counts = Table(
     "pilot_counts",

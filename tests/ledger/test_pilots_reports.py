@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.accounting.early_failure import Result, Trial
-from gwmond.accounting.pilot_facts import AttemptKey
 from gwmond.facts import Gap
 from gwmond.ledger import Ledger, LedgerReader, pilot_reports
 from gwmond.ledger.pilot_model import AttemptRow, PilotBatch, PilotRow
@@ -145,20 +144,6 @@ def test_trials(reader: LedgerReader) -> None:
     assert reader.trials(0, many, limit=4) == every[-4:]
 
 
-def test_open_failures(url: str) -> None:
-    attempt = _attempts()[0]
-    rows = tuple(
-        attempt._replace(key=AttemptKey("j", n), job_group=f"g{n}", result=result, open=is_open)
-        for n, (result, is_open) in enumerate(
-            [("failed_early", True), ("failed_early", False), ("succeeded", True), ("", True)]
-        )
-    )
-    with Ledger.open(url) as ledger:
-        assert ledger.job_groups_with_open_failures() == set()
-        ledger.commit_pilots(PilotBatch(0, 0, attempts=rows))
-        assert ledger.job_groups_with_open_failures() == {"g0"}
-
-
 def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
     gaps = [Gap("schedd", "history", None, now_us(n), f"gap {n}") for n in (20, 15, 10, 5)]
     assert reader.gaps() == gaps
@@ -203,7 +188,7 @@ def test_look_ups_use_indexes(file: Path) -> None:
             ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
             ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
             ("ix_attempts_end_us", lambda: ledger.trials(5, ["a"])),
-            ("ix_attempts_open", ledger.job_groups_with_open_failures),
+            ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
             ("ix_pilots_end_us", lambda: ledger.prune_pilots(ORIGIN / 1e6, 0, 0, 0, 0)),
         ]
         for index, look_up in look_ups:

@@ -129,13 +129,6 @@ def upgrade() -> None:
         sa.Column("gpu_canonical", sa.BigInteger()),
         sa.Column("facts", sa.Text(), nullable=False),
     )
-    op.create_index(
-        "ix_attempts_open",
-        "attempts",
-        ["job_group"],
-        sqlite_where=sa.text("open = 1"),
-        postgresql_where=sa.text("open = 1"),
-    )
     op.create_table(
         "pilot_counts",
         sa.Column("what", sa.Text(), primary_key=True),
