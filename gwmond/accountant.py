@@ -180,8 +180,9 @@ class Accountant:
         return problems
 
     def _settle(self, now_us: int) -> None:
-        times = [self._claims_us, self._historian.complete_us(self._schedds)]
-        known_us = min([time_us for time_us in times if time_us is not None], default=0)
+        told_us = self._historian.complete_us(self._schedds)
+        claims_us = self._claims_us or 0
+        known_us = claims_us if told_us is None else min(claims_us, told_us)
         silent = self._historian.silent(self._schedds)
         self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent)
 

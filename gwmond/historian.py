@@ -66,16 +66,24 @@ class Historian:
         )
 
     def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
-        """Return up to when all schedds that answer have told; None if one has not yet."""
+        """Return up to when all schedds that answer have told, 0 if one has not yet.
+
+        None: there is none that would have to be waited for.
+        """
+        if not self._config.histories.schedds:
+            return None
         silent = self.silent(schedds)
         times = []
         for schedd in schedds:
             if schedd.name in silent:
                 continue
-            told = [self._keeper.cursor(schedd.name, kind) for kind in self._kinds(schedd)]
-            times.append(
-                min((of.complete_us or 0 if of is not None else 0 for of in told), default=0)
-            )
+            kept = [
+                kind
+                for kind in SCHEDD_KINDS
+                if kind != "epochs" or schedd.name not in self._not_kept
+            ]
+            told = [self._keeper.cursor(schedd.name, kind) for kind in kept]
+            times.append(min(of.complete_us or 0 if of is not None else 0 for of in told))
         return min(times, default=None)
 
     def ask(

@@ -159,7 +159,7 @@ class PilotKeeper:
             since = now_us - 2 * self._rules.verdict_us
             book.judge(now_us, ledger.trials(since, groups, _TRIALS))
             book.settle(now_us, known_us, ledger, silent)
-        self._known_us = known_us
+        self._known_us = known_us or self._known_us
         self._commit(now_us)
 
     def shown(self) -> PilotTime | None:
