@@ -1,0 +1,69 @@
+"""When pilots' time is settled, with daemons feigned inside the child processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.config import Config
+from gwmond.snapshot import Snapshot
+from tests.pool.adtext import Ad
+from tests.sources.make import NOW
+from tests.test_poller import Polls
+
+
+def made(tmp_path: Path, histories: dict[str, Any]) -> Polls:
+    """A pool with one idle pilot, of which one is to take leave."""
+    polls = Polls(tmp_path)
+    config = Config.model_validate(
+        {
+            "pool": {"collectors": ["cm"]},
+            "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
+            "site": {"collector_distrust": "1ms"},
+            "histories": {"startds": [], **histories},
+        }
+    )
+    polls.poller = polls.poller.successor(config, polls.pool, polls.keeper, polls.poller.memory)
+    collector: Ad = {"Name": "cm", "StatsLastUpdateTime": NOW, "StatsLifetime": 100_000}
+    polls.pool.answers["cm", "collector"] = [collector]
+    return polls
+
+
+def spent(found: Snapshot) -> dict[str, float]:
+    """Canonical seconds by category."""
+    assert found.pilot_time is not None
+    shown = found.pilot_time.shown.items()
+    return {of.category.value: n.micros / 1e6 for of, n in shown if of.measure == "canonical"}
+
+
+@pytest.mark.parametrize("schedds", [True, False])
+def test_a_pilot_without_jobs(tmp_path: Path, schedds: bool) -> None:
+    """Its time is settled once it has ended, whether or not histories are read."""
+    polls = made(tmp_path, {"schedds": schedds})
+    for _ in range(5):
+        polls.hear()
+        found = polls.poll()
+    assert spent(found) == {}
+    assert found.pilot_time is not None
+    assert sum(found.pilot_time.unsettled.values()) > 0
+    polls.hear()
+    polls.pool.answers["cm", "slots"] = []
+    for _ in range(4):
+        found = polls.poll()
+    assert spent(found) == {"decision_problem": 8 * 360.0}
+    assert found.pilot_time is not None
+    assert {of.what: n.micros for of, n in found.pilot_time.counted.items()} == {"pilots": 1}
+
+
+def test_nothing_is_settled_before_claims_were_seen(tmp_path: Path) -> None:
+    """A job may run on it that nobody has told of yet."""
+    polls = made(tmp_path, {"schedds": False})
+    polls.pool.answers["cm", "claims"] = ["!denied"]
+    polls.hear()
+    polls.poll()
+    polls.pool.answers["cm", "slots"] = []
+    for _ in range(4):
+        found = polls.poll()
+    assert spent(found) == {}
