@@ -73,6 +73,7 @@ class Accountant:
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
         self._claims_us: int | None = None
         self._schedds: tuple[Daemon, ...] = ()
+        self.failure: LedgerError | None = None  # of the last step
         self._said_at = 0.0
         self._left: Mapping[str, int] = {}
         self._records = 0
@@ -96,6 +97,7 @@ class Accountant:
         self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
     ) -> list[Problem]:
         """Account what one poll has shown; without a ledger nothing is taken in."""
+        self.failure = None
         try:
             self._keeper.attach(ledger)
             if not self._keeper.ready:
@@ -104,6 +106,7 @@ class Accountant:
             self._schedds = seen.schedds
             return self._ask(access, seen.at, only_behind=False)
         except LedgerError as error:
+            self.failure = error
             return [_problem(error)]
 
     def drain(self, access: Access, now: float) -> list[Problem]:
@@ -111,6 +114,7 @@ class Accountant:
         try:
             return self._ask(access, now, only_behind=True)
         except LedgerError as error:
+            self.failure = error
             return [_problem(error)]
 
     def _see(self, found: Round, seen: Seen, period_s: float) -> None:

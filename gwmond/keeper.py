@@ -128,6 +128,11 @@ class Keeper:
             self._ledger.close()
             self._ledger = None
 
+    def lost(self, error: LedgerError) -> None:
+        """Take note that the ledger failed elsewhere, and has to be opened again."""
+        self.close()
+        self._error = str(error)
+
     def _wait(self, increment: model.Increment) -> None:
         """Add to what waits: increments of one series within one hour become one.
 

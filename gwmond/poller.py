@@ -120,6 +120,9 @@ class Poller:
             seen = Seen(asked_at.wall, asked_mono, picture.pilots, whole, daemons)
             ledger = self._keeper.ledger
             problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
+            failure = self._accountant.failure
+            if failure is not None and failure.reopen:
+                self._keeper.lost(failure)
             found = pool.gatherer.last()
             stages.end("pilots")
         self._memory = picture.memory
