@@ -207,6 +207,7 @@ def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
         "state": line.state,
         "ended": row.ended or None,
         "validation": row.validation.value,
+        "validation_failure": row.failure,
         "running_jobs": line.running_jobs,
         "attempts": line.attempts,
         "attempts_pruned": row.attempts_pruned,

@@ -66,6 +66,12 @@ what these sources contradict each other. "estimated": a stated rule stands for 
 Sums are booked, in both measures; the residual is what the parts miss of the whole: 0.
 """
 
+_TOLD = {
+    "collector": "",
+    "jobs": "; no collector showed it, records of jobs tell",
+    "files": "; no collector showed it, its own output tells",
+}
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond pilot``."""
@@ -142,7 +148,7 @@ def _head(console: Console, story: Story, age: Age) -> None:
     console.print(Text(f"{of.key.site}, entry {of.key.entry}, node {of.node or '?'}"))
     job = f", its job {of.factory_job}" if of.factory_job else ""
     console.print(Text(f"group {of.group}, factory {of.factory}{job}"))
-    told = "" if of.origin == "collector" else "; no collector showed it, records of jobs tell"
+    told = _TOLD[of.origin]
     console.print(Text(f"{ends(story)}; {size_text(story.line)}{told}"))
     retire, die = story.line.left_us(age.now_us)
     left = "".join(
@@ -150,7 +156,8 @@ def _head(console: Console, story: Story, age: Age) -> None:
         for what, past, time in (("retires", "retired", retire), ("dies", "died", die))
         if time is not None
     )
-    console.print(Text(f"{story.line.doing}{left}; validation {row.validation.value}"))
+    failure = f" ({row.failure})" if row.failure else ""
+    console.print(Text(f"{story.line.doing}{left}; validation {row.validation.value}{failure}"))
 
 
 def _picture(console: Console, story: Story, width: int, most: int) -> None:
