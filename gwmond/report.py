@@ -6,8 +6,8 @@ Two ways to count, which are never mixed within the hours of one report:
 
 - by site, entry, group, category, outcome, hour and day: all time that was **spent in the
   period**, from hourly totals, so the period is made wider until it has whole hours;
-- where it says whose (``user``, ``factory``, ``node``): the whole lives of those that **ended in
-  the same period**: runs of jobs where users are told apart, otherwise pilots.  Each is counted
+- where it says whose (``user``, ``factory``, ``node``, ``failure``): the whole lives of those that
+  **ended in the same period**: runs of jobs where users are told apart, otherwise pilots.  Each is counted
   in exactly one period, so that reports of adjacent periods sum up.
 
 Numbers of pilots and runs are of those that ended in the period, always.
@@ -33,7 +33,17 @@ from gwmond.report_figures import Figures
 from gwmond.units import Resource
 
 By: TypeAlias = Literal[
-    "site", "entry", "group", "user", "factory", "node", "category", "outcome", "hour", "day"
+    "site",
+    "entry",
+    "group",
+    "user",
+    "factory",
+    "node",
+    "failure",
+    "category",
+    "outcome",
+    "hour",
+    "day",
 ]
 BYS: tuple[By, ...] = get_args(By)
 Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
@@ -61,7 +71,7 @@ class Scope(NamedTuple):
         """What counts."""
         if "user" in self.by:
             return "runs_ended"
-        if {"factory", "node"} & set(self.by):
+        if {"factory", "node", "failure"} & set(self.by):
             return "runs_ended" if _OF_RUNS & set(self.by) else "pilots_ended"
         return "time_spent"
 

@@ -110,7 +110,7 @@ def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
             amounts = partition(life, (since, end), made.q).unsettled
-            for group in made.of(_place(row.identity), since):
+            for group in made.of(_of_pilot(row), since):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end
 
@@ -121,7 +121,7 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
         assert row.end_us is not None
         whole = scope.basis == "pilots_ended"
         life = _life_of(row, attempts, made.q) if whole else None
-        for group in made.of(_place(row.identity), row.end_us, series=whole):
+        for group in made.of(_of_pilot(row), row.end_us, series=whole):
             group.pilots = (group.pilots or 0) + 1
             group.figures = group.figures or Figures()
             group.figures.add(row, attempts)
@@ -191,6 +191,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
             continue
         told = {
             **_place(identity),
+            "failure": "",  # a pilot that failed validation runs no job
             "user": attempt.user,
             "category": outcome.category.value if outcome else "",
             "outcome": outcome.label if outcome else "",
@@ -232,6 +233,10 @@ def _fill(made: _Made, counted: bool) -> None:
         for kind in KINDS:
             if group.estimated is not None:
                 group.estimated.setdefault(kind, 0)
+
+
+def _of_pilot(row: PilotRow) -> dict[str, str]:
+    return {**_place(row.identity), "failure": row.failure}
 
 
 def _place(of: PilotIdentity) -> dict[str, str]:

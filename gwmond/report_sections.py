@@ -28,7 +28,12 @@ _SHORT = {
     "decision_problem": "decision problem",
     "validation_fails": "validation fails",
 }
-_NAMELESS = {"outcome": "(pilots' own time)", "node": "(not known)", "user": "(not known)"}
+_NAMELESS = {
+    "outcome": "(pilots' own time)",
+    "node": "(not known)",
+    "user": "(not known)",
+    "failure": "(validation did not fail)",
+}
 
 
 class Section(NamedTuple):

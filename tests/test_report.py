@@ -25,7 +25,10 @@ from tests.pilot_ledger import write
 Report: TypeAlias = Callable[..., str]
 HOSTILE = "<script>alert(1)</script>|*_`"
 DAY = "--from", "2023-11-15", "--to", "2023-11-16"
-BYS = ("site", "entry", "group", "user", "factory", "node", "category", "outcome", "hour", "day")
+BYS = (
+    *("site", "entry", "group", "user", "factory", "node", "failure"),
+    *("category", "outcome", "hour", "day"),
+)
 
 
 @pytest.fixture(scope="module")

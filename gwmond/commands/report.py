@@ -40,6 +40,7 @@ examples:
   gwmond report --from 7d --by entry                 with the figures of analyze_entries
   gwmond report --from 2026-01-01 --to 2026-02-01 --by user --format csv --output january.csv
   gwmond report --from 30d --by site,day --format html --output month.html
+  gwmond report --from 7d --by failure,entry         why validations failed, and where
   gwmond report --from 2d --by hour --site T2_US_Demo
 
 what is counted:
@@ -47,8 +48,8 @@ what is counted:
     has it by the hour, so the period is made wider until it begins and ends with an hour (UTC).
   by user: the runs of jobs that ENDED in the period, each with its whole length. Time of pilots
     without jobs belongs to no user and is left out.
-  by factory, node: the pilots that ENDED in the period, each with its whole life (with user,
-    category or outcome besides: the runs that ended in it).
+  by factory, node, failure (of the validation): the pilots that ENDED in the period, each with its
+    whole life (with user, category or outcome besides: the runs that ended in it).
   Whatever ended counts in exactly one period, so reports of adjacent periods sum up. Numbers of
   pilots and runs are always of those that ended in the period.
 
@@ -88,7 +89,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--hours-only",
         action="store_true",
         help="fast also for long periods: no numbers of pilots and runs, and no figures of "
-        "analyze_entries (not with user, factory, node)",
+        "analyze_entries (not with user, factory, node, failure)",
     )
     parser.add_argument(
         "--format", choices=("table", "csv", "json", "markdown", "html"), default="table"
