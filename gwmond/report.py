@@ -7,8 +7,8 @@ Two ways to count, which are never mixed within the hours of one report:
 - by site, entry, group, category, outcome, hour and day: all time that was **spent in the
   period**, from hourly totals, so the period is made wider until it has whole hours;
 - where it says whose (``user``, ``factory``, ``node``, ``failure``): the whole lives of those that
-  **ended in the same period**: runs of jobs where users are told apart, otherwise pilots.  Each is counted
-  in exactly one period, so that reports of adjacent periods sum up.
+  **ended in the same period**: runs of jobs where users are told apart, otherwise pilots.  Each is
+  counted in exactly one period, so that reports of adjacent periods sum up.
 
 Numbers of pilots and runs are of those that ended in the period, always.
 """
