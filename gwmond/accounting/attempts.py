@@ -28,6 +28,12 @@ TOLERANCE_US = 60_000_000
 UNKNOWN_RUN = 0
 """NumShadowStarts counts from 1; a slot ad does not have it."""
 
+UNKNOWN_LATER = 10**9
+"""From here on: further runs of a job of which no number is told, in the order of their starts."""
+
+SAME_START_US = 5_000_000
+"""A slot tells the same start as long as a run lasts."""
+
 
 class Source(StrEnum):
     """Who tells; best first where nothing else is said."""
@@ -168,7 +174,8 @@ def gather(
       when a schedd reconnects after a restart it counts another shadow start and keeps the date
       (schedd.cpp:add_shadow_birthdate).  The lowest number stands for them.
     - A slot ad tells no run: it is of the run on the same pilot that began nearest to its
-      JobStart, within the tolerance; if there is none, of a run of its own (``UNKNOWN_RUN``).
+      JobStart, within the tolerance; if there is none, of a run of its own (``UNKNOWN_RUN``, or
+      from ``UNKNOWN_LATER`` on if there are several, by their starts).
     """
     jobs: defaultdict[str, set[AttemptFact]] = defaultdict(set)
     for fact in facts:
@@ -178,11 +185,36 @@ def gather(
         runs = _runs(told)
         for run, of_run in runs.items():
             gathered[AttemptKey(job, run)] += of_run
+        alone: list[AttemptFact] = []
         for fact in told:
             if fact.run is None:
                 run = _nearest(fact, runs, tolerance_us)
-                gathered[AttemptKey(job, run)].append(fact)
+                if run == UNKNOWN_RUN:
+                    alone.append(fact)
+                else:
+                    gathered[AttemptKey(job, run)].append(fact)
+        for index, some in enumerate(_by_start(alone)):
+            run = UNKNOWN_LATER + index if index else UNKNOWN_RUN
+            gathered[AttemptKey(job, run)] += some
     return dict(gathered)
+
+
+def _by_start(facts: Collection[AttemptFact]) -> list[list[AttemptFact]]:
+    """Return facts of which no run is told, those of each run together, by start."""
+    groups: list[list[AttemptFact]] = []
+    for fact in sorted(facts, key=lambda of: (of.start_us or 0, of.pilot or "", repr(of))):
+        for group in groups:
+            first = group[0]
+            apart = None not in {fact.pilot, first.pilot} and fact.pilot != first.pilot
+            late = None not in {fact.start_us, first.start_us} and (
+                (fact.start_us or 0) - (first.start_us or 0) > SAME_START_US
+            )
+            if not apart and not late:
+                group.append(fact)
+                break
+        else:
+            groups.append([fact])
+    return groups
 
 
 def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:

@@ -120,7 +120,7 @@ class Book:
         shown: set[OpenAttempt] = set()
         for record in records:
             for attempt in self._shelf.jobs.get(record.fact.job, ()):
-                if attempt.pilot.identity.name == record.startd and not attempt.merged.ending.over:
+                if attempt.pilot.identity.name == record.startd and attempt.is_claim(record.fact):
                     attempt.seen_us, attempt.gone = now_us, False
                     shown.add(attempt)
         if not complete:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gwmond.accounting.attempts import AttemptFact, Merged, merge_each
+from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.pilot_facts import (
     Attempt,
     AttemptKey,
@@ -75,6 +75,13 @@ class OpenAttempt:
             return None
         told = min(fact.written_us for fact in self.facts if fact.ending.over)
         return max(told, self.start_us)
+
+    def is_claim(self, shown: AttemptFact) -> bool:
+        """Return whether a claim that a slot shows now is this attempt."""
+        if self.merged.ending.over:
+            return False
+        starts = [of.start_us for of in self.facts if of.source is Source.LIVE_SLOT]
+        return not starts or shown.start_us in {None, *starts}
 
     @property
     def is_open(self) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.attempts import UNKNOWN_LATER, AttemptFact, Source
 from gwmond.accounting.early_failure import Result, result_of
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import AWAITING, classify, rule_of
@@ -54,7 +54,7 @@ def given_up(
     return AttemptFact(
         source=Source.LIVE_SLOT,
         job=attempt.key.job,
-        run=attempt.key.run or None,
+        run=attempt.key.run if 0 < attempt.key.run < UNKNOWN_LATER else None,
         written_us=now_us,
         pilot=pilot.label,
         start_us=attempt.merged.start_us,

@@ -181,3 +181,21 @@ def test_records_with_times_that_no_clock_shows_are_counted() -> None:
     play.poll(60, [shown()], bad)
     assert play.book.left_out["bad_time"] == 2
     assert len(play.stored.attempts) == 1
+
+
+def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
+    """It was vacated and ran again at once, on the same pilot: the first run is over."""
+    play = Play()
+    play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
+    play.live(360, 600, [shown()], claims=[claim("1.0", 330)])
+    assert outcomes(play) == {"1.0/0": "open", "1.0/1000000001": "open"}
+    play.live(660, 660 + HOUR_S, [shown()], claims=[claim("1.0", 330)])
+    assert outcomes(play)["1.0/0"] == "no_record"
+    # The schedd's history knows the last run, by its number.
+    last = record("1.0", 328, 5000, source=Source.SCHEDD_HISTORY, run=2)
+    play.live(720 + HOUR_S, 5040, [shown()], claims=[claim("1.0", 330)])
+    play.live(5100, 6000, [shown()], records=[last])
+    assert outcomes(play) == {"1.0/0": "no_record", "1.0/2": "exit_zero"}
+    play.rest(6060)
+    assert play.seconds()["goodput"] == 5000 - 328
+    assert play.seconds()["unclassified"] == 200  # until it was seen last
