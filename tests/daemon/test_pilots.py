@@ -19,7 +19,7 @@ from tests.pool.condor import CondorPool
 Start = Callable[..., RunningDaemon]
 SECONDS = "gwmond_pilot_canonical_seconds_total"
 TABLES: dict[str, dict[str, object]] = {
-    "poll": {"interval": "2s", "deadline": "1800ms"},
+    "poll": {"interval": "4s", "deadline": "3900ms"},
     "pilots": {
         "settle_delay": "3s",
         "outcome_wait": "20s",
@@ -27,7 +27,7 @@ TABLES: dict[str, dict[str, object]] = {
         "verdict_after": "10s",
         "end_tolerance": "5s",
         "assumed_end": "8s",
-        "claims_every": "4s",
+        "claims_every": "3s",
     },
 }
 ENTRY = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
@@ -58,7 +58,7 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     running = daemon(pool.collector, tables=TABLES)
     pool.start_pilot("bare", cores=2, memory=4096, attrs=ENTRY)
     good = pool.submit(schedd, seconds=8, request_memory=1000)
-    metrics = running.wait_until("goodput", lambda m: _spent(m, "goodput") > 5)
+    metrics = running.wait_until("goodput", lambda m: _spent(m, "goodput") > 5, 120)
     assert running.log(
         "a schedd keeps no epoch history: of a job that ran several times only the "
         "last run is told; set JOB_EPOCH_HISTORY there",
@@ -74,6 +74,7 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     metrics = running.wait_until(
         "the run that was vacated",
         lambda m: m.sum("gwmond_pilot_attempts_total", category="unclassified") >= 1,
+        timeout=120,
     )
     assert good != again
     pool.remove(schedd)
@@ -101,7 +102,7 @@ def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_
     pilot.stop_graceful()
     time.sleep(1)
     running.start()
-    metrics = running.wait_until("its time", lambda m: _spent(m, "goodput") > 3, timeout=40)
+    metrics = running.wait_until("its time", lambda m: _spent(m, "goodput") > 3, 120)
     assert _spent(metrics, "goodput") == pytest.approx(5, abs=3)
     assert _spent(metrics, "pilot_overhead", "measured") == 0
     assert metrics.value("gwmond_ledger_residual_seconds", measure="canonical") == 0
@@ -123,7 +124,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     running = daemon(pool.collector, tables=TABLES)
     for _ in range(2):
         pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
-    running.wait_until("two", lambda m: m.sum("gwmond_pilot_attempts_total") >= 2)
+    running.wait_until("two", lambda m: m.sum("gwmond_pilot_attempts_total") >= 2, 120)
     running.stop()
     cluster = pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
     pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {cluster}"))
@@ -136,7 +137,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
         {"source": schedd, "problem": "history_gap"},
         bool,
     )
-    running.wait_until("what came after", lambda m: m.sum("gwmond_pilot_attempts_total") >= 3)
+    running.wait_until("more", lambda m: m.sum("gwmond_pilot_attempts_total") >= 3, 120)
     pilot.stop_graceful()
     _check(running)
 
