@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import structlog
 
 from tests.pool.condor import CondorPool
 from tests.pool.prometheus import Prometheus
@@ -48,3 +49,10 @@ def prometheus() -> Iterator[Callable[..., Prometheus]]:
             return stack.enter_context(Prometheus(targets, **options))
 
         yield start
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """A command that a test runs in this process sets up the log: for that test alone."""
+    yield
+    structlog.reset_defaults()

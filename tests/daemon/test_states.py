@@ -130,5 +130,5 @@ def test_five_sites_as_prometheus_sees_them(
     scene.resource("Starved", down=True)
     scene.remove(more, schedd=1)
     _wait(seen, Starved="down", Bored="insufficient_demand", Down="insufficient_demand")
-    assert seen.value("max_over_time(gwmond_ledger_residual_seconds[1h])") == 0
+    assert seen.value("max(max_over_time(gwmond_ledger_residual_seconds[1h]))") == 0
     assert seen.value("max_over_time(gwmond_series_folded{family='gwmond_site_state'}[1h])") == 0
