@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gwmond.accounting.attempts import UNKNOWN_LATER, AttemptFact, Source
+from gwmond.accounting.attempt_runs import UNKNOWN_LATER
+from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.early_failure import Result, result_of
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import AWAITING, classify, rule_of

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting import attempts
+from gwmond.accounting.attempt_runs import TOLERANCE_US, UNKNOWN_RUN, gather
 from gwmond.accounting.attempts import (
     FIELDS,
-    TOLERANCE_US,
-    UNKNOWN_RUN,
     AttemptFact,
     Contradiction,
     Merged,
     Source,
-    gather,
     merge,
 )
 from gwmond.accounting.endings import Ending
