@@ -10,8 +10,9 @@ the newest backwards would be cut off at its old end.  Its state:
 
 - all records of the backlog with a time before ``done`` are taken (of the second ``done`` itself,
   the first ``part`` of ``parts``);
-- each window is asked for together with the ``anchor``, a record taken before; it proves that
-  nothing was rotated away since;
+- each window is asked for together with the ``anchor``, a record taken before that stands before
+  all that is not taken yet: the cursor's newest, or one that is older than ``done`` by more than
+  the disorder in a file; it proves that nothing of these was rotated away;
 - at the end the cursor becomes ``target``: the newest records when the draining began, so that what
   was written meanwhile comes next.
 
@@ -42,7 +43,8 @@ Value: TypeAlias = str | int | None
 FAR = 2**40
 MAX_PARTS = 4096
 DISORDER_S = 3600
-"""Records are written by several processes; none is later than this against its neighbours."""
+"""Records are written by several processes; none has a time later than this before one written
+after it."""
 
 
 class Identity(NamedTuple):
@@ -65,7 +67,8 @@ class Drain(NamedTuple):
     ``since``: only records newer than the cursor's ``older`` are asked for.  ``start``: where most
     of the backlog begins; ``end``: windows beyond are open.  ``guess``: a first window's length.
     ``narrowed``: a window that began here had too many records, and so far none was found; so
-    half of what is left of it is next.
+    half of what is left of it is next.  ``candidate``: a record that becomes the anchor once it is
+    old enough.
     """
 
     since: bool
@@ -79,6 +82,7 @@ class Drain(NamedTuple):
     parts: int = 1
     part: int = 0
     narrowed: bool = False
+    candidate: Identity | None = None
 
     @property
     def until(self) -> int | None:
@@ -97,9 +101,11 @@ class Drain(NamedTuple):
         length = max(1, ((self.until or self.end + 1) - self.done) // 2)
         return self._replace(length=length, narrowed=True)
 
-    def further(self, records: int, limit: int, anchor: Identity | None) -> Drain | None:
+    def further(
+        self, records: int, limit: int, latest: Identity | None, disorder: int
+    ) -> Drain | None:
         """Return it after a window with so many records, None if that was the last."""
-        after = self._replace(anchor=anchor or self.anchor)
+        after = self._replace(candidate=self.candidate or latest)
         if after.part + 1 < after.parts:
             return after._replace(part=after.part + 1)
         if self.until is None:
@@ -110,18 +116,28 @@ class Drain(NamedTuple):
             length = max(1, min(length, int(self.length * 0.6 * limit / records)))
         if self.done < self.start <= self.until:
             length, narrowed = self.guess, False
-        return after._replace(done=self.until, length=length, parts=1, part=0, narrowed=narrowed)
+        after = after._replace(done=self.until, length=length, parts=1, part=0, narrowed=narrowed)
+        return after._anchored(disorder)
+
+    def _anchored(self, disorder: int) -> Drain:
+        """Take the candidate as the anchor once nothing to come can stand before it."""
+        if self.candidate is None or self.candidate.time >= self.done - disorder:
+            # Without any other one, a younger one shows a loss too, but for what stands before it.
+            return self._replace(anchor=self.anchor or self.candidate)
+        return self._replace(anchor=self.candidate, candidate=None)
 
 
 class Limits(NamedTuple):
     """How much one call takes: ``records`` (about) and ``queries``; ``lookback_s``: at the start.
 
-    A call that has no state asks for records that are at most so old.
+    A call that has no state asks for records that are at most so old.  ``disorder_s``: how far the
+    times of records can be out of their order in the file.
     """
 
     records: int = 20_000
     queries: int = 24
     lookback_s: float = 7 * 86400
+    disorder_s: int = DISORDER_S
 
 
 class Progress(NamedTuple):
@@ -179,8 +195,12 @@ def load(text: str, floor: int) -> State:
         taken, at, drain, lost_from = json.loads(text)
         if drain is not None:
             raw = Drain(*drain)
-            drain = raw._replace(anchor=_identity(raw.anchor), target=_pair(raw.target))
-            if not all(isinstance(value, int) for value in (raw.since, *raw[2:7], *raw[8:])):
+            drain = raw._replace(
+                anchor=_identity(raw.anchor),
+                target=_pair(raw.target),
+                candidate=_identity(raw.candidate),
+            )
+            if not all(isinstance(value, int) for value in (raw.since, *raw[2:7], *raw[8:11])):
                 raise TypeError("no backlog")
         return State(_pair(taken), int(at), drain, None if lost_from is None else int(lost_from))
     except (TypeError, ValueError, IndexError) as error:

@@ -25,7 +25,6 @@ from gwmond.accounting.records import JobRecord
 from gwmond.facts import Gap, Problem
 from gwmond.sources import histories, history_cursor
 from gwmond.sources.history_cursor import (
-    DISORDER_S,
     MAX_PARTS,
     Drain,
     HistoryAnswer,
@@ -130,7 +129,7 @@ class _Fetch:
             latest = self._ask("", 3, None)
             seen = [history_cursor.identity(self._kind, ad) for ad in latest]
             target = history_cursor.newest_two(seen, state.taken)
-            drain = self._drain(latest, target, newest, newest.time - DISORDER_S)
+            drain = self._drain(latest, target, newest, newest.time - self._limits.disorder_s)
             return state._replace(drain=drain)
         if newest is None:
             return state._replace(drain=self._drain(found, target, None, state.floor))
@@ -157,7 +156,7 @@ class _Fetch:
         state = self._take(state, fresh)
         named = [one for one in known if one is not None]
         latest = max(named, key=lambda one: one.time, default=None)
-        after = drain.further(len(fresh), limit, latest)
+        after = drain.further(len(fresh), limit, latest, self._limits.disorder_s)
         if after is not None:
             return state._replace(drain=after)
         return self._told(state._replace(taken=drain.target, drain=None))
@@ -189,10 +188,10 @@ class _Fetch:
     def _missing(self, state: State, drain: Drain, anchor: Identity, found: int) -> State:
         """Find out why a record did not come back, and ask for the window again."""
         if not self._exists(anchor):
-            again = drain._replace(since=False, anchor=None)
-            return state._replace(drain=again, lost_from=anchor.time)
+            again = drain._replace(since=False, anchor=None, candidate=None)
+            return state._replace(drain=again, lost_from=max(anchor.time, drain.done))
         if drain.since:  # a record like the older one was written since, or the answer was cut off
-            done = max(drain.done, anchor.time - DISORDER_S)
+            done = max(drain.done, anchor.time - self._limits.disorder_s)
             return state._replace(drain=drain._replace(since=False, done=done))
         if found > 1 and drain.parts < MAX_PARTS:  # the answer was cut off
             return state._replace(drain=drain.narrower())

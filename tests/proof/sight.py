@@ -148,13 +148,21 @@ class Sight:
     def _starter(
         self, pilot: str, shadow: Life, notes: Sequence[Note], taken: Sequence[Life]
     ) -> Life:
-        """The starter of a shadow's run: the first one on that pilot and slot after the shadow."""
+        """The starter of a shadow's run: the first one on that pilot and slot while it lived.
+
+        On a loaded machine a shadow may wait long for it.  Where the job began, its starter is the
+        last one of its slot before.
+        """
         config = str(self._pilots[pilot].config)
+        until = notes[0].at if notes else shadow.gone or shadow.seen
+        found = []
         for life in self.watch.lives("condor_starter"):
             argv = life.process.argv
             if life.process.condor_config != config or "-a" not in argv or life in taken:
                 continue
-            soon = shadow.start <= life.start < shadow.start + 5
-            if soon and (not notes or notes[0].slot == argv[argv.index("-a") + 1]):
-                return life
-        raise Surprise(f"no starter on {pilot} for {shadow}")
+            within = shadow.start <= life.start <= until
+            if within and (not notes or notes[0].slot == argv[argv.index("-a") + 1]):
+                found.append(life)
+        if not found:
+            raise Surprise(f"no starter on {pilot} for {shadow}, {notes}")
+        return found[-1 if notes else 0]

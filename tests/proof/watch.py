@@ -18,7 +18,7 @@ from typing import Self
 from tests.pool.sandbox import Process
 
 PAUSE_S = 0.05
-_YOUNG_S = 3.0
+_YOUNG_S = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
