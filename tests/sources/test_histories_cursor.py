@@ -269,9 +269,9 @@ def test_nothing_is_lost_without_a_gap(
 
 def is_anchored(state: State) -> bool:
     """Whether a loss of anything that is not taken would show."""
-    anchor = state.drain.anchor if state.drain else None
-    old = anchor is not None and anchor.time < state.drain.done - DISORDER_S
-    return state.taken.newest is not None or old
+    drain = state.drain
+    old = drain and drain.anchor and drain.anchor.time < drain.done - DISORDER_S
+    return state.taken.newest is not None or bool(old)
 
 
 def lies_in(row: Row, gap: Gap) -> bool:
