@@ -7,9 +7,10 @@ asked for at once after what came was accounted, until the next poll is due (``b
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import structlog
 
@@ -36,6 +37,10 @@ class Told(NamedTuple):
     kind: str
     answer: HistoryAnswer
     cursor: Cursor
+
+
+_Task: TypeAlias = Callable[[str | None], Told | None]
+"""Fetches from one source, after a cursor's state; None: after the one that is stored."""
 
 
 class Historian:
@@ -89,7 +94,27 @@ class Historian:
     def ask(
         self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool = False
     ) -> Iterator[Told]:
-        """Yield what each source has that is new, as it comes."""
+        """Yield what each source has that is new, as it comes.
+
+        Of a backlog (``only_behind``) a source's next records are fetched while those before are
+        being accounted, as long as there is time.
+        """
+        tasks = self._tasks(access, schedds, now, only_behind=only_behind)
+        with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
+            waiting = {pool.submit(_timed, task, None): task for task in tasks}
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    task = waiting.pop(future)
+                    told, took = future.result()
+                    if told is None:
+                        continue
+                    if only_behind and told.answer.behind and self._gatherer.left_s > 3 * took:
+                        waiting[pool.submit(_timed, task, told.cursor.state)] = task
+                    yield told
+
+    def _tasks(
+        self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool
+    ) -> list[_Task]:
         options = self._config.histories
         wanted: list[tuple[Daemon, str]] = []
         if options.schedds:
@@ -102,15 +127,10 @@ class Historian:
         records = max(_LEAST_RECORDS, options.records // many)
         for schedd in schedds:
             self._asked.setdefault(schedd.name, time.monotonic())
-        with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
-            futures = [
-                pool.submit(self._ask_schedd, access, schedd, kind, records, now)
-                for schedd, kind in wanted
-            ]
-            futures += [pool.submit(self._read_files, path, records, now) for path in files]
-            for future in as_completed(futures):
-                if (told := future.result()) is not None:
-                    yield told
+        tasks: list[_Task] = [
+            partial(self._ask_schedd, access, schedd, kind, records, now) for schedd, kind in wanted
+        ]
+        return tasks + [partial(self._read_files, path, records, now) for path in files]
 
     def _kinds(self, schedd: Daemon) -> list[str]:
         since = self._not_kept.get(schedd.name)
@@ -118,17 +138,25 @@ class Historian:
         return [kind for kind in SCHEDD_KINDS if kept or kind != "epochs"]
 
     def _ask_schedd(
-        self, access: Access, schedd: Daemon, kind: str, records: int, now: float
+        self,
+        access: Access,
+        schedd: Daemon,
+        kind: str,
+        records: int,
+        now: float,
+        state: str | None,
     ) -> Told | None:
         limits = self._limits(schedd.name, kind, records)
-        cursor = self._keeper.cursor(schedd.name, kind)
-        state = cursor.state if cursor is not None else ""
         answer = self._gatherer.run(
-            *(schedd.name, kind, history_tasks.records, access),
-            *(schedd, kind, state, limits, now),
+            *(schedd.name, kind, history_tasks.records, access, schedd, kind),
+            *(self._state(schedd.name, kind) if state is None else state, limits, now),
             keep=False,
         )
         return self._note(schedd.name, kind, answer)
+
+    def _state(self, source: str, kind: str) -> str:
+        cursor = self._keeper.cursor(source, kind)
+        return cursor.state if cursor is not None else ""
 
     def _limits(self, source: str, kind: str, records: int) -> Limits:
         """Return how much is asked for at once: less where the time did not suffice before."""
@@ -139,12 +167,11 @@ class Historian:
             lookback_s=self._config.histories.lookback,
         )
 
-    def _read_files(self, pattern: str, records: int, now: float) -> Told | None:
+    def _read_files(self, pattern: str, records: int, now: float, state: str | None) -> Told | None:
         limits = self._limits(pattern, FILE_KIND, records)
-        cursor = self._keeper.cursor(pattern, FILE_KIND)
-        state = cursor.state if cursor is not None else ""
         answer = self._gatherer.run(
-            *(pattern, FILE_KIND, history_tasks.file_records, pattern, state, limits, now),
+            *(pattern, FILE_KIND, history_tasks.file_records, pattern),
+            *(self._state(pattern, FILE_KIND) if state is None else state, limits, now),
             keep=False,
         )
         return self._note(pattern, FILE_KIND, answer)
@@ -177,3 +204,8 @@ class Historian:
         if complete_us is None and (before := self._keeper.cursor(source, kind)) is not None:
             complete_us = before.complete_us
         return Told(source, kind, answer, Cursor(source, kind, answer.state, complete_us))
+
+
+def _timed(task: _Task, state: str | None) -> tuple[Told | None, float]:
+    began = time.monotonic()
+    return task(state), time.monotonic() - began

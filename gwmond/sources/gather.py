@@ -93,6 +93,11 @@ class Gatherer:
         self._until = time.monotonic() + seconds
         self._problems = []
 
+    @property
+    def left_s(self) -> float:
+        """How long what is run now may take."""
+        return self._until - time.monotonic()
+
     def last(self) -> Round:
         """Return what is known now: the last round, and what was run since."""
         return Round(

@@ -109,18 +109,19 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     if profile:
         profiler.enable()
     began, cpu = time.perf_counter(), _cpu()
+    usages = _children()
     pool.gatherer.allow(settings.poll.deadline)
     access = pool.access(pool.clock.tick())
     problems = accountant.step(ledger, access, found, seen, pool.period_s)
-    child_cpu, child_peak, steps, held = _children(pool), 0.0, 1, [resident()]
+    steps, held = 1, [resident()]
     while accountant.behind:
         pool.gatherer.allow(settings.poll.deadline)
         problems += accountant.drain(access, now)
         steps += 1
-        child_cpu += _children(pool)
-        child_peak = max(child_peak, *(of.peak_mib for of in pool.gatherer.last().statuses))
         held.append(resident())
     wall, used = time.perf_counter() - began, _cpu() - cpu
+    child_cpu = sum(of.cpu_s for of in usages)
+    child_peak = max(of.peak_mib for of in usages)
     if profile:
         profiler.disable()
         pstats.Stats(profiler).dump_stats(profile)
@@ -143,8 +144,20 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     }
 
 
-def _children(pool: Any) -> float:
-    return float(sum(of.cpu_s for of in pool.gatherer.last().statuses))
+def _children() -> list[Any]:
+    """Return a list to which what each child from now on has used is added."""
+    from gwmond.sources import child  # noqa: PLC0415
+
+    usages: list[Any] = []
+    run = child.run
+
+    def noted(*args: Any, **options: Any) -> Any:
+        value, usage = run(*args, **options)
+        usages.append(usage)
+        return value, usage
+
+    child.run = noted
+    return usages
 
 
 def _stored(path: str) -> Numbers:
