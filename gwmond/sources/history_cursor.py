@@ -13,6 +13,8 @@ the newest backwards would be cut off at its old end.  Its state:
 - each window is asked for together with the ``anchor``, a record taken before that stands before
   all that is not taken yet: the cursor's newest, or one that is older than ``done`` by more than
   the disorder in a file; it proves that nothing of these was rotated away;
+- the windows are planned so that each has about as many records as are asked for at once; what was
+  planned wrong (more was written, or lies deeper than was looked at) is halved until it fits;
 - at the end the cursor becomes ``target``: the newest records when the draining began, so that what
   was written meanwhile comes next.
 
@@ -42,6 +44,8 @@ Value: TypeAlias = str | int | None
 
 FAR = 2**40
 MAX_PARTS = 4096
+_FILL = 0.8  # of what a window may have, how much is aimed at where the times are not known
+_PLANNED_FILL = 0.95
 DISORDER_S = 3600
 """Records are written by several processes; none has a time later than this before one written
 after it."""
@@ -67,7 +71,7 @@ class Drain(NamedTuple):
     ``since``: only records newer than the cursor's ``older`` are asked for.  ``start``: where most
     of the backlog begins; ``end``: windows beyond are open.  ``guess``: a first window's length.
     ``narrowed``: a window that began here had too many records, and so far none was found; so
-    half of what is left of it is next.  ``candidate``: a record that becomes the anchor once it is
+    half of what is left of it is next.  ``edges``: where planned windows end.  ``candidate``: a record that becomes the anchor once it is
     old enough.
     """
 
@@ -83,6 +87,7 @@ class Drain(NamedTuple):
     part: int = 0
     narrowed: bool = False
     candidate: Identity | None = None
+    edges: tuple[int, ...] = ()
 
     @property
     def until(self) -> int | None:
@@ -113,11 +118,19 @@ class Drain(NamedTuple):
         narrowed = self.narrowed and not records and self.length > 1
         length = self.length // 2 if narrowed else self.length * 4
         if records:
-            length = max(1, min(length, int(self.length * 0.6 * limit / records)))
+            length = max(1, min(length, int(self.length * _FILL * limit / records)))
         if self.done < self.start <= self.until:
             length, narrowed = self.guess, False
         after = after._replace(done=self.until, length=length, parts=1, part=0, narrowed=narrowed)
-        return after._anchored(disorder)
+        return after.planned()._anchored(disorder)
+
+    def planned(self) -> Drain:
+        """Return it with the next window ending where that was planned."""
+        left = tuple(edge for edge in self.edges if edge > self.done)
+        if not self.edges or self.narrowed:
+            return self._replace(edges=left)
+        length = left[0] - self.done if left else max(self.length, self.end + 1 - self.done)
+        return self._replace(edges=left, length=length)
 
     def _anchored(self, disorder: int) -> Drain:
         """Take the candidate as the anchor once nothing to come can stand before it."""
@@ -199,8 +212,10 @@ def load(text: str, floor: int) -> State:
                 anchor=_identity(raw.anchor),
                 target=_pair(raw.target),
                 candidate=_identity(raw.candidate),
+                edges=tuple(raw.edges),
             )
-            if not all(isinstance(value, int) for value in (raw.since, *raw[2:7], *raw[8:11])):
+            numbers = (raw.since, *raw[2:7], *raw[8:11], *drain.edges)
+            if not all(isinstance(value, int) for value in numbers):
                 raise TypeError("no backlog")
         return State(_pair(taken), int(at), drain, None if lost_from is None else int(lost_from))
     except (TypeError, ValueError, IndexError) as error:
@@ -242,6 +257,13 @@ def _literal(value: Value) -> str:
     if isinstance(value, str):
         return str(classad2.quote(value))
     return "undefined" if value is None else str(value).lower()
+
+
+def edges(times: Iterable[int], records: int) -> tuple[int, ...]:
+    """Return where windows end that have about so many of the records with these times."""
+    ordered = sorted(times)
+    every = max(1, int(records * _PLANNED_FILL))
+    return tuple(dict.fromkeys(ordered[every::every]))
 
 
 def newest_two(known: Iterable[Identity | None], before: Pair) -> Pair:

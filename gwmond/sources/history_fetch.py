@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 QUERY_RECORDS = 10_000
 """A query never asks for more, whatever the limit, for the sake of memory."""
 
+PLANNED_RECORDS = 200_000
+"""So many of the newest records are looked at to plan a backlog's windows, by their times alone."""
+
 
 def fetch(
     access: Access,
@@ -183,7 +186,18 @@ class _Fetch:
         span = max(times, default=0) - min(times, default=0) + 1
         guess, end = max(1, span // 2), max(int(self._now), *times, start)
         done = max(0, start)
-        return Drain(False, anchor, done, done, end, guess, guess, target)
+        drain = Drain(False, anchor, done, done, end, guess, guess, target)
+        return drain._replace(edges=self._edges(start)).planned()
+
+    def _edges(self, start: int) -> tuple[int, ...]:
+        """Plan the windows by the times alone of what the daemon has."""
+        kind = histories.KINDS[self._kind]
+        query = histories.query(self._kind, f"({kind.time} ?: 0) >= {start}")
+        query = query._replace(projection=(kind.time,))
+        self._queries += 1
+        found = self._access.history(self._daemon, self._kind, query, PLANNED_RECORDS, "")
+        times = (histories.written(self._kind, ad) for ad in found)
+        return history_cursor.edges(times, self._limit)
 
     def _missing(self, state: State, drain: Drain, anchor: Identity, found: int) -> State:
         """Find out why a record did not come back, and ask for the window again."""
