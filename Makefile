@@ -7,7 +7,7 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
-# One benchmark of poll, backlog and steady, and its options (--help):
+# One benchmark of poll, backlog, steady and import, and its options (--help):
 # make bench BENCH_ARGS="poll --jobs 20000 --rounds 2"
 BENCH_ARGS ?=
 
@@ -44,7 +44,7 @@ pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-bench: setup-test ## measure a poll, a backlog of job records, the steady state (many minutes; as root)
+bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'
 	@$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
@@ -58,7 +58,7 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 
 system-packages:
 	$(SAY) 'Debian packages for the tests'
-	@tests/packaging/system-packages.sh prometheus debootstrap procps util-linux systemd
+	@tests/packaging/system-packages.sh prometheus debootstrap procps util-linux rsyslog systemd
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python

@@ -11,25 +11,32 @@ waited for: what slots show stands in, and what it tells later corrects that.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import structlog
 
+from gwmond.accounting.elapsed import Tick, elapsed
 from gwmond.book.rules import SECOND_US
+from gwmond.book.sizes import expected_sizes
+from gwmond.central_logs import CentralLogs
 from gwmond.config import Config
 from gwmond.factory_files import FactoryFiles
-from gwmond.facts import Cursor, Pilot, Problem
+from gwmond.facts import Cursor, EntryRequest, Pilot, Problem
 from gwmond.historian import Historian, Told
 from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.hours import microseconds, split_hours
 from gwmond.ledger.store import Ledger
+from gwmond.log_socket import LogSocket
 from gwmond.pilot_keeper import PilotKeeper
+from gwmond.reconcile_gather import Reconciliation
+from gwmond.reconciler import Reconciler
 from gwmond.snapshot import PilotTime
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.history_cursor import Progress
-from gwmond.sources.round import CLAIMS, SLOTS, Round, Targets
+from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets
 from gwmond.startd_asker import StartdAsker
 
 log = structlog.get_logger()
@@ -61,6 +68,7 @@ class Accountant:
         keeper: PilotKeeper,
         *,
         live: bool = True,
+        socket: LogSocket | None = None,
     ) -> None:
         self._config = config
         self._hosts = tuple(host or "local" for host in targets.collectors)
@@ -68,6 +76,7 @@ class Accountant:
         self._keeper = keeper
         self._historian = Historian(config, gatherer, keeper)
         self._files = FactoryFiles(config, gatherer, keeper)
+        self._central = CentralLogs(config, gatherer, keeper, socket)
         self._live = live  # a recording has no startds to ask
         self._startds = StartdAsker(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
@@ -77,11 +86,14 @@ class Accountant:
         self._said_at = 0.0
         self._left: Mapping[str, int] = {}
         self._records = 0
+        self._watched: Tick | None = None
+        self._reconciler = Reconciler(config.ledger.url)
 
     @property
     def behind(self) -> bool:
         """Whether there are records that were not fetched yet."""
-        return (self._historian.behind or self._files.behind) and self._keeper.ready
+        behind = self._historian.behind or self._files.behind or self._central.behind
+        return behind and self._keeper.ready
 
     @property
     def shown(self) -> PilotTime | None:
@@ -93,6 +105,23 @@ class Accountant:
         """How far each source has been read."""
         return self._keeper.cursors
 
+    @property
+    def reconciliation(self) -> Reconciliation | None:
+        """The last day, as it was compared with the factory's numbers; at most an hour old."""
+        return self._reconciler.shown
+
+    def watch(self, requests: Sequence[EntryRequest], tick: Tick, period_s: float) -> None:
+        """Let what ads of entries say now hold for the time since the last poll of this process.
+
+        An interval of which not all is known (a missed poll, a suspended machine) is not watched.
+        """
+        passed, self._watched = elapsed(self._watched, tick, period_s), tick
+        if not (passed.known and self._keeper.ready):
+            return
+        end_us = microseconds(tick.wall)
+        for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
+            self._keeper.watch(requests, hour, us / SECOND_US)
+
     def step(
         self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
     ) -> list[Problem]:
@@ -102,9 +131,12 @@ class Accountant:
             self._keeper.attach(ledger)
             if not self._keeper.ready:
                 return []
+            self._expect(found)
             self._see(found, seen, period_s)
             self._schedds = seen.schedds
-            return self._ask(access, seen.at, only_behind=False)
+            problems = self._ask(access, seen.at, only_behind=False)
+            stored = () if self.behind else self._keeper.factory  # of a backlog a part says nothing
+            return problems + self._reconciler.step(seen.at, stored)
         except LedgerError as error:
             self.failure = error
             return [_problem(error)]
@@ -116,6 +148,11 @@ class Accountant:
         except LedgerError as error:
             self.failure = error
             return [_problem(error)]
+
+    def _expect(self, found: Round) -> None:
+        """Let the book know how large entries' pilots are expected to be."""
+        answers = [of.value for (_, kind), of in sorted(found.answers.items()) if kind == REQUESTS]
+        self._keeper.expect(expected_sizes(of for one in answers for of in one.requests))
 
     def _see(self, found: Round, seen: Seen, period_s: float) -> None:
         now_us = round(seen.at * SECOND_US)
@@ -158,6 +195,8 @@ class Accountant:
                 self._settle(now_us)
         if self._live and self._config.factory.directories:
             problems += self._files.read(now)
+        if self._live:
+            problems += self._central.read(now)
         self._settle(now_us)
         problems += self._left_out()
         if self._live and not only_behind:
@@ -168,9 +207,11 @@ class Accountant:
         """Say which records could not be accounted since this was asked last."""
         book = self._keeper.book
         now = dict(book.left_out) if book is not None else {}
+        now["undated"] = self._keeper.undated
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
-        return [Problem("records", reason, f"{n} records") for reason, n in new.items() if n > 0]
+        problems = [Problem("records", of, f"{n} records") for of, n in new.items() if n > 0]
+        return problems + self._central.unused()
 
     def _ask_startds(self, access: Access, now: float) -> list[Problem]:
         """Ask startds for what is open after all else has been told."""
@@ -205,8 +246,7 @@ class Accountant:
 
 
 def _problem(error: LedgerError) -> Problem:
-    name = type(error).__name__.removeprefix("Ledger").lower()
-    return Problem("ledger", name, f"{error} Pilots' time is not accounted until then.")
+    return Problem("ledger", error.problem, f"{error} Pilots' time is not accounted until then.")
 
 
 def _progress(progress: Progress | None) -> dict[str, str]:

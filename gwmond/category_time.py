@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 from gwmond.accounting.pilot_facts import MEASURES, Category, Measure
-from gwmond.units import RESOURCES, Resource
+from gwmond.units import MICRO, RESOURCES, Resource
 
-MICRO = 1_000_000
 HOUR = 3600 * MICRO
 
 Kind: TypeAlias = tuple[Resource, Measure]

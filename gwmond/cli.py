@@ -23,6 +23,7 @@ COMMANDS = {
     "pilots": "list pilots: where, since when, doing what, for whom, time left, where it went",
     "pilot": "tell the whole life of one pilot as a timeline, and what each part rests on",
     "report": "report hours, shares and efficiency over a period: table, CSV, JSON, HTML",
+    "reconcile": "compare pilots' time with jobs' time and the factory's own numbers",
     "ledger": "prove the ledger, show its size, compact it, export it as Parquet",
     "import": "account what pilots left in a factory's directories",
     "record": "record a pool to a file that demo and tests can replay",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
 
 from gwmond.config_types import Duration, Section
 from gwmond.durations import parse_duration as _seconds
+
+SOCKET_PATH_BYTES = 103
+"""A socket's path has at most 107 bytes (unix(7)), of which a new one's suffix takes four."""
 
 
 class Histories(Section):
@@ -45,6 +48,21 @@ class Factory(Section):
         (), description="Where a factory keeps pilots' output (job.*.out, job.*.err)."
     )
     every: Duration = Field(_seconds("5m"), description="How often they are looked through.")
+    central_logs: tuple[str, ...] = Field(
+        (), description="Directories with logs of pilots' daemons (RFC 5424), sent there by syslog."
+    )
+    log_socket: str = Field(
+        "", description="Unix datagram socket to make and receive the same lines on. Empty: none."
+    )
+
+    @field_validator("log_socket")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        if value and not os.path.isabs(value):
+            raise ValueError(f"{value} is not an absolute path: begin it with /")
+        if len(os.fsencode(value)) > SOCKET_PATH_BYTES:
+            raise ValueError(f"a socket's path has at most {SOCKET_PATH_BYTES} bytes: shorten it")
+        return value
 
 
 class Pilots(Section):

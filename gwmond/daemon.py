@@ -15,11 +15,12 @@ import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from gwmond import __version__
+from gwmond import __version__, central_logs
 from gwmond.config import Config, ConfigError
 from gwmond.entries import EMPTY, Memory
 from gwmond.keeper import Keeper
 from gwmond.log import configure
+from gwmond.log_socket import LogSocket
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.poller import Poller
@@ -51,8 +52,9 @@ class Daemon:
         self._listener = bind(config.http)
         self._pool = Pool.open(config)
         self._keeper = Keeper(config.ledger)
-        self._poller = Poller(config, self._pool, self._keeper)
-        self._next: Config | None = None
+        self._log_socket = central_logs.listen(None, config)
+        self._poller = Poller(config, self._pool, self._keeper, socket=self._log_socket)
+        self._next: tuple[Config, LogSocket | None] | None = None
         self._stop = self._hup = False
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._poll_began: float | None = None
@@ -95,6 +97,9 @@ class Daemon:
             scheduler.shutdown(wait=True)  # a poll under way ends at once, without its queries
             server.stop()
             self._keeper.close()
+            for socket in {self._log_socket, self._next[1] if self._next else None}:
+                if socket is not None:
+                    socket.close()
             log.info("stopped")
 
     def _wait(self, scheduler: BackgroundScheduler) -> None:
@@ -135,13 +140,17 @@ class Daemon:
         try:
             config = self._reload()
             Pool(config)  # a recording that cannot be read is a bad configuration, too
+            before = self._next[1] if self._next is not None else self._log_socket
+            socket = central_logs.listen(before, config)
+            if before is not None and before not in {socket, self._log_socket}:
+                before.close()
         except ConfigError as error:
             log.error("configuration not reloaded, the old one stays", error=str(error))
             self._poller.failed("bad_configuration")
         else:
             if config.http != self._config.http:
                 log.warning("a change of [http] needs a restart")
-            self._next = config
+            self._next = config, socket
             scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
             self._poll_soon(scheduler)
             log.info("configuration reloaded")
@@ -155,9 +164,9 @@ class Daemon:
         """Poll once; whatever happens is logged, and the next poll comes."""
         self._poll_began = time.monotonic()
         try:
-            if (config := self._next) is not None:
+            if (following := self._next) is not None:
                 self._next = None
-                self._adopt(config)
+                self._adopt(*following)
             snapshot = self._poller.poll()
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
@@ -182,7 +191,7 @@ class Daemon:
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
 
-    def _adopt(self, config: Config) -> None:
+    def _adopt(self, config: Config, socket: LogSocket | None) -> None:
         """Go on under a new configuration, with what is remembered."""
         pool = Pool(config)
         configure(config.log)
@@ -193,7 +202,10 @@ class Daemon:
         if config.replay == self._config.replay:
             pool.clock = self._pool.clock
         self._pool = pool
-        self._poller = self._poller.successor(config, pool, self._keeper, memory)
+        if self._log_socket is not None and socket is not self._log_socket:
+            self._log_socket.close()
+        self._log_socket = socket
+        self._poller = self._poller.successor(config, pool, self._keeper, memory, socket)
         self._config = config
 
 

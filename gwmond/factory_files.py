@@ -1,4 +1,4 @@
-"""Reads on in a factory's directories: the output that pilots return.
+"""Reads on in a factory's directories: what pilots returned, and the factory's own logs of them.
 
 Directories are looked for and read now and then, not in each poll: a pilot's output comes once,
 at its end.  Cursors (one a directory) are stored with what was read.
@@ -9,18 +9,14 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.config import Config
-from gwmond.facts import Cursor, Problem
+from gwmond.facts import Problem
+from gwmond.file_facts import KIND, LIMITS, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.gwms.directory_cursor import FileLimits
-from gwmond.sources.gwms_tasks import Directory
 
 SOURCE = "factory"
-KIND = "factory_files"
-_LIMITS = FileLimits(facts=4000, size=64 << 20)
 
 
 class FactoryFiles:
@@ -46,15 +42,13 @@ class FactoryFiles:
             problems += self._find()
         if not self._waiting:
             return problems
-        wanted = [Directory(path, self._state(path)) for path in self._waiting]
-        limits = _LIMITS._replace(lookback_s=self._lookback_s)
+        limits = LIMITS._replace(lookback_s=self._lookback_s)
         answers = self._gatherer.run(
-            *(SOURCE, KIND, gwms_tasks.read, wanted, limits, now), keep=False
+            *(SOURCE, KIND, gwms_tasks.read, wanted(self._keeper, self._waiting), limits, now),
+            keep=False,
         )
+        problems += take(self._keeper, answers or ()).problems
         for path, answer in answers or ():
-            outputs = [fact for fact in answer.facts if isinstance(fact, PilotOutput)]
-            self._keeper.report(outputs, Cursor(path, KIND, answer.state, answer.complete_us))
-            problems += [*answer.problems, *(of for one in outputs for of in one.problems)]
             self._waiting.popleft()
             if answer.behind:
                 self._waiting.appendleft(path)
@@ -72,7 +66,3 @@ class FactoryFiles:
             self._waiting.extend(tree.directories)
             problems += tree.problems
         return problems
-
-    def _state(self, path: str) -> str:
-        cursor = self._keeper.cursor(path, KIND)
-        return cursor.state if cursor is not None else ""

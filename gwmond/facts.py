@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
+from gwmond.monitor import Monitor
+
 Evidence: TypeAlias = Literal["measured", "estimated"]
 
 
@@ -32,7 +34,12 @@ class Pilot(NamedTuple):
     """One running pilot: the slots of one startd taken together.
 
     ``free`` has one size for each slot that could take another job (a partitionable slot's
-    remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.
+    remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.  ``size`` is
+    None where its ads tell none that makes sense.
+
+    ``failed``: its validation failed, and that is all that it advertises (see
+    ``sources.advertised``): it never registered, ``started`` is when it first said so, ``failure``
+    is why.
 
     ``node`` is the machine, ``factory_job`` the pilot as a job of its factory
     (``schedd#cluster.proc``) or empty, ``retires`` and ``dies`` are epochs, ``ad_lifetime_s`` is
@@ -44,7 +51,7 @@ class Pilot(NamedTuple):
     entry: EntryKey
     group: str
     factory: str
-    size: Size
+    size: Size | None
     free: tuple[Size, ...]
     jobs: tuple[Size, ...]
     accepting: bool
@@ -55,6 +62,8 @@ class Pilot(NamedTuple):
     retires: int | None = None
     dies: int | None = None
     ad_lifetime_s: int = 900
+    failed: bool = False
+    failure: str = ""
 
 
 class DemandGroup(NamedTuple):
@@ -120,6 +129,7 @@ class EntryRequest(NamedTuple):
     pilot_size: Size | None
     max_walltime_s: int | None
     last_heard: int
+    monitor: Monitor = Monitor()
 
 
 class Template(NamedTuple):

@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
-from gwmond.facts import Cursor, Problem
+from gwmond.facts import Problem
+from gwmond.file_facts import LIMITS, take, wanted
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
-from gwmond.sources.gwms.directory_cursor import FileLimits
-from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
+from gwmond.sources.gwms_tasks import DirectoryAnswer
 
-KIND = "factory_files"
 DEADLINE_S = 3600.0
-_CHUNK = FileLimits(facts=4000, size=64 << 20)
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
 _LATER_US = 7 * 86400 * SECOND_US  # by then everything that waits is decided
@@ -66,24 +63,29 @@ class Importer:
             self._note(tree.problems)
         found = list(dict.fromkeys(path for tree in trees for path in tree.directories))
         waiting = deque(found)
-        left = 0
         with ThreadPoolExecutor(self._processes, "import") as pool:
             under_way: deque[tuple[list[str], Future[tuple[_Answers, int]]]] = deque()
-            while waiting or under_way:
+
+            def read_on() -> None:
                 while waiting and len(under_way) < self._processes:
-                    some = [
-                        waiting.popleft() for _ in range(min(_DIRECTORIES_A_CHUNK, len(waiting)))
-                    ]
+                    fair = -(-len(waiting) // self._processes)
+                    some = [waiting.popleft() for _ in range(min(_DIRECTORIES_A_CHUNK, fair))]
                     under_way.append((some, pool.submit(self._read, some)))
+
+            read_on()
+            while under_way:
                 some, future = under_way.popleft()
                 answers, _ = future.result()
-                self._store(answers)
+                self._take(answers)
                 unfinished = [of.path for of in answers if of.answer.behind]
                 unread = some[len(answers) :]
                 waiting.extendleft(reversed([*unfinished, *unread]))
+                read_on()  # while this is accounted
+                self._settle(self._now_us)
                 left = sum(of.answer.progress.left for of in answers)
                 progress(self._outputs, self._outputs + left)
         self._settle(self._now_us + _LATER_US)
+        self._note_left_out()
         return Imported(len(found), self._outputs, self._problems, tuple(self._examples.values()))
 
     @property
@@ -91,27 +93,28 @@ class Importer:
         return round(self._now * SECOND_US)
 
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
-        cursors = [(path, self._keeper.cursor(path, KIND)) for path in paths]
-        wanted = [Directory(path, of.state if of is not None else "") for path, of in cursors]
         # What was copied a moment ago is not being written, unlike in a factory that runs.
-        return self._child(gwms_tasks.read, wanted, _CHUNK, self._now + _JUST_COPIED_S)
+        of = wanted(self._keeper, paths)
+        return self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
 
-    def _store(self, answers: Iterable[DirectoryAnswer]) -> None:
-        for path, answer in answers:
-            outputs = [fact for fact in answer.facts if isinstance(fact, PilotOutput)]
-            self._outputs += len(outputs)
-            cursor = Cursor(path, KIND, answer.state, answer.complete_us)
-            self._keeper.report(outputs, cursor)
-            self._note(answer.problems)
-            for output in outputs:
-                self._note(output.problems)
-        self._settle(self._now_us)
+    def _take(self, answers: Iterable[DirectoryAnswer]) -> None:
+        taken = take(self._keeper, answers)
+        self._outputs += taken.outputs
+        self._note(taken.problems)
 
     def _settle(self, now_us: int) -> None:
         self._keeper.settle(now_us, self._now_us, ())
+
+    def _note_left_out(self) -> None:
+        """Note what could be read and not be accounted, unless its file was noted for that."""
+        book = self._keeper.book
+        for reason, number in (book.left_out if book is not None else {}).items():
+            if number and reason not in self._problems:
+                self._problems[reason] = number
+                self._examples[reason] = Problem("records", reason, f"{number} records")
 
     def _note(self, problems: Iterable[Problem]) -> None:
         for problem in problems:

@@ -180,9 +180,8 @@ class Keeper:
         return []
 
     def _failed(self, error: LedgerError) -> list[Problem]:
-        problem = type(error).__name__.removeprefix("Ledger").lower()
         self._error = str(error)
-        return [Problem("ledger", problem, f"{error} Counters stand still until then.")]
+        return [Problem("ledger", error.problem, f"{error} Counters stand still until then.")]
 
 
 def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:

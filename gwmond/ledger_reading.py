@@ -1,12 +1,27 @@
-"""A ledger as commands read it: opened beside the daemon, and how old what it says is."""
+"""A ledger as commands read it: which, how old what it says is, and how far a long look is."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import US, both, rfc3339, span
+
+Report: TypeAlias = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is, and how much there is."""
 
 POLLS = 3
 """A ledger that was not written for so many polls seems not to be written at all."""
@@ -64,3 +79,25 @@ def add_ledger_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--ledger", metavar="URL", help="another ledger than [ledger] url: a path or URL"
     )
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """Show progress on standard error, where that is a terminal."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    console = Console(stderr=True)
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as shown:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = shown.add_task(what, total=of)
+            shown.update(tasks[what], completed=done, total=of)
+
+        yield report

@@ -27,6 +27,8 @@ from gwmond.entries import (
 )
 from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Template
 from gwmond.freshness import Fresh
+from gwmond.monitor import EntryMonitor
+from gwmond.monitored import monitored
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.gather import merge_pilots
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
@@ -39,7 +41,8 @@ class Picture(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
     ``pilots_complete``: collectors that are trusted have shown every pilot.  ``unused`` names
-    pilots which have not run a job yet.
+    pilots which have not run a job yet.  ``requests`` and ``entry_monitors`` are what is shown,
+    with what WMS collectors know better than the glideresource ads that are accounted.
     """
 
     pilots: tuple[Pilot, ...]
@@ -58,12 +61,18 @@ class Picture(NamedTuple):
     frontends: tuple[FrontendJobs, ...]
     entries: frozenset[EntryKey]
     memory: Memory
+    entry_monitors: Mapping[EntryKey, EntryMonitor]
+
+    @property
+    def registered(self) -> tuple[Pilot, ...]:
+        """The pilots whose startd has registered."""
+        return tuple(pilot for pilot in self.pilots if not pilot.failed)
 
     def facts(self, verdicts: Mapping[tuple[str, str], Any]) -> Facts:
         """Return what the evaluation works on."""
         return Facts(
             entries=self.entries,
-            pilots=self.pilots if self.pilots_known else None,
+            pilots=self.registered if self.pilots_known else None,
             doubtful=self.doubtful,
             totals=self.totals,
             waiting=self.waiting,
@@ -83,8 +92,9 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     startds, _ = fresh.all(STARTDS)
     pilots = _pilots(slots, startds)
     requests, totals = _requests(fresh)
-    used = {resource: in_use(pilots, resource, q) for resource in RESOURCES}
-    seen = {p.entry for p in pilots} | set(totals or ())
+    registered = [pilot for pilot in pilots if not pilot.failed]
+    used = {resource: in_use(registered, resource, q) for resource in RESOURCES}
+    seen = {p.entry for p in registered} | set(totals or ())
     hour = int(now // HOUR_S)
     window_hours = max(1, round(config.site.peak_window / HOUR_S))
     young = _young(fresh, config, now)
@@ -111,13 +121,14 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         waiting=histories(memory.waiting, totals, config, now),
     )
     groups, complete = _demand(fresh, found, config)
+    shown = monitored(fresh, requests, totals)
     return Picture(
         pilots=pilots,
         pilots_known=bool(slots),
         pilots_complete=slots_whole and not young,
         unused=frozenset().union(*(answer.unused for answer in startds)),
         doubtful=doubtful,
-        requests=requests,
+        requests=shown.requests,
         totals=totals,
         waiting=waiting(fresh, after.waiting, totals, pilots, config, now),
         capacities=entry_capacities(entries, used, after, totals or {}, config, now),
@@ -128,14 +139,27 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
         entries=entries,
         memory=after,
+        entry_monitors=shown.entries,
     )
 
 
 def _pilots(slots: Sequence[Any], startds: Sequence[Any]) -> tuple[Pilot, ...]:
-    """Return each pilot once: by its slots, else by its startd's own ad."""
+    """Return each pilot once: by its slots, else by its startd's own ad.
+
+    One whose validation failed has a new name in each of its ads: its factory's job tells it.
+    """
     if not slots:
         return ()
-    pilots = merge_pilots(answer.pilots for answer in slots)
+    failed: dict[str, Pilot] = {}
+    found = []
+    for pilot in merge_pilots(answer.pilots for answer in slots):
+        if not pilot.failed:
+            found.append(pilot)
+            continue
+        of = pilot.factory_job or pilot.name
+        if of not in failed or failed[of].last_heard < pilot.last_heard:
+            failed[of] = pilot
+    pilots = (*found, *failed.values())
     known = {pilot.name for pilot in pilots}
     others = merge_pilots(answer.pilots for answer in startds)
     return (*pilots, *(pilot for pilot in others if pilot.name not in known))
@@ -181,8 +205,8 @@ def _with_factory_limits(
     limits: dict[str, int] = {}
     for answer in fresh.all("factory")[0]:
         for entry in answer:
-            if entry.max_pilots is not None:
-                limits[entry.entry] = limits.get(entry.entry, 0) + entry.max_pilots
+            if (most := entry.numbers.max_pilots) is not None:
+                limits[entry.entry] = limits.get(entry.entry, 0) + most
     return {
         key: total
         if total.max_pilots is not None

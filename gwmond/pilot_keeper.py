@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
+from gwmond.book.factory_numbers import FactoryNumbers
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.config import Config
-from gwmond.facts import Cursor, Gap, Pilot
+from gwmond.facts import Cursor, EntryRequest, Gap, Pilot
 from gwmond.ledger.errors import LedgerConflict, LedgerError
+from gwmond.ledger.factory_model import FactoryTotalKey
 from gwmond.ledger.pilot_model import (
     CountKey,
     PilotBatch,
@@ -66,6 +68,8 @@ class PilotKeeper:
         self._numbers: dict[CountKey, int] = {}
         self._shown: dict[PilotSeries, Shown] = {}
         self._counted: dict[CountKey, Shown] = {}
+        self._factory = FactoryNumbers()
+        self._factory_shown: dict[FactoryTotalKey, Shown] = {}
         self._judged_us = 0
         self._known_us: int | None = None
 
@@ -104,17 +108,20 @@ class PilotKeeper:
             book.stored()  # the answer to the last commit was lost, but not the commit
             self._moved_on.clear()
             self._gaps.clear()
+            self._factory.clear()
         if book is None or state.batches != book.batches:
             self._book = Book(state, self._rules)
             self._cursors = dict(state.cursors)
             self._moved_on.clear()
             self._gaps.clear()
+            self._factory.clear()
         self._take_totals(state)
         self._ledger = ledger
 
     def _take_totals(self, state: PilotState) -> None:
         self._net, self._numbers = dict(state.net), dict(state.numbers)
         self._shown, self._counted = dict(state.shown), dict(state.counted)
+        self._factory_shown = dict(state.factory)
 
     def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
         """Take in what collectors show; see ``Book.see``.  Raises LedgerError."""
@@ -136,14 +143,34 @@ class PilotKeeper:
 
     def report(
         self,
-        outputs: Sequence[PilotOutput],
+        facts: Sequence[FileFact],
         cursor: Cursor | None,
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> None:
-        """Take in what pilots' own output tells; raises LedgerError."""
+        """Take in what GlideinWMS's files tell of pilots; raises LedgerError."""
         book, ledger = self._both()
-        book.report(outputs, ledger, expected)
+        book.report(facts, ledger, expected)
+        self._factory.take(facts)
         self._move_on(cursor)
+
+    @property
+    def factory(self) -> Collection[FactoryTotalKey]:
+        """Which of the factory's own numbers are stored."""
+        return self._factory_shown.keys()
+
+    @property
+    def undated(self) -> int:
+        """How many records of factories are in none of their numbers: no time, or no entry."""
+        return self._factory.undated
+
+    def watch(self, requests: Sequence[EntryRequest], hour: int, seconds: float) -> None:
+        """Take in what ads of entries say; it holds for these seconds of an hour."""
+        self._factory.watch(requests, hour, seconds)
+
+    def expect(self, expected: Mapping[str, Resources]) -> None:
+        """Remember how large entries' pilots are expected to be; raises LedgerError."""
+        book, ledger = self._both()
+        book.report((), ledger, expected)
 
     def _move_on(self, cursor: Cursor | None) -> None:
         if cursor is not None and cursor != self._cursors.get((cursor.source, cursor.kind)):
@@ -174,6 +201,7 @@ class PilotKeeper:
             residual=dict(book.residual),
             contradictions=dict(book.contradictions),
             known_us=self._known_us,
+            factory=dict(self._factory_shown),
         )
 
     def _both(self) -> tuple[Book, Ledger]:
@@ -184,7 +212,7 @@ class PilotKeeper:
     def _commit(self, now_us: int) -> None:
         book, ledger = self._both()
         moved_on = [self._cursors[of] for of in sorted(self._moved_on)]
-        batch = book.batch(now_us, moved_on, self._gaps)
+        batch = book.batch(now_us, moved_on, self._gaps)._replace(factory=self._factory.changes())
         try:
             ledger.commit_pilots(batch)
         except LedgerError as error:
@@ -194,6 +222,7 @@ class PilotKeeper:
         book.stored()
         self._moved_on.clear()
         self._gaps.clear()
+        self._factory.clear()
         self._raise(batch)
 
     def _raise(self, batch: PilotBatch) -> None:
@@ -214,3 +243,6 @@ class PilotKeeper:
             self._numbers[key] = self._numbers.get(key, 0) + number
             before = self._counted.get(key, Shown(0, created))
             self._counted[key] = before._replace(micros=max(before.micros, self._numbers[key]))
+        for of, more in batch.factory.items():
+            before = self._factory_shown.get(of.total, Shown(0, created))
+            self._factory_shown[of.total] = before._replace(micros=before.micros + more)

@@ -12,10 +12,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from gwmond.accounting.attempts import Merged, merge_each
 from gwmond.accounting.condor_codes import Meaning
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.outcomes import EARLY_EXIT, rule_of
+from gwmond.accounting.outcomes import EARLY_EXIT, SUMMARISED, rule_of
 from gwmond.accounting.pilot_facts import AttemptKey, Category, Outcome, PilotLife
 from gwmond.accounting.pilot_segments import Segment, cut, parts
 from gwmond.accounting.pilot_time import own_category, partition, total
+from gwmond.assumed_text import Rule, rules_of
 from gwmond.book.rules import Rules
 from gwmond.category_time import KINDS, Kind
 from gwmond.ledger.pilot_model import AttemptRow, PilotCorrection, PilotRow
@@ -30,6 +31,8 @@ _EARLY = (
     "early_failure: the job then succeeded elsewhere unchanged, or this pilot or its node fails "
     "early significantly more often than others"
 )
+
+_SUMMARY = "completed_jobs: no run of a job, but what stands for all of them (docs/pilots.md)"
 
 
 class OwnSpan(NamedTuple):
@@ -81,12 +84,14 @@ class Run(NamedTuple):
 class Story(NamedTuple):
     """All of it; ``residual`` is total - booked - not settled: 0, always.
 
-    ``own`` is empty where retention took runs out: then it cannot be told any more.
+    ``rules`` are those that stand for missing facts.  ``own`` is empty where retention took runs
+    out: then it cannot be told any more.
     ``corrections_complete``: all that were made to this pilot are listed.
     """
 
     line: PilotLine
     life: PilotLife
+    rules: tuple[Rule, ...]
     own: tuple[OwnSpan, ...]
     runs: tuple[Run, ...]
     corrections: tuple[PilotCorrection, ...]
@@ -127,6 +132,7 @@ def tell(
     return Story(
         line=line_of(row, attempts, now_us, rules.q, seen_us),
         life=life,
+        rules=tuple(rules_of(row, life.until_us)),
         own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),
         runs=tuple(
             sorted(
@@ -202,6 +208,8 @@ def _rule(
         return "", ""
     if of.outcome.label == EARLY_EXIT:
         return EARLY_EXIT, _EARLY
+    if of.outcome.label == SUMMARISED:
+        return SUMMARISED, _SUMMARY
     ending = merged.ending._replace(over=True)
     with_it = pilot.end_us is not None and (
         of.end_us is None or of.end_us + rules.end_tolerance_us >= pilot.end_us

@@ -33,13 +33,15 @@ from gwmond.ledger.pilot_reports import Order, PilotFilter, PilotReports
 from gwmond.periods import both
 from gwmond.units import DEFAULT_MEMORY_MIB, canonical
 
-State: TypeAlias = Literal["running", "idle", "retiring", "ended"]
+State: TypeAlias = Literal["running", "idle", "retiring", "failed", "ended"]
 SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "left", "hours"]
 
 _ENDED = {
     "shutdown": "took leave",
     "vanished": "vanished",
     "assumed": "no more jobs",
+    "logged": "ended (central log)",
+    "queue": "ended (factory's queue)",
 }
 _NEVER_RAN = {
     Category.VALIDATION_FAILS: "failed validation",
@@ -69,6 +71,9 @@ class PilotLine(NamedTuple):
     @property
     def doing(self) -> str:
         """What it does, or how it ended, for people."""
+        failed = self.row.validation is Validation.FAILED and not self.attempts
+        if failed and (self.state == "failed" or self.row.ended == "assumed"):
+            return f"{_NEVER_RAN[Category.VALIDATION_FAILS]}: {self.row.failure or 'not told why'}"
         if self.state == "ended":
             how = _ENDED.get(self.row.ended, "ended")
             never = _NEVER_RAN.get(_own(self.row) or Category.PILOT_OVERHEAD)
@@ -152,6 +157,8 @@ def line_of(
     settled = by_category(row)
     if row.end_us is not None:
         state: State = "ended"
+    elif row.validation is Validation.FAILED and not attempts:
+        state = "failed"
     elif row.retire_us is not None and row.retire_us <= now_us:
         state = "retiring"
     else:
@@ -268,7 +275,7 @@ _NOBODY = PilotRow(
     contact_us=0,
     steps=(),
     validation=Validation.UNKNOWN,
-    estimated=(),
+    assumed={},
     ended="",
     retire_us=None,
     die_us=None,

@@ -18,6 +18,7 @@ from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, remembered
+from gwmond.log_socket import LogSocket
 from gwmond.picture import YOUNG, Picture, take
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
@@ -49,7 +50,12 @@ class Poller:
     """Polls a pool; call it from one thread.  Without a keeper nothing is stored."""
 
     def __init__(
-        self, config: Config, pool: Pool, keeper: Keeper | None, memory: Memory = EMPTY
+        self,
+        config: Config,
+        pool: Pool,
+        keeper: Keeper | None,
+        memory: Memory = EMPTY,
+        socket: LogSocket | None = None,
     ) -> None:
         self._config = config
         self._pool = pool
@@ -68,6 +74,7 @@ class Poller:
                 pool.targets,
                 PilotKeeper(config),
                 live=pool.recording is None,
+                socket=socket,
             )
         self._started_at = time.time()
         self._polls = 0
@@ -78,10 +85,15 @@ class Poller:
         return self._memory
 
     def successor(
-        self, config: Config, pool: Pool, keeper: Keeper | None, memory: Memory
+        self,
+        config: Config,
+        pool: Pool,
+        keeper: Keeper | None,
+        memory: Memory,
+        socket: LogSocket | None = None,
     ) -> Poller:
         """Return a poller for a new configuration that goes on with our counters."""
-        after = Poller(config, pool, keeper, memory)
+        after = Poller(config, pool, keeper, memory, socket)
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
         return after
@@ -119,6 +131,7 @@ class Poller:
             whole = picture.pilots_complete
             seen = Seen(asked_at.wall, asked_mono, picture.pilots, whole, daemons)
             ledger = self._keeper.ledger
+            self._accountant.watch(picture.requests, tick, pool.period_s)
             problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
             failure = self._accountant.failure
             if failure is not None and failure.reopen:
@@ -250,6 +263,7 @@ class Poller:
             residual=wrong,
             entries=picture.totals or {},
             requests=picture.requests,
+            entry_monitors=picture.entry_monitors,
             pilots=pilot_groups(picture.pilots, picture.unused, self._config.canonical.memory_mib),
             jobs=picture.jobs,
             frontends=picture.frontends,
@@ -258,6 +272,7 @@ class Poller:
             htcondor_version=_short(versions[0]) if versions else "",
             pilot_time=self._accountant.shown if self._accountant else None,
             cursors=self._accountant.cursors if self._accountant else (),
+            reconciliation=self._accountant.reconciliation if self._accountant else None,
         )
 
 

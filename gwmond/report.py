@@ -29,6 +29,7 @@ from gwmond.category_time import (
     ratio,
 )
 from gwmond.periods import HOUR_US, Period
+from gwmond.report_failures import Failures
 from gwmond.report_figures import Figures
 from gwmond.units import Resource
 
@@ -155,7 +156,7 @@ class Group:
 class Report(NamedTuple):
     """The groups, and all of them together; ``series`` are steps of time, by their beginning.
 
-    ``counted`` says whether pilots and runs were counted.
+    ``counted`` says whether pilots and runs were counted, ``failures`` are there if asked for.
     """
 
     scope: Scope
@@ -163,6 +164,7 @@ class Report(NamedTuple):
     total: Group
     series: Mapping[int, Group]
     counted: bool
+    failures: Failures | None = None
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:

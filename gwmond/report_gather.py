@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_time import partition, total
 from gwmond.category_time import KINDS
 from gwmond.ledger.pilot_life import life_of
@@ -19,6 +20,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, Period
 from gwmond.pilot_tables import life_now
 from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.report_failures import Failures
 from gwmond.report_figures import Figures
 
 _AT_ONCE_US = 6 * HOUR_US
@@ -52,11 +54,17 @@ class _Made:
 
 
 def gather(
-    ledger: LedgerReader, scope: Scope, q: int, seen_us: int | None, *, counted: bool = True
+    ledger: LedgerReader,
+    scope: Scope,
+    q: int,
+    seen_us: int | None,
+    *,
+    counted: bool = True,
+    failures: bool = False,
 ) -> Report:
     """Make a report; without counting it is only possible for time spent, and fast.
 
-    ``seen_us`` is when the ledger was last written.
+    ``seen_us`` is when the ledger was last written; ``failures``: with those of validations.
     """
     made = _Made(scope, q)
     if scope.basis == "time_spent":
@@ -70,7 +78,11 @@ def gather(
     if scope.of_sites:
         _site_time(ledger, made)
     _fill(made, counted or scope.basis != "time_spent")
-    return Report(scope, made.groups, made.total, made.series, counted)
+    why = Failures() if failures else None
+    if why is not None:
+        for rows in _ended_rows(ledger, scope):
+            why.take(rows)
+    return Report(scope, made.groups, made.total, made.series, counted, why)
 
 
 def _hours(ledger: LedgerReader, made: _Made) -> None:
@@ -131,18 +143,23 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
 
 def _ended(ledger: LedgerReader, scope: Scope) -> Iterator[tuple[PilotRow, Sequence[AttemptRow]]]:
     """Yield the pilots that ended in the period, with their runs."""
+    for rows in _ended_rows(ledger, scope):
+        for some in chunks(rows, _PILOTS):
+            theirs = ledger.attempts_of([row.id for row in some])
+            yield from ((row, theirs.get(row.id, ())) for row in some)
+
+
+def _ended_rows(ledger: LedgerReader, scope: Scope) -> Iterator[list[PilotRow]]:
+    """Yield the pilots that ended in the period, those of some hours at a time."""
     since, until = scope.period
     for first in range(since, until, _AT_ONCE_US):
         window = Period(first, min(first + _AT_ONCE_US, until))
         wanted = PilotFilter(*window, False, scope.site, scope.entry, scope.group)
-        rows = [
+        yield [
             row
             for row in ledger.pilot_rows(wanted)
             if row.end_us is not None and window.since_us <= row.end_us < window.until_us
         ]
-        for some in chunks(rows, _PILOTS):
-            theirs = ledger.attempts_of([row.id for row in some])
-            yield from ((row, theirs.get(row.id, ())) for row in some)
 
 
 def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
@@ -197,7 +214,8 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
             "outcome": outcome.label if outcome else "",
         }
         for group in made.of(told, end_us, series=whole):
-            group.runs = (group.runs or 0) + 1
+            if outcome is None or outcome.label != SUMMARISED:  # that is no run
+                group.runs = (group.runs or 0) + 1
             if outcome is None:
                 group.open_runs = (group.open_runs or 0) + 1
             elif whole:

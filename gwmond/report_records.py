@@ -1,7 +1,8 @@
 """A report as JSON and as CSV: amounts in seconds, times twice, what is not known is null.
 
 In CSV each group is a line with all that JSON has of it, under the same names joined with ``_``;
-all groups together are only in JSON, so that a sum over lines counts nothing twice.
+all groups together are only in JSON, so that a sum over lines counts nothing twice.  Where failures
+of validations are asked for, CSV has these instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from gwmond.ledger_reading import Age
 from gwmond.periods import both
 from gwmond.pilot_tables import flatten
 from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.report_failures import DEFINITION, Failures
+from gwmond.report_failures import HEADERS as NAMES
 from gwmond.report_figures import Figures
 from gwmond.units import RESOURCES
 
@@ -32,6 +35,7 @@ DEFINITIONS: Mapping[str, str] = {
     "used: jobs ran; waste: the rest; badput: all but runs that exited 0; validating: pilots that "
     "failed validation; idle: overhead, and pilots that never ran a job; slots: total / period; "
     "average_job_length: wall-clock time of a run",
+    "validation_failures": DEFINITION,
 }
 _BASIS = {
     "time_spent": "Hours are those spent in the period (whole hours, UTC), by all pilots.",
@@ -70,6 +74,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "definitions": dict(DEFINITIONS),
         "groups": [record(key, group, report) for key, group in report.ordered],
         "total": _values(report.total, report),
+        "validation_failures": _failures(report.failures),
         "series_step": step if scope.step_us <= STEPS["day"] else "week",
         "series": [
             {
@@ -81,9 +86,19 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
     }
 
 
+def _failures(of: Failures | None) -> dict[str, Any] | None:
+    return None if of is None else {"groups": of.records(), "total": of.total_record()}
+
+
 def write_csv(report: Report, into: TextIO) -> None:
-    """Write a line for each group."""
+    """Write a line for each group; if failures were asked for, for each of these."""
     writer = csv.writer(into, lineterminator="\n")
+    if report.failures is not None:
+        lines = [flatten(of) for of in (report.failures.total_record(), *report.failures.records())]
+        columns = [*NAMES, *lines[0]]
+        writer.writerow(columns)
+        writer.writerows([line.get(column) for column in columns] for line in lines[1:])
+        return
     empty = Group(figures=Figures())
     nothing = record(tuple(0 if by in STEPS else "" for by in report.scope.by), empty, report)
     columns = list(flatten(nothing))

@@ -12,6 +12,8 @@ from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
 from gwmond.periods import rfc3339, short
 from gwmond.report import SITE_STATES, Group, Key, Report
+from gwmond.report_failures import HEADERS as PLACE
+from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
 
 _TITLES = {
@@ -78,7 +80,19 @@ def sections(report: Report) -> list[Section]:
     made = [_hours(report, kind) for kind in report.kinds]
     if report.counted and report.scope.of_pilots:
         made.append(_operators(report))
+    if report.failures is not None:
+        made.append(_failures(report.failures))
     return made
+
+
+def _failures(of: Failures) -> Section:
+    return Section(
+        title="Validation failures of pilots that ended, by entry and node: their whole lives",
+        names=len(PLACE),
+        headers=of.headers(),
+        rows=tuple(of.rows()),
+        total=of.total_row(),
+    )
 
 
 def _hours(report: Report, kind: Kind) -> Section:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.pilot_facts import Measure
 from gwmond.facts import Cursor, EntryKey, EntryRequest, JobCount
+from gwmond.ledger.factory_model import FactoryTotalKey
 from gwmond.ledger.model import SiteKey, Total
 from gwmond.ledger.pilot_model import CountKey, PilotSeries, Shown
+from gwmond.monitor import EntryMonitor
+from gwmond.reconcile_gather import Reconciliation
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.round import Status
 from gwmond.units import Resource
@@ -31,12 +35,16 @@ class PilotUnits(NamedTuple):
 
 
 class PilotGroup(NamedTuple):
-    """Running pilots of one entry and frontend group; ``unused`` have not run a job yet."""
+    """Running pilots of one entry and frontend group; ``unused`` have not run a job yet.
+
+    ``failed`` have not registered: they only tell that their validation failed.
+    """
 
     registered: int
     retiring: int
     unused: int
     units: Mapping[Resource, PilotUnits]
+    failed: int = 0
 
 
 class LedgerStatus(NamedTuple):
@@ -51,7 +59,8 @@ class LedgerStatus(NamedTuple):
 class PilotTime(NamedTuple):
     """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
 
-    ``residual`` is by how much pilots that were closed miss their totals, in micros.
+    ``residual`` is by how much pilots that were closed miss their totals, in micros.  ``factory``
+    are the factory's own numbers (not micros).
     """
 
     shown: Mapping[PilotSeries, Shown]
@@ -60,6 +69,7 @@ class PilotTime(NamedTuple):
     residual: Mapping[Measure, int]
     contradictions: Mapping[str, int]
     known_us: int | None
+    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +102,5 @@ class Snapshot:
     htcondor_version: str
     pilot_time: PilotTime | None = None
     cursors: tuple[Cursor, ...] = ()
+    reconciliation: Reconciliation | None = None
+    entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)

@@ -19,6 +19,8 @@ def story_json(story: Story, now_us: int) -> dict[str, Any]:
             {**both("from", step.at_us), **step.size._asdict()} for step in story.line.row.steps
         ],
         "runs": [_run(run) for run in story.runs],
+        **both("validation_end", story.line.row.validation_end_us),
+        "rules": [of.as_json() for of in story.rules],
         "own_time": [_own(of) for of in story.own],
         "corrections": [_correction(of) for of in story.corrections],
         "corrections_complete": story.corrections_complete,

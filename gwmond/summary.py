@@ -19,26 +19,30 @@ def pilot_groups(
     ``unused`` has the names of those that have not run a job yet.
 
     Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
-    (never more than the rest), by design section 3.
+    (never more than the rest), by design section 3.  A pilot whose validation failed has not
+    registered: it is counted apart and has no units.  Neither has one of unknown size.
     """
     of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
     for pilot in pilots:
         of[pilot.entry, pilot.group].append(pilot)
     return {
         key: PilotGroup(
-            registered=len(found),
-            retiring=sum(1 for pilot in found if not pilot.accepting),
+            registered=sum(1 for pilot in found if not pilot.failed),
+            retiring=sum(1 for pilot in found if not (pilot.accepting or pilot.failed)),
             unused=sum(1 for pilot in found if pilot.name in unused),
             units={
                 resource: _add(_units(pilot, resource, q) for pilot in found)
                 for resource in RESOURCES
             },
+            failed=sum(1 for pilot in found if pilot.failed),
         )
         for key, found in sorted(of.items())
     }
 
 
 def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
+    if pilot.size is None:
+        return PilotUnits(0, 0, 0)
     total = units_of(pilot.size, resource, q)
     idle = min(total, sum(units_of(size, resource, q) for size in pilot.free))
     busy = min(total - idle, sum(units_of(size, resource, q) for size in pilot.jobs))

@@ -18,6 +18,9 @@ RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
 
 DEFAULT_MEMORY_MIB = 2000
 
+MICRO = 1_000_000
+"""Micros in one: amounts of time are exact integers of 10^-6 of a unit for a second."""
+
 
 def canonical(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
     """Return how many whole canonical units ``cores`` and ``memory_mib`` offer.

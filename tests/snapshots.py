@@ -18,8 +18,13 @@ from gwmond.accounting.evaluation import (
 )
 from gwmond.accounting.pilot_facts import Category, Measure
 from gwmond.facts import Cursor, EntryKey, Evidence, JobCount, Limit
+from gwmond.ledger.factory_model import FactoryKind, RunTime
 from gwmond.ledger.model import SiteKey, Total
 from gwmond.ledger.pilot_model import CountKey, PilotSeries, Shown
+from gwmond.monitor import EntryMonitor, Monitor
+from gwmond.periods import HOUR_US, Period
+from gwmond.reconcile import Cause, Reconciled
+from gwmond.reconcile_gather import Reconciliation
 from gwmond.snapshot import LedgerStatus, PilotGroup, PilotTime, PilotUnits, Snapshot
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.round import Status
@@ -32,6 +37,7 @@ BORED = EntryKey("T2_Bored", "bored-ce1")
 BORED2 = EntryKey("T2_Bored", "bored-ce2")
 ODD = EntryKey('<b>&"Odd"\\', "odd")
 DARK = EntryKey("T2_Dark", "dark-ce1")
+MONITOR = Monitor(*range(101, 101 + len(Monitor._fields)))  # each value tells its field
 STATES = {
     STARVING: State.PROVISIONING_BOTTLENECK,
     BORED: State.INSUFFICIENT_DEMAND,
@@ -135,18 +141,37 @@ def pilot_time() -> PilotTime:
         counted={
             CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Shown(12, began),
             CountKey("pilots", own, "", *STARVING, "frontend.main"): Shown(3, began),
+            CountKey("assumed", own, "size", *STARVING, "frontend.main"): Shown(5_000_000, began),
         },
         unsettled={("cpu", STARVING, "frontend.main"): 90_000_000},
         residual={},
         contradictions={"end_us": 2},
         known_us=round((NOW - 120) * 1e6),
+        factory={
+            ("starving-ce1", "frontend.main", kind): Shown(number, began)
+            for number, kind in enumerate(FactoryKind, 1)
+        },
     )
+
+
+def reconciliation() -> Reconciliation:
+    """A day with every cause for a difference, and an entry of which the factory tells nothing."""
+    until_us = round(NOW // 3600 * 3600 * 1e6)
+    row = Reconciled("starving-ce1", 3, 9 * 10**12, 72 * 10**12, RunTime(5 * 10**12, 7), 6 * 10**12)
+    row.numbers = {kind: number for number, kind in enumerate(FactoryKind, 1000)}
+    row.factory_us = 8_000_000_500_000
+    for number, cause in enumerate(Cause, 1):
+        row.add(cause, -number * 1_500_000)
+    period = Period(until_us - 24 * HOUR_US, until_us)
+    return Reconciliation(period, [Reconciled("bored-ce1", pilots_us=1), row], 0)
 
 
 def snapshot(**changes: Any) -> Snapshot:
     """The snapshot, with changes."""
     requests = (
-        request(STARVING, limits=(LIMIT,), requested_idle=0, pending=0, running=11, held=2),
+        request(
+            STARVING, limits=(LIMIT,), requested_idle=0, pending=0, running=11, held=2
+        )._replace(monitor=MONITOR),
         request(STARVING, group="frontend.other", requested_max=None, jobs_matching=None),
         request(ODD, pending=3, running=None, submitted_wait=1),
     )
@@ -155,7 +180,7 @@ def snapshot(**changes: Any) -> Snapshot:
         "gpu": PilotUnits(4, 4, 0),
     }
     pilots = {
-        (STARVING, "frontend.main"): PilotGroup(12, 2, 1, units),
+        (STARVING, "frontend.main"): PilotGroup(12, 2, 1, units, failed=3),
         (BORED, ""): PilotGroup(
             5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
         ),
@@ -196,5 +221,7 @@ def snapshot(**changes: Any) -> Snapshot:
             Cursor("ap1", "epochs", "", round(NOW * 1e6)),
             Cursor("ap2", "epochs", "", None),
         ),
+        reconciliation=reconciliation(),
+        entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},
     )
     return replace(made, **changes)

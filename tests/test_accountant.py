@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from gwmond.config import Config
+from gwmond.ledger.factory_model import FactoryKind
 from gwmond.snapshot import Snapshot
 from tests.pool.adtext import Ad
-from tests.sources.make import NOW
+from tests.pool.feign import failed_validation, glidein, glideresource
+from tests.sources.make import NOW, heard
 from tests.test_poller import Polls
 
 
@@ -57,6 +59,25 @@ def test_a_pilot_without_jobs(tmp_path: Path, schedds: bool) -> None:
     assert {of.what: n.micros for of, n in found.pilot_time.counted.items()} == {"pilots": 1}
 
 
+@pytest.mark.parametrize(("cores", "units"), [(16, 16), (None, 1)])
+def test_a_failed_validation_is_as_large_as_expected(
+    tmp_path: Path, cores: int | None, units: int
+) -> None:
+    """What the entry's glideresource ad says reaches the book with each poll."""
+    polls = made(tmp_path, {"schedds": False})
+    dies = NOW + 200
+    for _ in range(6):
+        now = int(polls.pool.time.tick().wall)
+        ad = failed_validation(1, 1, dies=dies, now=NOW) | glidein("other", "Site")
+        asked = glideresource("other", cpus=cores or 8, memory=32_000)
+        if cores is None:
+            asked = {name: of for name, of in asked.items() if name != "GLIDEIN_CPUS"}
+        polls.pool.answers["cm", "slots"] = [heard(ad, min(now, NOW + 180))]
+        polls.pool.answers["cm", "glideresource"] = [heard(asked, now)]
+        found = polls.poll()
+    assert spent(found) == {"validation_fails": units * 200.0}
+
+
 def test_nothing_is_settled_before_claims_were_seen(tmp_path: Path) -> None:
     """A job may run on it that nobody has told of yet."""
     polls = made(tmp_path, {"schedds": False})
@@ -67,3 +88,16 @@ def test_nothing_is_settled_before_claims_were_seen(tmp_path: Path) -> None:
     for _ in range(4):
         found = polls.poll()
     assert spent(found) == {}
+
+
+def test_what_ads_say_is_watched_for_real_time(tmp_path: Path) -> None:
+    """A poll that was missed is not watched, and neither is the time before the first one."""
+    polls = made(tmp_path, {"schedds": False})
+    for seconds in (60, 60, 45.5, 500, 60):
+        polls.hear()
+        found = polls.poll(seconds)
+    assert found.pilot_time is not None
+    numbers = {kind: shown.micros for (*_, kind), shown in found.pilot_time.factory.items()}
+    assert numbers[FactoryKind.WATCHED_SECONDS] == 60 + 45 + 60
+    running = numbers[FactoryKind.STATUS_RUNNING_SECONDS]
+    assert running == numbers[FactoryKind.STATUS_RUNNING_WATCHED_SECONDS] == 60 + 45 + 60

@@ -69,7 +69,7 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     assert left.value.code == 0
     said = capsys.readouterr().out
-    assert all(f"    {command} " in said for command in cli.COMMANDS)
+    assert all(f"    {command} " in said or f"    {command}\n" in said for command in cli.COMMANDS)
     assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in said
 
 

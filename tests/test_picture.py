@@ -22,6 +22,7 @@ from gwmond.sources.schedds import Schedds, ScheddSeen
 from gwmond.sources.slots import Slots
 from gwmond.sources.startds import Startds
 from gwmond.sources.tasks import CollectorInfo
+from gwmond.summary import pilot_groups
 from tests.accounting.make import A2, BIG, NOW, A, B, group, pilot, request, template
 
 MONO = 5000.0
@@ -254,6 +255,39 @@ def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
     assert picture.unused == {"other"}
     scene.slots(age=500)
     assert scene.take().pilots == ()
+
+
+def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> None:
+    """It is no capacity, hides nothing and makes no entry known; two collectors show it once."""
+    without = scene.take()
+    failed = pilot(A)._replace(
+        name="failed", size=None, free=(), accepting=False, factory_job="s#1.0", failed=True
+    )
+    alone = failed._replace(name="alone", entry=EntryKey("C", "c"), factory_job="s#2.0")
+    later = failed._replace(name="later", last_heard=failed.last_heard + 1)
+    scene.slots(pilot(A), failed, alone)
+    scene.slots(pilot(A), later, source="cm2")
+    picture = scene.take()
+    assert {p.name for p in picture.pilots} == {"pilot0", "later1", "alone2"}
+    assert picture.registered == without.pilots
+    assert picture.facts({}).pilots == without.pilots
+    assert (picture.entries, picture.doubtful) == (without.entries, without.doubtful)
+    assert picture.memory == without.memory
+    assert picture.capacities == without.capacities
+    groups = pilot_groups(picture.pilots, frozenset(), 2000)
+    alike = pilot_groups(without.pilots, frozenset(), 2000)
+    for key, of in alike.items():
+        assert groups[key] == of._replace(failed=1)
+    assert [of.failed for of in groups.values() if not of.registered] == [1]
+
+
+def test_a_pilot_of_unknown_size(scene: Scene) -> None:
+    """It is there, and of its capacity nothing is known."""
+    scene.slots(pilot(A)._replace(size=None, free=()))
+    picture = scene.take()
+    assert picture.memory.in_use[A, "cpu"] == 0
+    (of,) = pilot_groups(picture.pilots, frozenset(), 2000).values()
+    assert (of.registered, of.units["cpu"].total) == (1, 0)
 
 
 def test_requests_are_merged_over_collectors(scene: Scene) -> None:

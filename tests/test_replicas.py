@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gwmond.facts import EntryKey
-from gwmond.sources.factory import FactoryEntry
+from gwmond.monitor import EntryMonitor
+from gwmond.sources.monitors import FactoryEntry
 from tests.accounting.make import NOW, A, B, pilot, request
 from tests.test_picture import Scene, watched
 
@@ -43,8 +44,12 @@ def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:
     """A limit that a glideresource ad lacks comes from glidefactory ads, added over factories."""
     scene = _scene(replicated=True)
     scene.requests(request(A, max_pilots=None), request(B, max_pilots=7))
-    limits = (FactoryEntry(A.entry, "f1", 100), FactoryEntry(A.entry, "f2", 50))
-    scene.answer("wms:f", "factory", (*limits, FactoryEntry(B.entry, "f1", 9)))
+    limits = (
+        FactoryEntry(A.entry, "f1", EntryMonitor(max_pilots=100)),
+        FactoryEntry(A.entry, "f2", EntryMonitor(max_pilots=50)),
+        FactoryEntry(B.entry, "f1", EntryMonitor(max_pilots=9)),
+    )
+    scene.answer("wms:f", "factory", limits)
     totals = scene.take().totals
     assert totals is not None
     assert {key: totals[key].max_pilots for key in (A, B)} == {A: 150, EntryKey(*B): 7}

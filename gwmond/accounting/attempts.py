@@ -30,7 +30,9 @@ class Source(StrEnum):
     EPOCH_HISTORY = "epoch_history"
     SCHEDD_HISTORY = "schedd_history"
     STARTER_LOG = "starter_log"
+    CENTRAL_LOG = "central_log"
     LIVE_SLOT = "live_slot"
+    SUMMARY = "summary"  # a line of the factory's completed_jobs, for all jobs of a pilot
 
 
 class AttemptFact(NamedTuple):
@@ -63,7 +65,7 @@ class Field(NamedTuple):
 
 
 _S = Source
-_LAST = (_S.STARTER_LOG, _S.LIVE_SLOT)
+_LAST = (_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.SUMMARY)
 _STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, *_LAST)
 _EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, *_LAST)
 _SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, *_LAST)
@@ -92,11 +94,13 @@ FIELDS: tuple[Field, ...] = (
     Field(("disconnected",), _EPOCH_FIRST),
     Field(("startd_ended",), _STARTD_FIRST),
     Field(("superseded",), _EPOCH_FIRST),
+    Field(("unsent",), _STARTD_FIRST),
+    Field(("container_failed",), _STARTD_FIRST),
 )
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
 
-_WEAK = frozenset({_S.STARTER_LOG, _S.LIVE_SLOT})
+_WEAK = frozenset({_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.SUMMARY})
 
 
 class Contradiction(NamedTuple):
@@ -169,6 +173,8 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
         for fact, values in told:
             if fact.source is not best.source and _differ(field, kept, values, tolerance_us):
                 contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
+    if ending.get("unsent") and any(tells_exit(fact) for fact in facts):
+        ending["unsent"] = None
     return Merged(
         key=key,
         **{**dict.fromkeys(_PLAIN), **plain},
@@ -176,6 +182,12 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
         sources=tuple(sorted({fact.source for fact in facts})),
         contradictions=tuple(sorted(contradictions)),
     )
+
+
+def tells_exit(fact: AttemptFact) -> bool:
+    """Return whether a history tells how the program exited: then that was not lost after all."""
+    told = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
+    return fact.source not in _WEAK and (told or fact.ending.completed is True)
 
 
 def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:

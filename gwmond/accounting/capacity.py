@@ -80,10 +80,13 @@ class PeakWindow(NamedTuple):
 def in_use(
     pilots: Iterable[Pilot], resource: Resource, q: int = DEFAULT_MEMORY_MIB
 ) -> dict[EntryKey, int]:
-    """Return the canonical units of the running pilots of each entry that has any."""
+    """Return the canonical units of the running pilots of each entry that has any.
+
+    A pilot of which no size is told counts for nothing: what cannot be seen is not in use.
+    """
     used: defaultdict[EntryKey, int] = defaultdict(int)
     for pilot in pilots:
-        used[pilot.entry] += units_of(pilot.size, resource, q)
+        used[pilot.entry] += 0 if pilot.size is None else units_of(pilot.size, resource, q)
     return dict(used)
 
 

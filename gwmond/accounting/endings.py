@@ -52,6 +52,11 @@ class Ending(NamedTuple):
     startd_ended: bool | None = None
     # A later run of the same job has begun.
     superseded: bool | None = None
+    # "Failed to send job exit status to shadow": the program had ended, and no history tells how
+    # (starter's jic_shadow.cpp:notifyJobExit); told by a starter's log or a central log.
+    unsent: bool | None = None
+    # A central log has a failure of a container at the beginning of this run.
+    container_failed: bool | None = None
 
     @property
     def vacated(self) -> Meaning | None:
@@ -86,7 +91,7 @@ class Ending(NamedTuple):
         ON_EXIT_HOLD holds a job after it ended, with the code of a policy.  Where nothing tells
         who ended the program, a signal may have been HTCondor's.
         """
-        if self.exit_code is None and self.exit_signal is None:
+        if (self.exit_code is None and self.exit_signal is None) or self.unsent:
             return False
         if self.reason not in {None, Meaning.POLICY} or self.vacated is not None:
             return False

@@ -170,9 +170,18 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.removed is True and e.reason is None),
     Rule("preempted_flag", _OTHER, "preempted", "BadputCausedByPreemption (ResState.cpp)",
          lambda e: e.preempted is True and e.startd_ended is False),
+    Rule("container_logged", _MISCONFIGURED, "container_failed",
+         "a central log has a failure of the container's image or runtime as this run began, and "
+         "no record tells how it ended",
+         lambda e: e.container_failed is True and e.reason is None
+         and (e.began is not True or e.early is True), inferred=True),
     Rule("gone_with_pilot", _PREEMPTED, "lost_contact",
          "no record tells how, but the startd ended: design, evidence",
          lambda e: e.startd_ended is True, inferred=True),
+    Rule("exit_unsent", _OTHER, "lost_contact",
+         "Failed to send job exit status to shadow (jic_shadow.cpp:notifyJobExit): the startd went "
+         "on, but the access point did not get the exit: the job runs again",
+         lambda e: e.unsent is True, inferred=True),
     Rule("never_began", _MISCONFIGURED, "never_began",
          "JobCurrentStartExecutingDate is absent: design, section 3", lambda e: e.began is False),
     Rule("preempted_unsure", _OTHER, "preempted", "BadputCausedByPreemption",
@@ -196,10 +205,15 @@ RULES: tuple[Rule, ...] = (
 EARLY_EXIT = "early_exit"
 """The label that ``early_failure`` gives to an exit which is the pilot's doing."""
 
-AWAITING: frozenset[str] = frozenset({"unknown", "ended_by_condor"})
+SUMMARISED = "summarised"
+"""The label of what stands for jobs of which only the factory's summary of their pilot tells."""
+
+AWAITING: frozenset[str] = frozenset(
+    {"unknown", "ended_by_condor", "exit_unsent", "container_logged"}
+)
 """Lines that hold as long as nothing better is told, so that it is worth waiting for."""
 
-LABELS: frozenset[str] = frozenset({EARLY_EXIT, *(rule.outcome for rule in RULES)})
+LABELS: frozenset[str] = frozenset({EARLY_EXIT, SUMMARISED, *(rule.outcome for rule in RULES)})
 """All values of the label ``outcome``, besides the empty one of a pilot's own time."""
 
 

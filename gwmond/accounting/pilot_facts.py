@@ -8,6 +8,7 @@ Source of the terms: design page, sections 1 and 3.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -86,6 +87,36 @@ class Validation(StrEnum):
     UNKNOWN = "unknown"
     PASSED = "passed"
     FAILED = "failed"
+
+
+class Assumption(StrEnum):
+    """The written rules that stand for missing facts of a pilot (docs/pilots.md has the table)."""
+
+    BEGIN = "begin"  # when it began
+    END = "end"  # when it ended
+    SIZE = "size"  # its cores or memory
+    GPUS = "gpus"  # its number of GPUs
+    VALIDATION = "validation"  # whether HTCondor started
+    NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
+    JOBS = "jobs"  # only a summary tells of its jobs
+    LIFE = "life"  # only records of jobs tell of the pilot
+
+
+def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Return what intervals cover together: sorted, disjoint, none empty.
+
+    >>> union([(5, 7), (1, 3), (2, 4), (4, 5), (9, 9)])
+    ((1, 7),)
+    """
+    covered: list[Interval] = []
+    for start, end in sorted(intervals):
+        if start >= end:
+            continue
+        if covered and start <= covered[-1][1]:
+            covered[-1] = covered[-1][0], max(end, covered[-1][1])
+        else:
+            covered.append((start, end))
+    return tuple(covered)
 
 
 class PilotLife(NamedTuple):

@@ -24,10 +24,11 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import sub
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_facts import Attempt, Interval, Measure, PilotLife, Resources, Step
-from gwmond.accounting.shares import MILLI, accrued, divide, milli
+from gwmond.accounting.shares import MILLI, accrued, cascade, milli
 from gwmond.units import DEFAULT_MEMORY_MIB, Resource, canonical
 
 NOTHING = Resources(0, 0, 0)
@@ -142,6 +143,42 @@ def total_rate(size: Resources, resource: Resource, measure: Measure, q: int) ->
     return canonical(milli(size.cores) / MILLI, milli(size.memory_mib) / MILLI, q) * MILLI
 
 
+class Meter:
+    """What a segment has brought up to a time: the pilot's own, and each running attempt's.
+
+    The part of an interval within the segment is the difference of two readings (see shares).
+    """
+
+    def __init__(
+        self, segment: Segment, resource: Resource, measure: Measure, q: int = DEFAULT_MEMORY_MIB
+    ) -> None:
+        rate = total_rate(segment.size, resource, measure, q)
+        self._idle = 0
+        self._weights: list[int] | None = None
+        self._free = False
+        self._rate = rate
+        if not segment.running:
+            return
+        if resource == "gpu":
+            held = [milli(attempt.size.gpus) for attempt in segment.running]
+            self._weights = [max(0, rate - sum(held)), *held]
+            self._free = True
+        else:
+            self._idle = idle_units(segment, q)
+            self._rate = rate - self._idle * MILLI
+            self._weights = _weights(segment)
+
+    def read(self, time_us: int) -> list[int]:
+        """Return the micros up to a time: the pilot's own first, then those of each attempt."""
+        amount = accrued(self._rate, time_us)
+        weights = self._weights
+        if weights is None:
+            return [amount]
+        if self._free:
+            return cascade(amount, weights) if any(weights) else [0] * len(weights)
+        return [self._idle * time_us, *cascade(amount, weights)]
+
+
 def parts(
     segment: Segment,
     interval: Interval,
@@ -150,20 +187,10 @@ def parts(
     q: int = DEFAULT_MEMORY_MIB,
 ) -> Parts:
     """Divide the amount of ``interval``, which must lie within the segment."""
+    meter = Meter(segment, resource, measure, q)
     start, end = interval
-    rate = total_rate(segment.size, resource, measure, q)
-    if not segment.running:
-        return Parts(accrued(rate, end) - accrued(rate, start), ())
-    if resource == "gpu":
-        held = [milli(attempt.size.gpus) for attempt in segment.running]
-        free = max(0, rate - sum(held))
-        if not free and not any(held):
-            return Parts(0, (0,) * len(held))
-        own, *shares = divide(rate, [free, *held], start, end)
-        return Parts(own, tuple(shares))
-    idle = idle_units(segment, q)
-    shares = divide(rate - idle * MILLI, _weights(segment), start, end)
-    return Parts(idle * (end - start), tuple(shares))
+    own, *shares = map(sub, meter.read(end), meter.read(start))
+    return Parts(own, tuple(shares))
 
 
 def _weights(segment: Segment) -> list[int]:

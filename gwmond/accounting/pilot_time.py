@@ -40,7 +40,15 @@ from gwmond.accounting.pilot_facts import (
     PilotLife,
     Validation,
 )
-from gwmond.accounting.pilot_segments import Segment, by_hours, cut, parts, sizes, total_rate
+from gwmond.accounting.pilot_segments import (
+    Meter,
+    Segment,
+    by_hours,
+    cut,
+    parts,
+    sizes,
+    total_rate,
+)
 from gwmond.accounting.shares import accrued
 from gwmond.facts import Evidence
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
@@ -198,7 +206,7 @@ def advance(
         new_one = now if now is not None and now.settled else None
         if old_one is None:
             if new_one is not None:
-                increments.update(_booked(new_one, interval, q))
+                _book(increments, new_one, interval, q)
         elif new_one is None:
             corrections[Cause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
         elif old_one.described != new_one.described:
@@ -242,20 +250,32 @@ def _kinds(segment: Segment) -> Iterator[tuple[Resource, Measure]]:
 
 def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
     """Return the rows of an interval within a settled segment."""
+    rows: Counter[Row] = Counter()
+    _book(rows, divided, interval, q)
+    return rows
+
+
+def _book(rows: Counter[Row], divided: _Divided, interval: Interval, q: int) -> None:
+    """Add the rows of an interval within a settled segment."""
     segment, own = divided
     if own is None:
         raise ValueError("the pilot's own category is not decided")
     evidence: Evidence = "estimated" if segment.estimated else "measured"
-    rows: Counter[Row] = Counter()
-    for hour, within in by_hours(interval):
-        for resource, measure in _kinds(segment):
-            part = parts(segment, within, resource, measure, q)
-            rows[Row(hour, resource, measure, own, "", evidence, None)] += part.own
-            for attempt, micros in zip(segment.running, part.attempts, strict=True):
-                if attempt.outcome is None:
-                    raise ValueError(f"{attempt.key} has no outcome")
-                rows[Row(hour, resource, measure, *attempt.outcome, attempt.key)] += micros
-    return rows
+    names: list[tuple[Category, str, Evidence, AttemptKey | None]] = [(own, "", evidence, None)]
+    for attempt in segment.running:
+        if attempt.outcome is None:
+            raise ValueError(f"{attempt.key} has no outcome")
+        names.append((*attempt.outcome, attempt.key))
+    hours = list(by_hours(interval))
+    for resource, measure in _kinds(segment):
+        meter = Meter(segment, resource, measure, q)
+        before = meter.read(interval[0])
+        for hour, (_, end) in hours:
+            after = meter.read(end)
+            for name, early, late in zip(names, before, after, strict=True):
+                if late != early:
+                    rows[Row(hour, resource, measure, *name)] += late - early
+            before = after
 
 
 def _overlay(

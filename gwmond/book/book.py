@@ -14,24 +14,26 @@ A batch stays in the book until ``stored``: what could not be stored comes again
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from gwmond.accounting.early_failure import Trial
-from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
 from gwmond.accounting.pilot_facts import Measure, Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.book import booking
 from gwmond.book.counts import Counts
+from gwmond.book.factory_facts import FactoryFacts
 from gwmond.book.joining import Joining
-from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
-from gwmond.book.outputs import Outputs
 from gwmond.book.rules import FAR_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.summaries import only_runs
 from gwmond.book.verdicts import decide, undecided
+from gwmond.book.witnesses import Witnesses
 from gwmond.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.ledger.pilot_model import (
     AttemptRow,
@@ -41,7 +43,7 @@ from gwmond.ledger.pilot_model import (
     PilotSeries,
     PilotState,
 )
-from gwmond.units import RESOURCES, Resource
+from gwmond.units import Resource
 
 
 class Book:
@@ -53,11 +55,11 @@ class Book:
         self._shelf = Shelf()
         self._sightings = Sightings(self._shelf, rules, state.next_id)
         self._joining = Joining(self._shelf, self._sightings, rules)
-        self._outputs = Outputs(self._shelf, self._sightings, self._joining, rules)
+        self._files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
+        self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
         self._increments: Counter[tuple[int, PilotSeries]] = Counter()
         self._corrections: list[PilotCorrection] = []
-        self._counts = Counts()
-        self._closed: dict[int, PilotRow] = {}
+        self._counts = Counts(rules.q)
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
@@ -67,7 +69,10 @@ class Book:
         self._shelf.recall_attempts(state.attempts)
         for pilot in self._shelf.pilots.values():
             pilot.note_booked()
+            pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
             pilot.counted = booking.own(pilot)
+            self._sightings.sizes.note_pilot(pilot)
+        self._files.load(state.places)
 
     @property
     def pilots(self) -> Collection[OpenPilot]:
@@ -85,8 +90,8 @@ class Book:
         return {
             "no_startd": self._joining.homeless,
             "too_late": self._joining.late,
-            "empty_output": self._outputs.empty,
-            "bad_time": self._joining.absurd + self._outputs.absurd,
+            **(of := self._files.left_out),
+            "bad_time": self._joining.absurd + of["bad_time"],
         }
 
     def see(
@@ -103,32 +108,28 @@ class Book:
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
         self._sightings.late = False
+        self._files.watch(now_us, period_us, complete=complete)
         self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
-        for pilot, identity in self._sightings.relabelled:
-            self._load_whole(pilot, lookup)
-            self._counts.uncount(pilot)
-            self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
-            self._shelf.index_job(pilot)
-        self._sightings.relabelled.clear()
+        self._relabel(now_us, lookup)
         return self._sightings.late
+
+    def _relabel(self, now_us: int, lookup: Lookup) -> None:
+        """Book pilots that turned out to be others under their right names."""
+        for pilot, identity in self._sightings.relabelled:
+            self._shelf.load_whole(pilot, lookup)
+            only_runs(pilot, self._joining)
+            self._counts.uncount(pilot)
+            self._shelf.unindex(pilot)
+            self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
+            self._shelf.index(pilot)
+        self._sightings.relabelled.clear()
 
     def claim(
         self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool
     ) -> None:
         """Take in the claims that slots show; ``complete``: all there are."""
         self.tell(records, lookup)
-        shown: set[OpenAttempt] = set()
-        for record in records:
-            for attempt in self._shelf.jobs.get(record.fact.job, ()):
-                if attempt.pilot.identity.name == record.startd and attempt.is_claim(record.fact):
-                    attempt.seen_us, attempt.gone = now_us, False
-                    shown.add(attempt)
-        if not complete:
-            return
-        for attempts in self._shelf.jobs.values():
-            for attempt in attempts:
-                if attempt not in shown and not attempt.merged.ending.over:
-                    attempt.gone, attempt.seen_us = True, attempt.seen_us or now_us
+        self._shelf.show(now_us, records, complete=complete)
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in records of jobs."""
@@ -136,13 +137,14 @@ class Book:
 
     def report(
         self,
-        outputs: Sequence[PilotOutput],
+        facts: Sequence[FileFact],
         lookup: Lookup,
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> None:
-        """Take in what pilots' own output tells; ``expected`` is the size of an entry's pilots."""
-        self._outputs.expected = expected
-        self._outputs.take(outputs, lookup)
+        """Take in what files tell; ``expected``, remembered: the size of an entry's pilots."""
+        self._sightings.sizes.expect(expected)
+        self._files.take(facts, lookup)
+        self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
 
     def settle(
         self, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str] = ()
@@ -152,6 +154,10 @@ class Book:
         ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
         are missing for now.
         """
+        self._relabel(now_us, lookup)
+        self.witnesses.settle(now_us, known_us, lookup)
+        self._files.settle(now_us, lookup)
+        self._relabel(now_us, lookup)
         due = list(self._shelf.pilots.values())
         while due:  # what is decided on one pilot may tell something of another
             for pilot in due:
@@ -168,7 +174,7 @@ class Book:
             self._close(pilot, now_us)
             return
         if pilot.implied:  # its life depends on all of its attempts
-            self._load_whole(pilot, lookup)
+            self._shelf.load_whole(pilot, lookup)
         self._decide(pilot, now_us, known_us, silent)
         if pilot.implied:
             booking.imply(pilot, self.rules.q)
@@ -177,7 +183,10 @@ class Book:
                 return
             if quiet and pilot.end_us is None:
                 pilot.end_us, pilot.ended = pilot.contact_us, "assumed"
-        entries = booking.book(pilot, known_us, self.rules, lambda of: self._load_whole(of, lookup))
+        booking.doubt(pilot)
+        entries = booking.book(
+            pilot, known_us, self.rules, lambda of: self._shelf.load_whole(of, lookup)
+        )
         pilot.booked_at_us = now_us
         self._take(pilot, entries, now_us)
         self._counts.count(pilot)
@@ -197,7 +206,7 @@ class Book:
     ) -> PilotBatch:
         """Return all that is not stored yet."""
         attempts: list[AttemptRow] = []
-        rows = dict(self._closed)
+        rows: dict[int, PilotRow] = {}
         for pilot in self._shelf.pilots.values():
             changed = [of for of in pilot.attempts.values() if of.dirty]
             if pilot.dirty or changed:
@@ -209,11 +218,13 @@ class Book:
             pilots=tuple(rows.values()),
             attempts=tuple(attempts),
             moved=tuple(sorted(self._shelf.moved)),
+            heard=self._shelf.heard(rows),
             increments={of: micros for of, micros in self._increments.items() if micros},
             corrections=tuple(self._corrections),
             counts=self._counts.changes(),
-            cursors=tuple(cursors),
+            cursors=(*cursors, *self.witnesses.cursors()),
             gaps=tuple(gaps),
+            places=self._files.rows(),
         )
 
     def stored(self) -> None:
@@ -222,8 +233,9 @@ class Book:
         self._increments.clear()
         self._corrections.clear()
         self._counts.clear()
-        self._closed.clear()
-        self._shelf.moved.clear()
+        self.witnesses.stored()
+        self._files.stored()
+        self._shelf.stored()
         for pilot in list(self._shelf.pilots.values()):
             pilot.dirty = False
             for attempt in pilot.attempts.values():
@@ -235,14 +247,7 @@ class Book:
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
-        sums: defaultdict[tuple[Resource, EntryKey, str], int] = defaultdict(int)
-        for pilot in self._shelf.pilots.values():
-            for resource in RESOURCES:
-                total = pilot.canonical_total(resource, self.rules.q)
-                if total:
-                    of = resource, pilot.identity.key, pilot.identity.group
-                    sums[of] += total - pilot.canonical[resource]
-        return dict(sums)
+        return booking.unsettled(self._shelf.pilots.values(), self.rules.q)
 
     def _due(self, pilot: OpenPilot, now_us: int, known_us: int) -> bool:
         """Return whether booking a pilot may change anything."""
@@ -271,8 +276,7 @@ class Book:
                 continue
             of_job = self._shelf.jobs[attempt.key.job]
             later = later_run(attempt, of_job)
-            fact = given_up(attempt, later, now_us, self.rules, silent)
-            if fact is not None:
+            if (fact := given_up(attempt, later, now_us, self.rules, silent)) is not None:
                 self._joining.add(attempt.key.job, [fact])
                 of_job = self._shelf.jobs[attempt.key.job]
             plain = plain_outcome(attempt, later, now_us, known_us, self.rules)
@@ -313,7 +317,3 @@ class Book:
             if end_us is not None and end_us <= limit and not attempt.is_open:
                 self._shelf.drop_attempt(attempt)
                 pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True
-
-    def _load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
-        if pilot.kept_us > 0:
-            self._shelf.load_whole(pilot, lookup)

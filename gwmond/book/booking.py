@@ -6,10 +6,18 @@ Units: amounts are micros, times microseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_facts import AttemptKey, Category, Measure, Resources, Step
+from gwmond.accounting.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Measure,
+    Resources,
+    Step,
+    Validation,
+)
 from gwmond.accounting.pilot_time import (
     Amounts,
     Correction,
@@ -22,11 +30,14 @@ from gwmond.accounting.pilot_time import (
     total,
 )
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.rules import FAR_US, Rules
+from gwmond.book.rules import FAR_US, SECOND_US, Rules
+from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity, PilotSeries
-from gwmond.units import Resource
+from gwmond.units import RESOURCES, Resource
 
 RELABELLED = "relabelled"
+LOGGED_US = 60 * SECOND_US
+"""A central log's clock and an access point's may differ by this."""
 
 
 class Entry(NamedTuple):
@@ -51,7 +62,7 @@ def book(
     after = pilot.life(known_us)
     before = pilot.booked
     if before is not None and own_category(before) != own_category(after):
-        since = pilot.start_us
+        since = min(since, before.start_us, after.start_us)
     if since < pilot.kept_us and pilot.ran_jobs:
         load_whole(pilot)
         before, after = pilot.booked, pilot.life(known_us)
@@ -79,6 +90,7 @@ def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Ent
                 entries.append(entry)
     pilot.identity = identity
     pilot.dirty = True
+    pilot.touch(pilot.start_us)  # to be counted again
     return entries
 
 
@@ -118,9 +130,21 @@ def imply(pilot: OpenPilot, q: int) -> None:
         pilot.touch(min(start_us, pilot.start_us))
         pilot.start_us, pilot.contact_us = start_us, last
         pilot.steps = (Step(start_us, size),)
-        pilot.estimated = ((start_us, last),)
-        if pilot.end_us is not None:
-            pilot.end_us = last
+        if pilot.logged_us is not None and last <= pilot.until_us + LOGGED_US:
+            pilot.end_us = max(last, pilot.until_us)
+        elif pilot.end_us is not None:
+            pilot.end_us, pilot.ended = last, "assumed"
+    pilot.assume(Assumption.LIFE, start_us, pilot.until_us)
+
+
+def doubt(pilot: OpenPilot) -> None:
+    """Note whether nothing tells of an ended pilot without jobs that it passed its validation."""
+    if pilot.validation is Validation.UNKNOWN:
+        told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
+        within = (0, 0) if told else (pilot.start_us, pilot.until_us)
+        pilot.assume(Assumption.VALIDATION, *within)
+    elif pilot.validation is Validation.PASSED:
+        pilot.know(Assumption.VALIDATION)
 
 
 def own(pilot: OpenPilot) -> Category | None:
@@ -139,6 +163,18 @@ def residual(pilot: OpenPilot, rules: Rules) -> dict[Measure, int]:
     sums: Counter[Measure] = Counter()
     for (_, measure), micros in missing.items():
         sums[measure] += abs(micros)
+    return dict(sums)
+
+
+def unsettled(pilots: Iterable[OpenPilot], q: int) -> dict[tuple[Resource, EntryKey, str], int]:
+    """Return the canonical micros that are not settled yet, by resource, entry and group."""
+    sums: Counter[tuple[Resource, EntryKey, str]] = Counter()
+    for pilot in pilots:
+        for resource in RESOURCES:
+            total_micros = pilot.canonical_total(resource, q)
+            if total_micros:
+                of = resource, pilot.identity.key, pilot.identity.group
+                sums[of] += total_micros - pilot.canonical[resource]
     return dict(sums)
 
 

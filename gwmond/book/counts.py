@@ -1,4 +1,8 @@
-"""How many attempts and pilots ended how; each is counted once, under its present outcome."""
+"""How many attempts and pilots ended how; each is counted once, under its present outcome.
+
+How much of a pilot rests on which rule is counted with the pilot, in canonical micros of its CPU:
+so it can be set against the canonical time of all pilots.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,16 @@ from collections.abc import Iterable
 
 from gwmond.accounting.pilot_facts import Category, Outcome
 from gwmond.book.booking import own
-from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.ledger.pilot_model import CountKey
 
 
 class Counts:
     """Changes of the counts that are not stored yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, q: int) -> None:
+        self._q = q
         self._changes: Counter[CountKey] = Counter()
 
     def changes(self) -> dict[CountKey, int]:
@@ -43,6 +49,8 @@ class Counts:
             self._attempt(attempt, None)
 
     def _attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
+        if attempt.summarised:
+            return  # it is no run of a job
         (site, entry), group = attempt.pilot.identity.key, attempt.pilot.identity.group
         for of, n in ((attempt.counted, -1), (outcome, 1)):
             if of is not None:
@@ -51,7 +59,23 @@ class Counts:
         attempt.dirty |= attempt.counted != outcome
         attempt.counted = outcome
 
+    def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
+        now = {
+            rule: micros
+            for rule, within in pilot.assumed.items()
+            if category is not None
+            if (micros := pilot.canonical_total("cpu", self._q, within))
+        }
+        (site, entry), group = pilot.identity.key, pilot.identity.group
+        for of, amounts, sign in ((pilot.counted, pilot.counted_micros, -1), (category, now, 1)):
+            for rule, micros in amounts.items():
+                key = CountKey("assumed", of or Category.UNCLASSIFIED, rule, site, entry, group)
+                self._changes[key] += sign * micros
+        pilot.dirty |= pilot.counted_micros != now
+        pilot.counted_micros = now
+
     def _pilot(self, pilot: OpenPilot, category: Category | None) -> None:
+        self._assumed(pilot, category)
         (site, entry), group = pilot.identity.key, pilot.identity.group
         for of, n in ((pilot.counted, -1), (category, 1)):
             if of is not None:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.records import JobRecord
-from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings, prolong
@@ -100,7 +101,7 @@ class Joining:
             prolong(pilot)
         for attempt in before:
             if attempt not in kept:
-                self._remove(attempt)
+                self.remove(attempt)
         return changed
 
     def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
@@ -109,7 +110,7 @@ class Joining:
         pilot.touch(attempt.start_us)
         return attempt
 
-    def _remove(self, attempt: OpenAttempt) -> None:
+    def remove(self, attempt: OpenAttempt) -> None:
         """An attempt is not what it was taken for: another run, or on another pilot."""
         attempt.pilot.touch(attempt.start_us)
         self.removed.append(attempt)
@@ -127,9 +128,10 @@ class Joining:
     def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in what the ledger knows of the jobs and pilots that are not in memory."""
         shelf = self._shelf
-        jobs = {of.fact.job for of in records} - set(shelf.jobs)
+        jobs = {job for of in records if (job := of.fact.job) not in shelf.jobs}
         stored = lookup.find_attempts(jobs) if jobs else {}
-        ids = {row.pilot for rows in stored.values() for row in rows} - set(shelf.pilots)
+        of_rows = (row.pilot for rows in stored.values() for row in rows)
+        ids = {pilot for pilot in of_rows if pilot not in shelf.pilots}
         if ids:
             shelf.recall_pilots(lookup.pilots_by_id(ids).values())
         for rows in stored.values():

@@ -1,4 +1,4 @@
-"""Pilots and attempts in memory: all that may still change.
+"""Pilots in memory: all that may still change.
 
 Units: times are microseconds since the epoch, amounts are micros.
 """
@@ -10,128 +10,26 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.pilot_facts import (
-    Attempt,
+    Assumption,
     AttemptKey,
     Category,
     Interval,
     Measure,
-    Outcome,
     PilotLife,
     Resources,
     Step,
     Validation,
+    union,
 )
-from gwmond.accounting.pilot_segments import NOTHING, total_rate
+from gwmond.accounting.pilot_segments import total_rate
 from gwmond.accounting.shares import accrued
 from gwmond.book.rules import FAR_US, SECOND_US
-from gwmond.ledger.pilot_model import AttemptRow, End, PilotIdentity, PilotRow
+from gwmond.ledger.pilot_model import End, PilotIdentity, PilotRow
 
 if TYPE_CHECKING:
+    from gwmond.book.open_attempt import OpenAttempt
     from gwmond.units import Resource
-
-
-@dataclass(slots=True, eq=False)
-class OpenAttempt:
-    """An attempt, with all facts that it was made of.
-
-    ``outcome`` is None as long as it is not known or open to revision; ``seen_us`` is when a slot
-    showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
-    which it was counted.
-    """
-
-    pilot: OpenPilot
-    merged: Merged
-    facts: tuple[AttemptFact, ...]
-    outcome: Outcome | None = None
-    result: str = ""
-    judged: Outcome | None = None
-    seen_us: int | None = None
-    gone: bool = False
-    counted: Outcome | None = None
-    settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
-    dirty: bool = True
-
-    @property
-    def key(self) -> AttemptKey:
-        """The job and its run."""
-        return self.merged.key
-
-    @property
-    def start_us(self) -> int:
-        """When it began; the end of an attempt of which nothing tells when."""
-        start = self.merged.start_us
-        if start is None:
-            start = self.merged.end_us
-        return start if start is not None else min(fact.written_us for fact in self.facts)
-
-    @property
-    def end_us(self) -> int | None:
-        """When it ended; where it is over and nothing tells when, the first record of that."""
-        if self.merged.end_us is not None:
-            return max(self.merged.end_us, self.start_us)
-        if not self.merged.ending.over:
-            return None
-        told = min(fact.written_us for fact in self.facts if fact.ending.over)
-        return max(told, self.start_us)
-
-    def is_claim(self, shown: AttemptFact) -> bool:
-        """Return whether a claim that a slot shows now is this attempt."""
-        if self.merged.ending.over:
-            return False
-        starts = [of.start_us for of in self.facts if of.source is Source.LIVE_SLOT]
-        return not starts or shown.start_us in {None, *starts}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its outcome is not settled yet."""
-        return self.outcome is None
-
-    def attempt(self) -> Attempt:
-        """Return it as the accounting takes it."""
-        outcome = self.outcome
-        if outcome is not None and (
-            self.merged.evidence == "estimated" or self.merged.end_us is None
-        ):
-            outcome = outcome._replace(evidence="estimated")
-        size = self.merged.size or NOTHING
-        return Attempt(self.key, self.start_us, self.end_us, size, outcome)
-
-    def row(self) -> AttemptRow:
-        """Return it as it is stored."""
-        merged, booked = self.merged, self.attempt()
-        return AttemptRow(
-            pilot=self.pilot.id,
-            key=self.key,
-            start_us=booked.start_us,
-            end_us=booked.end_us,
-            size=booked.size,
-            user=merged.user or "",
-            job_group=merged.job_group or "",
-            outcome=booked.outcome,
-            result=self.result,
-            open=self.is_open,
-            settled=dict(self.settled),
-            facts=self.facts,
-        )
-
-    @classmethod
-    def of(cls, row: AttemptRow, pilot: OpenPilot) -> OpenAttempt:
-        """Return a stored attempt, merged anew from its facts."""
-        made = [(merged, facts) for merged, facts in merge_each(row.facts) if facts]
-        merged, facts = next((of for of in made if of[0].key == row.key), made[0])
-        return cls(
-            pilot,
-            merged._replace(key=row.key),
-            facts,
-            outcome=row.outcome,
-            result=row.result,
-            judged=row.outcome,
-            counted=row.outcome if pilot.known_us else None,  # they are counted once booked
-            settled=Counter(dict(row.settled)),
-            dirty=False,
-        )
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +41,8 @@ class OpenPilot:
     - ``from_us``: the earliest time about which something has changed since it was booked.
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
+    - ``assumed``: which rule stands for a missing fact, from when to when; ``counted_micros`` what
+      is counted under each.
     """
 
     id: int
@@ -153,7 +53,8 @@ class OpenPilot:
     end_us: int | None = None
     ended: End = ""
     validation: Validation = Validation.PASSED
-    estimated: tuple[Interval, ...] = ()
+    validation_end_us: int | None = None
+    assumed: dict[Assumption, Interval] = field(default_factory=dict)
     retire_us: int | None = None
     die_us: int | None = None
     known_us: int = 0
@@ -168,11 +69,13 @@ class OpenPilot:
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
     canonical: Counter[Resource] = field(default_factory=Counter)  # settled so far
     counted: Category | None = None
+    counted_micros: dict[Assumption, int] = field(default_factory=dict)
     from_us: int = FAR_US
     booked_at_us: int = 0
     seen_us: int = 0
     gone_us: int | None = None
     lifetime_us: int = 900 * SECOND_US
+    heard_us: int = 0  # the last contact that is stored
     dirty: bool = True
 
     @property
@@ -189,6 +92,37 @@ class OpenPilot:
     def until_us(self) -> int:
         """The end of its life as far as it is known."""
         return max(self.start_us, self.contact_us if self.end_us is None else self.end_us)
+
+    @property
+    def estimated(self) -> tuple[Interval, ...]:
+        """When its own time rests on an estimate: the union of what is assumed."""
+        return union(self.assumed.values())
+
+    @property
+    def logged_us(self) -> int | None:
+        """When a central log says that it ended, if that is what its end rests on."""
+        if self.end_us is None or self.ended != "logged":
+            return None
+        return self.assumed.get(Assumption.END, (self.end_us, 0))[0]
+
+    def assume(self, rule: Assumption, start_us: int, end_us: int) -> None:
+        """Say that a rule stands for a missing fact; it replaces what that rule said before.
+
+        An empty interval withdraws it: a better fact has come.
+        """
+        before = self.assumed.get(rule)
+        now = (start_us, end_us) if start_us < end_us else None
+        if now == before:
+            return
+        self.assumed.pop(rule, None)
+        if now is not None:
+            self.assumed[rule] = now
+        self.touch(min(of[0] for of in (before, now) if of is not None))
+
+    def know(self, *rules: Assumption) -> None:
+        """Withdraw rules: better facts have come."""
+        for rule in rules:
+            self.assume(rule, 0, 0)
 
     def touch(self, time_us: int) -> None:
         """Say that something is known about this time, or from it on, that was not booked."""
@@ -210,10 +144,11 @@ class OpenPilot:
             ran_jobs=self.ran_jobs,
         )
 
-    def canonical_total(self, resource: Resource, q: int) -> int:
-        """Return the canonical micros that it has had to offer up to now."""
-        total, until = 0, self.until_us
-        first = self.start_us
+    def canonical_total(self, resource: Resource, q: int, within: Interval | None = None) -> int:
+        """Return the canonical micros that it has had to offer up to now, or in an interval."""
+        start, end = within or (self.start_us, self.until_us)
+        total, until = 0, min(end, self.until_us)
+        first = min(max(start, self.start_us), until)
         for index, step in enumerate(self.steps):
             last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
             last = min(max(last, first), until)
@@ -233,7 +168,7 @@ class OpenPilot:
             contact_us=booked.now_us,
             steps=booked.steps,
             validation=booked.validation,
-            estimated=booked.estimated,
+            assumed=dict(self.assumed),
             ended=self.ended,
             retire_us=self.retire_us,
             die_us=self.die_us,
@@ -243,6 +178,9 @@ class OpenPilot:
             closed=self.closed,
             settled={of: micros for of, micros in self.settled.items() if micros},
             failure=self.failure,
+            validation_end_us=self.validation_end_us,
+            assumed_micros=dict(self.counted_micros),
+            heard_us=self.contact_us,
         )
 
     @classmethod
@@ -257,7 +195,9 @@ class OpenPilot:
             end_us=row.end_us,
             ended=row.ended,
             validation=row.validation,
-            estimated=row.estimated,
+            validation_end_us=row.validation_end_us,
+            assumed=dict(row.assumed),
+            counted_micros=dict(row.assumed_micros),
             retire_us=row.retire_us,
             die_us=row.die_us,
             known_us=row.known_until_us or 0,
@@ -268,6 +208,7 @@ class OpenPilot:
             pruned=row.attempts_pruned > 0,
             failure=row.failure,
             settled=Counter(dict(row.settled)),
+            heard_us=row.heard_us,
             dirty=False,
         )
         for (resource, measure, _, _), micros in row.settled.items():

@@ -8,6 +8,7 @@ Rules besides the table of ``accounting.outcomes``:
   last, its pilot ended or a later run of its job began (``missing_wait`` if its schedd is silent).
 - What only the startd has told waits for the schedd's word, as long as that may come; and what
   nothing tells waits ``outcome_wait``.
+- What stands for the jobs of a summary has the outcome that the summary gives (see summaries).
 - An exit with an error soon after the program began is open until it is judged (early_failure).
 """
 
@@ -19,12 +20,13 @@ from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.early_failure import Result, result_of
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.outcomes import AWAITING, classify, rule_of
-from gwmond.accounting.pilot_facts import Outcome
-from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.accounting.outcomes import AWAITING, SUMMARISED, classify, rule_of
+from gwmond.accounting.pilot_facts import Category, Outcome
+from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import Rules
 
-_STARTDS = frozenset({Source.STARTD_HISTORY, Source.LIVE_SLOT})
+_STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT})
 
 
 def later_run(attempt: OpenAttempt, of_job: Iterable[OpenAttempt]) -> int | None:
@@ -74,6 +76,9 @@ def plain_outcome(
     ending = attempt.merged.ending
     if not ending.over:
         return None
+    if attempt.summarised:
+        category = Category.GOODPUT if ending.completed else Category.UNCLASSIFIED
+        return Outcome(category, SUMMARISED, "estimated")
     end_us = attempt.end_us or attempt.start_us
     if set(attempt.merged.sources) <= _STARTDS and known_us < end_us:
         return None
@@ -113,8 +118,8 @@ def _last(attempt: OpenAttempt) -> bool | None:
 
 def weighed(attempt: OpenAttempt, plain: Outcome | None) -> tuple[Outcome | None, str]:
     """Return the outcome, None while an early failure is not judged; and what the run says."""
-    if plain is None:
-        return None, ""
+    if plain is None or attempt.summarised:
+        return plain, ""
     result = result_of(plain, attempt.merged.ending.early)
     if result is Result.FAILED_EARLY:
         judged = attempt.judged

@@ -12,7 +12,8 @@ Where the output leaves something open:
 no end               it was killed hard: it ended when its collector says; if none has shown it,
                      with the last thing that its output tells of (then ``estimated``)
 no cores or memory   what most pilots of the entry have, else what the entry is expected to have,
-                     else one canonical unit (then ``estimated``)
+                     else one canonical unit a core (then ``estimated``; see ``sizes``)
+no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
 no size of a run     one canonical unit (a starter's log has none; then ``estimated``)
 no site              that of the entry's other pilots, else the entry's name
 ==================== ==========================================================================
@@ -20,17 +21,19 @@ no site              that of the entry's other pilots, else the entry's name
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.factory_jobs import ZONES_US, place_name
 from gwmond.accounting.pilot_evidence import PilotOutput, StarterRun
-from gwmond.accounting.pilot_facts import Resources, Step, Validation
+from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.book.entries import Entries
 from gwmond.book.joining import UNKNOWN, Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.summaries import forget
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
 
@@ -38,93 +41,123 @@ from gwmond.ledger.pilot_model import PilotIdentity
 class Outputs:
     """Takes outputs in; ``empty`` counts those that tell nothing, ``absurd`` bad times."""
 
-    def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
+    def __init__(
+        self, shelf: Shelf, sightings: Sightings, joining: Joining, entries: Entries, rules: Rules
+    ) -> None:
         self._shelf = shelf
         self._sightings = sightings
         self._joining = joining
         self._rules = rules
-        self._sizes: defaultdict[str, Counter[Resources]] = defaultdict(Counter)
-        self._sites: dict[str, str] = {}
-        self.expected: Mapping[str, Resources] = {}
+        self._sizes = sightings.sizes
+        self._entries = entries
         self.empty = 0
         self.absurd = 0
 
-    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> None:
-        """Join outputs with pilots, and the runs of jobs that they tell of."""
-        jobs = {job for of in outputs if (job := factory_job(of))}
-        for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
+    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
+        """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
+        numbers = {_number(of) for of in outputs if of.name.cluster is not None}
+        for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
             self._shelf.recall_pilots(rows)
-        names = {name_of(of) for of in outputs}
-        for rows in lookup.find_pilots(names - set(self._shelf.by_name)).values() if names else ():
+        names = {name for of in outputs if (name := name_of(of)) not in self._shelf.by_name}
+        for rows in lookup.find_pilots(names).values() if names else ():
             self._shelf.recall_pilots(rows)
-        for output in outputs:
-            size = _size(output)
-            if size is not None:
-                self._sizes[output.name.entry][size] += 1
-            if output.name.site:
-                self._sites[output.name.entry] = output.name.site
+        self._joining.recall([of for output in outputs for of in output.attempts], lookup)
+        self._entries.learn(outputs, lookup)
+        places: set[str] = set()
         for output in outputs:
             if not sane(*_times(output), *(of.start_us for of in output.runs)):
                 self.absurd += 1
                 continue
-            pilot = self._pilot(output)
+            pilot = self._pilot(output, lookup)
             if pilot is None:
                 self.empty += 1
                 continue
             if not pilot.pruned:
                 self._apply(pilot, output)
-                self._tell(pilot, output, lookup)
+                self._tell(pilot, output)
+                places.add(_place(output))
+        return places
 
-    def _pilot(self, output: PilotOutput) -> OpenPilot | None:
-        job = factory_job(output)
+    def _pilot(self, output: PilotOutput, lookup: Lookup) -> OpenPilot | None:
+        pilot, times = self._find(output), _times(output)
+        if not times or (pilot is not None and not _is_better(pilot)):
+            return pilot
+        start_us = output.start_us if output.start_us is not None else min(times)
+        if pilot is None:
+            pilot = self._sightings.imply(None, start_us, self._identity(output, start_us))
+            pilot.validation = Validation.UNKNOWN
+        elif not pilot.pruned:
+            # Only the factory's queue, or records of jobs, have told of it: now its output does.
+            self._shelf.load_whole(pilot, lookup)
+            forget(pilot, self._joining)
+            pilot.know(Assumption.LIFE)
+            self._sightings.relabelled.append((pilot, self._identity(output, start_us)))
+        return pilot
+
+    def _find(self, output: PilotOutput) -> OpenPilot | None:
         for pilot in self._shelf.by_name.get(name_of(output), ()):
             if output.start_us is None or pilot.start_us >= output.start_us:
                 return pilot
-        for pilot in self._shelf.by_job.get(job, ()) if job else ():
-            return pilot
-        times = _times(output)
-        if not times:
-            return None
-        start_us = output.start_us if output.start_us is not None else min(times)
+        job = factory_job(output)
+        first, last = min(_times(output), default=None), max(_times(output), default=None)
+        for pilot in self._shelf.by_place.get(_place(output), ()):
+            known = pilot.identity.factory_job
+            if job and known != job and not known.startswith("#"):
+                continue
+            if first is None or last is None:
+                return pilot
+            if pilot.start_us - ZONES_US <= last and first <= pilot.until_us + ZONES_US:
+                return pilot
+        return None
+
+    def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
         of = output.name
-        site = of.site or self._sites.get(of.entry, "") or of.entry or UNKNOWN
+        site = of.site or self._entries.site(of.entry) or of.entry or UNKNOWN
         group = ".".join(part for part in (of.frontend, of.group) if part)
-        identity = PilotIdentity(
+        return PilotIdentity(
             name=name_of(output),
             started=start_us // SECOND_US,
-            factory_job=job,
+            factory_job=factory_job(output) or (f"#{_number(output)}" if of.entry else ""),
             factory=of.factory,
             key=EntryKey(site, of.entry or site),
             group=of.frontend if of.frontend.endswith(f".{of.group}") else group,
             node=of.node,
             origin="files",
         )
-        pilot = self._sightings.imply(None, start_us, identity)
-        pilot.validation = Validation.UNKNOWN
-        return pilot
 
     def _apply(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Set what the output knows better."""
+        ours = pilot.identity.origin in {"files", "jobs"}
         start_us = output.start_us
+        if start_us is None and ours:
+            start_us = min(_times(output), default=None)
         if start_us is not None and start_us != pilot.start_us:
             pilot.touch(min(start_us, pilot.start_us))
             pilot.start_us = start_us
+        if output.validation_end_us not in {None, pilot.validation_end_us}:
+            pilot.validation_end_us, pilot.dirty = output.validation_end_us, True
         if output.validation is not Validation.UNKNOWN and not (
             output.validation is Validation.FAILED and pilot.identity.origin == "collector"
         ):
             if pilot.validation is not output.validation:
                 pilot.touch(pilot.start_us)
             pilot.validation = output.validation
+            pilot.know(Assumption.VALIDATION)
         if output.failure is not None and pilot.validation is Validation.FAILED:
             pilot.failure = f"{output.failure.kind.value} {output.failure.test}".strip()
             pilot.dirty = True
         last_us = max(_times(output), default=pilot.start_us)
         if output.end_us is not None:
             self._end(pilot, max(output.end_us, pilot.start_us), "reported")
-        elif pilot.identity.origin == "files":
+            pilot.know(Assumption.END)
+        elif ours and (pilot.logged_us or 0) < last_us:
             self._end(pilot, max(last_us, pilot.start_us), "assumed")
-            self._estimate(pilot)
-        if not pilot.steps or pilot.identity.origin == "files":
+            pilot.assume(Assumption.END, pilot.start_us, pilot.until_us)
+        if output.start_us is not None:
+            pilot.know(Assumption.BEGIN)
+        elif ours:
+            pilot.assume(Assumption.BEGIN, pilot.start_us, pilot.until_us)
+        if not pilot.steps or ours or Assumption.SIZE in pilot.assumed:
             self._resize(pilot, output)
 
     def _end(self, pilot: OpenPilot, end_us: int, how: str) -> None:
@@ -136,35 +169,20 @@ class Outputs:
         pilot.gone_us = end_us
         pilot.dirty = True
 
-    def _estimate(self, pilot: OpenPilot) -> None:
-        """Say that all of it is estimated."""
-        whole = ((pilot.start_us, max(pilot.until_us, pilot.start_us)),)
-        if pilot.estimated != whole:
-            pilot.estimated = whole
-            pilot.touch(pilot.start_us)
-
     def _resize(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        size = _size(output)
-        if size is None:
-            size = self._usual(output)
-            self._estimate(pilot)
+        size, rules = self._sizes.fill(
+            pilot.identity.key.entry, output.cores, output.memory_mib, output.gpus
+        )
+        pilot.know(*({Assumption.SIZE, Assumption.GPUS} - rules))
+        for rule in rules:
+            pilot.assume(rule, pilot.start_us, pilot.until_us)
         if not pilot.steps or pilot.steps[0].size != size:
             pilot.steps = (Step(pilot.start_us, size),)
             pilot.touch(pilot.start_us)
 
-    def _usual(self, output: PilotOutput) -> Resources:
-        """Return a size for a pilot whose own is not known, or only in part."""
-        known = self._sizes.get(output.name.entry)
-        entry = min(known, key=lambda of: (-known[of], of)) if known else None
-        usual = entry or self.expected.get(output.name.entry) or Resources(1, self._rules.q)
-        cores = usual.cores if output.cores is None else output.cores
-        memory = usual.memory_mib if output.memory_mib is None else output.memory_mib
-        return Resources(cores, memory, usual.gpus if output.gpus is None else output.gpus)
-
-    def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
+    def _tell(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
         records = [of._replace(startd=pilot.identity.name) for of in output.attempts]
-        self._joining.recall(records, lookup)
         for record in records:
             fact = record.fact._replace(pilot=pilot.label)
             self._joining.add(fact.job, [fact])
@@ -191,6 +209,19 @@ def factory_job(output: PilotOutput) -> str:
     return f"{of.schedd}#{of.cluster}.{of.proc}"
 
 
+def _number(output: PilotOutput) -> str:
+    return f"{output.name.cluster}.{output.name.proc}"
+
+
+def _place(output: PilotOutput) -> str:
+    return place_name(output.name.entry, _number(output))
+
+
+def _is_better(pilot: OpenPilot) -> bool:
+    """Return whether any output tells more of a pilot than what has told of it."""
+    return pilot.implied or Assumption.NO_OUTPUT in pilot.assumed
+
+
 def name_of(output: PilotOutput) -> str:
     """Return the startd's name, else one of the pilot's own that it alone has at its entry."""
     of = output.name
@@ -205,12 +236,6 @@ def _numbers(job: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-def _size(output: PilotOutput) -> Resources | None:
-    if output.cores is None or output.memory_mib is None:
-        return None
-    return Resources(output.cores, output.memory_mib, output.gpus or 0)
-
-
 def _times(output: PilotOutput) -> list[int]:
     """Return all times that an output tells, but for when its files were written."""
     told = [output.start_us, output.end_us, output.validation_end_us]
@@ -222,6 +247,7 @@ def _times(output: PilotOutput) -> list[int]:
 
 def _of_starter(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:
     ending = run.ending if run.end_us is None else run.ending._replace(over=True)
+    ending = ending._replace(unsent=run.unsent or None)
     return AttemptFact(
         source=Source.STARTER_LOG,
         job=f"{run.submitter}#{run.job}#",

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from gwmond.accounting.early_failure import EARLY_US, WINDOW_US
+from gwmond.accounting.factory_jobs import Place
 from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotRow
 from gwmond.units import DEFAULT_MEMORY_MIB
 
@@ -55,6 +56,15 @@ class Lookup(Protocol):
 
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory."""
+
+    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as ``cluster.proc`` of any schedd."""
+
+    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return some of the latest pilots of these entries."""
+
+    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+        """Return what the factory's queue and summary told at these places."""
 
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
         """Return pilots by their number."""

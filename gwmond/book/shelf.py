@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from heapq import nsmallest
+from operator import attrgetter
 
+from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import AttemptKey
+from gwmond.accounting.records import JobRecord
 from gwmond.book.booking import own
-from gwmond.book.open_pilot import OpenAttempt, OpenPilot
+from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, Lookup
-from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
+
+HEARD_AT_ONCE = 3000
+
+
+def place_of(identity: PilotIdentity) -> str:
+    """Return where facts of the factory's queue and summary are of a pilot, see ``Place``."""
+    return place_name(identity.key.entry, identity.factory_job.rpartition("#")[2])
 
 
 class Shelf:
@@ -19,35 +31,65 @@ class Shelf:
         self.pilots: dict[int, OpenPilot] = {}
         self.by_name: defaultdict[str, list[OpenPilot]] = defaultdict(list)
         self.by_job: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of the factory
+        self.by_place: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of factory jobs
         self.jobs: defaultdict[str, list[OpenAttempt]] = defaultdict(list)
         self.moved: set[tuple[int, AttemptKey]] = set()
+        self._heard: tuple[tuple[int, int], ...] = ()
 
     def add_pilot(self, pilot: OpenPilot) -> OpenPilot:
         """Take a pilot in, unless it is."""
         known = self.pilots.setdefault(pilot.id, pilot)
         if known is pilot:
-            self.by_name[pilot.identity.name].append(pilot)
-            self.index_job(pilot)
+            self.index(pilot)
         return known
 
-    def index_job(self, pilot: OpenPilot) -> None:
-        """Let a pilot be found by its factory's job, if that is known."""
+    def index(self, pilot: OpenPilot) -> None:
+        """Let a pilot be found by its name, and by its factory's job if that is known."""
+        for names, name in self._names(pilot):
+            names[name].append(pilot)
+
+    def unindex(self, pilot: OpenPilot) -> None:
+        """Let it not be found by them any more, as they change or it is forgotten."""
+        for names, name in self._names(pilot):
+            same = names[name]
+            same.remove(pilot)
+            if not same:
+                del names[name]
+
+    def _names(self, pilot: OpenPilot) -> list[tuple[defaultdict[str, list[OpenPilot]], str]]:
+        found = [(self.by_name, pilot.identity.name)]
         if job := pilot.identity.factory_job:
-            self.by_job[job].append(pilot)
+            found += [(self.by_job, job), (self.by_place, place_of(pilot.identity))]
+        return found
+
+    def heard(self, written: Collection[int]) -> tuple[tuple[int, int], ...]:
+        """Return last contacts that are to be stored, of pilots that are not ``written`` anyhow.
+
+        So that a pilot that goes while gwmond is away is not cut short.  In a large pool some take
+        their turn at each poll.
+        """
+        waiting = [
+            of
+            for of in self.pilots.values()
+            if of.contact_us > of.heard_us and of.end_us is None and of.id not in written
+        ]
+        first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("heard_us"))
+        self._heard = tuple((of.id, of.contact_us) for of in first)
+        return self._heard
+
+    def stored(self) -> None:
+        """Say that the contacts and what has moved are stored."""
+        for number, heard_us in self._heard:
+            self.pilots[number].heard_us = heard_us
+        self._heard = ()
+        self.moved.clear()
 
     def drop_pilot(self, pilot: OpenPilot) -> None:
         """Forget a pilot and its attempts."""
         for attempt in list(pilot.attempts.values()):
             self.drop_attempt(attempt)
         self.pilots.pop(pilot.id, None)
-        same = self.by_name[pilot.identity.name]
-        same.remove(pilot)
-        if not same:
-            del self.by_name[pilot.identity.name]
-        if pilot in (of_job := self.by_job.get(pilot.identity.factory_job, [])):
-            of_job.remove(pilot)
-            if not of_job:
-                del self.by_job[pilot.identity.factory_job]
+        self.unindex(pilot)
 
     def add_attempt(self, attempt: OpenAttempt) -> None:
         """Take an attempt in, or put it in the place of the one with its key."""
@@ -65,6 +107,21 @@ class Shelf:
         of_job.remove(attempt)
         if not of_job:
             del self.jobs[attempt.key.job]
+
+    def show(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
+        """Note which attempts slots show now; ``complete``: the claims are all there are."""
+        shown: set[OpenAttempt] = set()
+        for record in records:
+            for attempt in self.jobs.get(record.fact.job, ()):
+                if attempt.pilot.identity.name == record.startd and attempt.is_claim(record.fact):
+                    attempt.seen_us, attempt.gone = now_us, False
+                    shown.add(attempt)
+        if not complete:
+            return
+        for attempts in self.jobs.values():
+            for attempt in attempts:
+                if attempt not in shown and not attempt.merged.ending.over:
+                    attempt.gone, attempt.seen_us = True, attempt.seen_us or now_us
 
     def recall_pilots(self, rows: Iterable[PilotRow]) -> None:
         """Take stored pilots in that are not in memory; their attempts stay in the ledger."""
@@ -85,6 +142,8 @@ class Shelf:
 
     def load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take in all attempts of a pilot that are not in memory, as they were booked."""
+        if pilot.kept_us <= 0:
+            return
         rows = lookup.attempts_of([pilot.id]).get(pilot.id, [])
         booked = pilot.booked
         known = {of.key for of in booked.attempts} if booked is not None else set()

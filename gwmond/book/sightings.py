@@ -12,7 +12,10 @@ How a pilot's end is known:
   says; so also one that was not renewed for twice as long as pilots usually take counts;
 - a new startd has taken its name: the same, at the latest when that one began.
 
-A pilot that comes back goes on.  A startd that its master has started again is the same pilot:
+A pilot that only advertises that its validation failed follows other rules (see ``failed``).
+
+A pilot that comes back goes on; not one that by a central log has ended (``witnesses``), if it was
+heard of only until then.  A startd that its master has started again is the same pilot:
 its factory's job tells.
 """
 
@@ -21,10 +24,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from gwmond.accounting.pilot_facts import Step
+from gwmond.accounting.factory_jobs import ZONES_US, place_name
+from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.book import failed
 from gwmond.book.open_pilot import OpenPilot, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
+from gwmond.book.sizes import Sizes, keep_assumed
 from gwmond.facts import Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
 
@@ -33,11 +39,12 @@ LATE_US = 300 * SECOND_US
 
 
 class Sightings:
-    """Applies what collectors show to the pilots in memory."""
+    """Applies what collectors show to the pilots in memory; ``sizes`` are those of all of them."""
 
     def __init__(self, shelf: Shelf, rules: Rules, next_id: int) -> None:
         self._shelf = shelf
         self._rules = rules
+        self.sizes = Sizes(rules.q)
         self.next_id = next_id
         self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
         self.late = False  # a pilot was shown for the first time long after it began
@@ -61,6 +68,14 @@ class Sightings:
         unknown = {of.name for of in shown if of.name not in self._shelf.by_name}
         for rows in lookup.find_pilots(unknown).values() if unknown else ():
             self._shelf.recall_pilots(rows)
+        new = {of.factory_job for of in shown if of.name in unknown and of.factory_job}
+        numbers = {job.rpartition("#")[2] for job in new - set(self._shelf.by_job)}
+        for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
+            self._shelf.recall_pilots(rows)
+        failing = {of.factory_job for of in shown if of.failed and of.factory_job}
+        jobs = {job for job in failing if job not in self._shelf.by_job}
+        for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
+            self._shelf.recall_pilots(rows)
         seen = {self._see_one(at_us, _sound(of)).id for of in shown}
         if complete:
             for pilot in list(self._shelf.pilots.values()):
@@ -69,7 +84,10 @@ class Sightings:
                     and pilot.identity.origin == "collector"
                     and pilot.id not in seen
                 ):
-                    self._end(pilot, at_us, period_us)
+                    if failed.is_failed(pilot):
+                        failed.lost(pilot, at_us)
+                    else:
+                        self._end(pilot, at_us, period_us)
 
     def imply(self, started: int | None, first_us: int, identity: PilotIdentity) -> OpenPilot:
         """Return a new pilot of which only a record of a job tells."""
@@ -87,6 +105,8 @@ class Sightings:
         return number
 
     def _see_one(self, at_us: int, shown: Pilot) -> OpenPilot:
+        if shown.failed:
+            return self._see_failed(at_us, shown)
         pilot = self._find(shown)
         if pilot is None:
             told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
@@ -100,26 +120,57 @@ class Sightings:
                 )
             )
             self.late = self.late or start_us < at_us - LATE_US
-        elif pilot.implied:
+        elif pilot.implied or Assumption.NO_OUTPUT in pilot.assumed:
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
         contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
-        if pilot.end_us is not None and contact_us > pilot.contact_us:
+        guard = self._rules.start_guard_us
+        late = pilot.logged_us is not None and contact_us <= pilot.logged_us + guard
+        if pilot.end_us is not None and contact_us > pilot.contact_us and not late:
             pilot.touch(min(pilot.end_us, pilot.contact_us))
             pilot.end_us, pilot.ended, pilot.gone_us, pilot.closed = None, "", None, False
+            pilot.know(Assumption.END)
             pilot.dirty = True
-        size = resources(shown.size)
-        if not pilot.steps:
-            pilot.steps = (Step(pilot.start_us, size),)
-        elif pilot.steps[-1].size != size and contact_us > pilot.contact_us:
-            changed_us = max(contact_us, pilot.steps[-1].at_us + 1)
-            pilot.steps = (*pilot.steps, Step(changed_us, size))
-            pilot.touch(changed_us)
+        if shown.size is None:
+            self.sizes.assume(pilot)
+        else:
+            self._resize(pilot, resources(shown.size), contact_us)
         if pilot.seen_us and contact_us > pilot.contact_us:
             self._gaps.append(contact_us - pilot.contact_us)
         pilot.contact_us = max(pilot.contact_us, contact_us)
         pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
+        return pilot
+
+    def _resize(self, pilot: OpenPilot, size: Resources, contact_us: int) -> None:
+        """Set the size that is told, from the beginning on if none was told before."""
+        if Assumption.SIZE in pilot.assumed:
+            pilot.know(Assumption.SIZE, Assumption.GPUS)
+            pilot.touch(pilot.start_us)
+            pilot.steps = ()
+        if not pilot.steps:
+            pilot.steps = (Step(pilot.start_us, size),)
+            self.sizes.note_pilot(pilot)
+        elif pilot.steps[-1].size != size and contact_us > pilot.contact_us:
+            changed_us = max(contact_us, pilot.steps[-1].at_us + 1)
+            pilot.steps = (*pilot.steps, Step(changed_us, size))
+            pilot.touch(changed_us)
+
+    def _see_failed(self, at_us: int, shown: Pilot) -> OpenPilot:
+        """Take in a pilot that only advertises that its validation failed."""
+        pilot = failed.find(self._shelf, shown)
+        if pilot is None:
+            told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
+            start_us = min((of for of in told if sane(of)), default=at_us)
+            pilot = OpenPilot(
+                id=self._new_id(),
+                identity=_identity(shown, start_us // SECOND_US),
+                start_us=start_us,
+                contact_us=start_us,
+                validation=Validation.FAILED,
+            )
+            self._shelf.add_pilot(pilot)
+        failed.follow(pilot, shown, at_us, self.sizes)
         return pilot
 
     def _find(self, shown: Pilot) -> OpenPilot | None:
@@ -135,17 +186,24 @@ class Sightings:
         for pilot in same:
             if pilot.implied and pilot.contact_us >= shown.started * SECOND_US - guard:
                 return pilot
+        place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
+        for pilot in self._shelf.by_place.get(place, ()) if shown.factory_job else ():
+            near = pilot.start_us - ZONES_US <= shown.started * SECOND_US <= pilot.until_us
+            if near and Assumption.NO_OUTPUT in pilot.assumed:
+                return pilot
         if not shown.started:
             return next((pilot for pilot in same if pilot.end_us is None), None)
         return None
 
     def _adopt(self, pilot: OpenPilot, shown: Pilot) -> None:
-        """A pilot of which only jobs told is shown by a collector now."""
+        """A pilot of which only jobs, or its factory, told is shown by a collector now."""
         start_us = shown.started * SECOND_US
         pilot.touch(min(pilot.start_us, start_us))
         pilot.start_us = start_us
-        pilot.steps, pilot.estimated = (), ()
-        pilot.end_us, pilot.ended = None, ""
+        pilot.steps, pilot.validation = (), Validation.PASSED
+        pilot.know(*Assumption)
+        if pilot.ended != "logged":
+            pilot.end_us, pilot.ended = None, ""
         self.relabelled.append((pilot, _identity(shown, shown.started)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
@@ -177,6 +235,7 @@ class Sightings:
     def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
         pilot.touch(min(end_us, pilot.contact_us))
         pilot.end_us, pilot.ended, pilot.dirty = max(end_us, pilot.start_us), how, True
+        keep_assumed(pilot)
 
 
 def prolong(pilot: OpenPilot) -> None:
@@ -196,7 +255,8 @@ def prolong(pilot: OpenPilot) -> None:
     if last > pilot.end_us:
         pilot.touch(pilot.end_us)
         if pilot.ended != "shutdown":
-            pilot.estimated = (*pilot.estimated, (pilot.end_us, last))
+            first, _ = pilot.assumed.get(Assumption.END, (pilot.end_us, last))
+            pilot.assume(Assumption.END, first, last)
         pilot.end_us, pilot.dirty = last, True
 
 

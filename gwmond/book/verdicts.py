@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gwmond.accounting.early_failure import Result, Trial, judge, weigh
-from gwmond.book.open_pilot import OpenAttempt
+from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.outcome import later_run, plain_outcome
 from gwmond.book.rules import FAR_US, Rules
 from gwmond.book.shelf import Shelf

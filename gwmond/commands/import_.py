@@ -9,6 +9,10 @@ Examples:
   gwmond import /var/log/gwms-factory/client
   gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
   gwmond report --from 30d --by site,category      then look at it
+  gwmond import /backup/factory-logs --openmetrics past.om      and give it to Prometheus
+
+--openmetrics writes all that the ledger then holds of the time before the daemon's first poll: the
+same as gwmond ledger export --format openmetrics, which explains it.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gwmond import cli, log
-from gwmond.config import Config
+from gwmond import cli, ledger_reading, log
+from gwmond.commands import backfilling
+from gwmond.config import Config, ConfigError
 from gwmond.importer import Imported, Importer
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
@@ -31,8 +36,21 @@ from gwmond.sources import child
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond import``."""
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a directory of pilots' output")
-    parser.add_argument("--ledger", metavar="URL", help="overrides [ledger] url")
+    ledger_reading.add_ledger_option(parser)
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
+    parser.add_argument(
+        "--openmetrics",
+        metavar="FILE",
+        help="then write the past for Prometheus (docs/backfill.md)",
+    )
+    parser.add_argument(
+        "--to",
+        dest="last",
+        metavar="TIME",
+        help="with --openmetrics: its end, if not the daemon's first poll",
+    )
+    backfilling.add_options(parser, "--openmetrics")
+    parser.set_defaults(first=None)
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
@@ -42,18 +60,26 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     if missing:
         print(f"gwmond: no such directory: {', '.join(missing)}", file=sys.stderr)
         return cli.EXIT_FAILED
+    backfilling.check(arguments)
+    if arguments.openmetrics == "-":
+        raise ConfigError("--openmetrics needs a file")
+    if arguments.openmetrics is None and (arguments.last or arguments.label):
+        raise ConfigError("--to and --label are for --openmetrics")
     child.start()
+    written = cli.EXIT_OK
     try:
         ledger = Ledger.open(arguments.ledger or config.ledger.url)
         try:
             importer = Importer(config, ledger, max(1, arguments.processes))
             imported = _with_progress(importer, arguments.paths)
+            if arguments.openmetrics is not None:
+                written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
             ledger.close()
     except (LedgerError, child.QueryError) as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
-    return _say(imported)
+    return max(_say(imported), written)
 
 
 def _with_progress(importer: Importer, paths: list[str]) -> Imported:

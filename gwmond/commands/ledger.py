@@ -10,24 +10,15 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
-from gwmond import cli, log
+from gwmond import cli, ledger_reading, log
+from gwmond.commands import backfilling
 from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.pilot_model import PilotResidual
@@ -38,8 +29,6 @@ from gwmond.ledger.store import Ledger
 if TYPE_CHECKING:
     from gwmond.ledger.parquet import Month
 
-Report: TypeAlias = Callable[[str, int, int], None]
-
 _WIDTH = 300  # on a narrow terminal lines wrap, which cuts nothing off
 _PROVEN = {
     "hours": "each total is the sum of its hours (hours)",
@@ -47,14 +36,26 @@ _PROVEN = {
     "attempts": "what is booked for each attempt follows too (attempts)",
     "series": "totals are the sums over all pilots (series)",
     "site_canonical": "site time: each total is the sum of its hours (series)",
+    "factory": "factories' own numbers: each total is the sum of its hours (hours)",
+    "factory_jobs": "factories' jobs: what was told of each can be read, and is found (jobs)",
 }
-_EXPORT = """\
-Writes partitioned Parquet, a file a month: pilot_hours, site_hours, pilots and attempts (the
-latter two by the month in which they began, UTC). A month that is exported again is replaced, at
-once; one that retention has begun to take out of the ledger is kept as it was exported before.
+_EXPORT = (
+    """\
+Writes partitioned Parquet, a file a month: pilot_hours, site_hours, factory_hours, pilots and
+attempts (the latter two by the month in which they began, UTC), factory_jobs (by the last
+thing told). A month that is exported again is replaced, at once; one that retention has begun to
+take out of the ledger is kept as it was exported before.
 Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
 Attempts have the names of their users.
+
 """
+    + backfilling.HELP
+    + """
+Examples:
+  gwmond ledger export /data/gwmond --from 2026-10
+  gwmond ledger export --format openmetrics --to 2026-11-20T10:00:00Z --output past.om
+"""
+)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         # Given after the action as well; what is given before it stays when it is not.
         nothing = argparse.SUPPRESS
         action.add_argument("--config", type=Path, metavar="FILE", default=nothing)
-        action.add_argument("--ledger", metavar="URL", help="another ledger: a path or URL")
+        ledger_reading.add_ledger_option(action)
         return action
 
     for name, summary in (
@@ -80,10 +81,30 @@ def options(parser: argparse.ArgumentParser) -> None:
     ):
         add(name, summary).add_argument("--format", choices=("table", "json"), default="table")
     add("vacuum", "give space that is not used back; the daemon must not run")
-    export = add("export", "write Parquet files for DuckDB, Spark or Trino", _EXPORT)
-    export.add_argument("directory", type=Path, metavar="DIR")
-    export.add_argument("--from", dest="first", metavar="YYYY-MM", help="the first month")
-    export.add_argument("--to", dest="last", metavar="YYYY-MM", help="the last month")
+    _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))
+
+
+def _export_options(export: argparse.ArgumentParser) -> None:
+    export.add_argument(
+        "directory", type=Path, nargs="?", metavar="DIR", help="where Parquet is written"
+    )
+    export.add_argument("--format", choices=("parquet", "openmetrics"), default="parquet")
+    export.add_argument(
+        "--from",
+        dest="first",
+        metavar="YYYY-MM|TIME",
+        help="the first month; with --format openmetrics also a time, as of gwmond report",
+    )
+    export.add_argument(
+        "--to", dest="last", metavar="YYYY-MM|TIME", help="the last month, or the end"
+    )
+    export.add_argument(
+        "--output",
+        metavar="FILE|-",
+        help="with --format openmetrics: the file, which is replaced when all is written (-, the "
+        "default: standard output)",
+    )
+    backfilling.add_options(export, "--format openmetrics")
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
@@ -98,6 +119,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 return _stats(url, arguments.format)
             case "vacuum":
                 return _vacuum(url)
+            case _ if arguments.format == "openmetrics":
+                return _openmetrics(url, arguments)
             case _:
                 return _export(url, arguments)
     except LedgerError as error:
@@ -109,7 +132,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _check(url: str, memory_mib: int, form: str) -> int:
-    with LedgerReader.open(url) as ledger, _bar() as report:
+    with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
         found = ledger.check_pilots(report, memory_mib)
     if form == "json":
         rows = [{**of._asdict(), "worst": [each._asdict() for each in of.worst]} for of in found]
@@ -164,9 +187,10 @@ def _stats(url: str, form: str) -> int:
         size = "?" if of.bytes is None else f"{of.bytes / 2**20:.2f}"
         table.add_row(of.table, f"{of.rows}", size)
     console.print(table)
-    for name, (first, last) in (("site", found.site_hours), ("pilot", found.pilot_hours)):
+    spans = ("site time", found.site_hours), ("pilot time", found.pilot_hours)
+    for name, (first, last) in (*spans, ("factory numbers", found.factory_hours)):
         if first is not None and last is not None:
-            console.print(f"hours of {name} time: {_hour(first)} to {_hour(last)}", highlight=False)
+            console.print(f"hours of {name}: {_hour(first)} to {_hour(last)}", highlight=False)
     if found.attempt_bytes is not None:
         console.print(f"bytes for each attempt: {found.attempt_bytes:.0f}")
     now = time.time()
@@ -189,6 +213,7 @@ def _as_json(found: LedgerStats) -> dict[str, object]:
         "tables": [of._asdict() for of in found.tables],
         "site_hours": found.site_hours,
         "pilot_hours": found.pilot_hours,
+        "factory_hours": found.factory_hours,
         "attempt_bytes": found.attempt_bytes,
         "cursors": [
             {
@@ -222,7 +247,19 @@ def _vacuum(url: str) -> int:
     return cli.EXIT_OK
 
 
+def _openmetrics(url: str, arguments: argparse.Namespace) -> int:
+    if arguments.directory is not None:
+        raise ConfigError("OpenMetrics is one file: --output FILE instead of DIR")
+    backfilling.check(arguments)
+    with LedgerReader.open(url) as ledger:
+        return backfilling.write(ledger, arguments, arguments.output or "-")
+
+
 def _export(url: str, arguments: argparse.Namespace) -> int:
+    if arguments.directory is None:
+        raise ConfigError("Parquet needs a directory: gwmond ledger export DIR")
+    if arguments.output is not None or arguments.label:
+        raise ConfigError("--output and --label are for --format openmetrics")
     try:
         from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
     except ImportError as error:
@@ -234,7 +271,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
         return cli.EXIT_FAILED
     months = parquet.Months(_month(arguments.first), _month(arguments.last))
     try:
-        with LedgerReader.open(url) as ledger, _bar() as report:
+        with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
             found = datasets.export(ledger, arguments.directory, months, report)
     except OSError as error:
         print(f"gwmond: cannot export to {arguments.directory}: {error}", file=sys.stderr)
@@ -263,25 +300,3 @@ def _table(*headers: str) -> Table:
     for number, header in enumerate(headers):
         table.add_column(header, justify="right" if number else "left", no_wrap=True)
     return table
-
-
-@contextmanager
-def _bar() -> Iterator[Report]:
-    """Show progress on standard error, where that is a terminal."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    console = Console(stderr=True)
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        tasks: dict[str, TaskID] = {}
-
-        def report(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(what, total=of)
-            progress.update(tasks[what], completed=done, total=of)
-
-        yield report

@@ -69,7 +69,7 @@ Sums are booked, in both measures; the residual is what the parts miss of the wh
 _TOLD = {
     "collector": "",
     "jobs": "; no collector showed it, records of jobs tell",
-    "files": "; no collector showed it, its own output tells",
+    "files": "; no collector showed it, its factory's files tell",
 }
 
 
@@ -156,6 +156,8 @@ def _head(console: Console, story: Story, age: Age) -> None:
         for what, past, time in (("retires", "retired", retire), ("dies", "died", die))
         if time is not None
     )
+    for rule in story.rules:
+        console.print(Text(rule.line(), "yellow"))
     failure = f" ({row.failure})" if row.failure else ""
     console.print(Text(f"{story.line.doing}{left}; validation {row.validation.value}{failure}"))
 

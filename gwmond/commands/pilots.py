@@ -30,7 +30,13 @@ _WIDTH = 2000  # on a narrow terminal lines wrap, which cuts nothing off
 _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
-_COLOURS = {"running": "green", "idle": "cyan", "retiring": "yellow", "ended": "bright_black"}
+_COLOURS = {
+    "running": "green",
+    "idle": "cyan",
+    "retiring": "yellow",
+    "failed": "red",
+    "ended": "bright_black",
+}
 _GOOD, _OTHER = (Category.GOODPUT,), (Category.UNCLASSIFIED,)
 
 _EPILOG = f"""\
@@ -44,9 +50,10 @@ examples:
 
 what is shown:
   size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
-  doing      running jobs, idle, or retiring (it takes no new jobs); of one that ended: how
+  doing      running jobs, idle, or retiring (it takes no new jobs); failed validation, and why
+             (it says so in the collector until it ends); of one that ended: how
              (took leave of the collector; vanished: its ad expired; no more jobs: only records
-             of jobs told of it)
+             of jobs told of it; ended: its central log said so)
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
   hours      canonical hours so far. total = good + badput + own + unclassified + open

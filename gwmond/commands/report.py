@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gwmond import cli, log
+from gwmond import analyze_report, cli, log
+from gwmond.analyze_report import STYLES, Asked, asked
 from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
@@ -41,7 +42,11 @@ examples:
   gwmond report --from 2026-01-01 --to 2026-02-01 --by user --format csv --output january.csv
   gwmond report --from 30d --by site,day --format html --output month.html
   gwmond report --from 7d --by failure,entry         why validations failed, and where
+  gwmond report --from 7d --failures --entry X       the same by class and test for each node
   gwmond report --from 2d --by hour --site T2_US_Demo
+  gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
+  gwmond report --style analyze-entries --compare --entry X   and what these would print
+  gwmond report --style analyze-frontends --by group          frontends, without their entries
 
 what is counted:
   by site, entry, group, category, outcome, hour, day: all time spent in the period. The ledger
@@ -68,6 +73,14 @@ what is shown (shares are of settled time):
                  never ran a job; time without jobs; time of no run that exited 0; in % of time
     job h        wall-clock hours of a run, on average
 
+--style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
+that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
+means over time of what clients and the factory advertised (analyze-frontends). docs/analyze.md has
+each line's definition, and how the original differs. Where the originals have options:
+  -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots);
+  --compare has beside each figure what the original prints of the same after its roundings.
+  analyze-entries takes the period as it is, not whole hours.
+
 times: {FORMS}.
 """
 
@@ -80,7 +93,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
     parser.add_argument(
-        "--by", default="site", metavar="WHAT", help=f"one or two, with a comma: {', '.join(BYS)}"
+        "--by",
+        metavar="WHAT",
+        help=f"one or two, with a comma: {', '.join(BYS)} (default: site; of a style: entry or "
+        "group, default entry)",
+    )
+    parser.add_argument("--style", choices=STYLES, help="another layout than gwmond's own")
+    parser.add_argument(
+        "--sort", metavar="COLUMN", help="of a style: the largest of this column first"
+    )
+    parser.add_argument(
+        "--compare", action="store_true", help="of a style: beside what the original would print"
     )
     parser.add_argument("--site", help="only this site")
     parser.add_argument("--entry", help="only this entry")
@@ -90,6 +113,11 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="fast also for long periods: no numbers of pilots and runs, and no figures of "
         "analyze_entries (not with user, factory, node, failure)",
+    )
+    parser.add_argument(
+        "--failures",
+        action="store_true",
+        help="also failed validations by class and test, for each entry and node (csv: only these)",
     )
     parser.add_argument(
         "--format", choices=("table", "csv", "json", "markdown", "html"), default="table"
@@ -102,18 +130,22 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Report; 1 when there is no ledger that can be read, or the file cannot be written."""
     log.configure(config.log.model_copy(update={"level": "error"}))
     now_us = round(time.time() * US)
-    scope = _scope(arguments, now_us)
+    of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     try:
         with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
             age = age_of(ledger, now_us, config.poll.interval)
-            q = config.canonical.memory_mib
-            report = gather(ledger, scope, q, age.written_us, counted=not arguments.hours_only)
+            if isinstance(of, Asked):
+                text = analyze_report.tell(ledger, of).written(age, arguments.format)
+            else:
+                q = config.canonical.memory_mib
+                counted, why = not arguments.hours_only, arguments.failures
+                report = gather(ledger, of, q, age.written_us, counted=counted, failures=why)
+                text = _text(report, age, arguments.format)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
-    if age.warning and scope.period.until_us > (age.written_us or 0):
+    if age.warning and of.period.until_us > (age.written_us or 0):
         print(f"gwmond: {age.warning}", file=sys.stderr)
-    text = _text(report, age, arguments.format)
     if arguments.output is None:
         sys.stdout.write(text)
         return cli.EXIT_OK
@@ -125,9 +157,29 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     return cli.EXIT_OK
 
 
-def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
+def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
+    """Return what a style is asked for."""
+    if arguments.failures:
+        raise ConfigError("--failures: not with --style")
+    if arguments.format == "html" or arguments.hours_only:
+        option = "--hours-only" if arguments.hours_only else "--format html"
+        told = ", ".join(analyze_report.FORMS)
+        raise ConfigError(f"{option}: not with --style, whose formats are {told}")
     try:
-        by = parse_by(arguments.by)
+        period = parse_period(arguments.since, arguments.until, now_us)
+        places = arguments.site, arguments.entry, arguments.group
+        of = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
+        return asked(of, arguments.by)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
+    if arguments.sort is not None or arguments.compare:
+        option = "--compare" if arguments.compare else "--sort"
+        raise ConfigError(f"{option} is for --style {' or '.join(STYLES)}")
+    try:
+        by = parse_by(arguments.by or "site")
         asked = parse_period(arguments.since, arguments.until, now_us)
     except ValueError as error:
         raise ConfigError(str(error)) from None

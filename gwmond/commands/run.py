@@ -13,6 +13,7 @@ from collections.abc import Callable
 from gwmond import cli, log
 from gwmond.config import Config
 from gwmond.daemon import Daemon
+from gwmond.log_socket import PlaceError
 from gwmond.web.server import PortError
 
 
@@ -22,7 +23,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
-    return serve(config, lambda: cli.configuration(arguments))
+    try:
+        return serve(config, lambda: cli.configuration(arguments))
+    except PlaceError as error:
+        raise PlaceError(f"{arguments.config}: {error}") from None
 
 
 def serve(config: Config, reload: Callable[[], Config]) -> int:

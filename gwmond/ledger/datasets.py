@@ -9,12 +9,21 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Select, Table, func, select
 
+from gwmond.accounting.factory_jobs import jobs
+from gwmond.ledger.factory_schema import factory_hours, factory_totals
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
-from gwmond.ledger.pilot_schema import attempts, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_schema import (
+    attempts,
+    factory_jobs,
+    pilot_hours,
+    pilot_seconds,
+    pilots,
+)
 from gwmond.ledger.pilot_writes import Stored, stored_batches
+from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import site_hours, site_seconds
 
@@ -27,6 +36,9 @@ _SERIES = ("resource", "measure", "category", "outcome", "site", "entry", "group
 _SITE = ("resource", "state", "reason", "site", "entry")
 
 PILOT_HOURS = pa.schema({"hour": _TIME, **dict.fromkeys(_SERIES, _TEXT), **_AMOUNT})
+FACTORY_HOURS = pa.schema(
+    {"hour": _TIME, "entry": _TEXT, "client": _TEXT, "kind": _TEXT, "number": _INT}
+)
 SITE_HOURS = pa.schema(
     {
         "hour": _TIME,
@@ -55,11 +67,22 @@ PILOTS = pa.schema(
         "dies": _TIME,
         "ended": _TEXT,
         "validation": _TEXT,
+        "validation_end": _TIME,
         "ran_jobs": _BOOL,
         "closed": _BOOL,
         **_SIZE,  # what it had at first
         "steps": pa.list_(pa.struct({"since": _TIME, **_SIZE})),
         "settled": pa.list_(pa.struct({**dict.fromkeys(_BOOKED, _TEXT), **_AMOUNT})),
+        "assumed": pa.list_(pa.struct({"rule": _TEXT, "start": _TIME, "end": _TIME})),
+    }
+)
+_OF_LINE = ("duration_s", "condor_s", "jobs", "jobs_s", "goodput_s", "terminated_s")
+FACTORY_JOBS = pa.schema(
+    {
+        **dict.fromkeys(("entry", "number", "instance", "user", "client"), _TEXT),
+        **dict.fromkeys(("submitted", "started", "ended", "summary_written"), _TIME),
+        "condor_started": _BOOL,
+        **dict.fromkeys((f"summary_{name}" for name in _OF_LINE), _INT),
     }
 )
 _OF_ATTEMPT = ("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical")
@@ -102,6 +125,8 @@ def export(
         _site_hours,
         _pilots,
         _attempts,
+        _factory_hours,
+        _factory_jobs,
     )
     for make in makers:
         failed: OSError | None = None
@@ -164,6 +189,23 @@ def _hours(
     return Dataset(hours.name, schema, rows(), count, complete_us)
 
 
+def _factory_hours(connection: Connection, months: Months) -> Dataset:
+    of, total = factory_hours.c, factory_totals.c
+    within = [of.hour >= months.start_us // HOUR_US]
+    if months.stop_us is not None:
+        within.append(of.hour < months.stop_us // HOUR_US)
+    query = select(of.hour, total.entry, total.client, total.kind, of.number)
+    query = query.join_from(factory_hours, factory_totals).where(*within)
+
+    def rows() -> Iterator[tuple[int, Columns]]:
+        for hour, *rest in _stream(connection, query.order_by(of.hour, of.series)):
+            yield hour * HOUR_US, (hour * HOUR_US, *rest)
+
+    count = connection.scalar(select(func.count()).select_from(factory_hours).where(*within)) or 0
+    complete = stored_batches(connection).pruned_before * HOUR_US
+    return Dataset("factory_hours", FACTORY_HOURS, rows(), count, complete)
+
+
 def _pilots(connection: Connection, months: Months) -> Dataset:
     within = [pilots.c.start_us >= months.start_us]
     if months.stop_us is not None:
@@ -184,14 +226,42 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
                 (
                     *(row.id, of.name, of.factory_job, of.factory, *of.key, of.group, of.node),
                     *(of.origin, row.start_us, row.end_us, row.contact_us, row.retire_us),
-                    *(row.die_us, row.ended, str(row.validation), row.ran_jobs, row.closed),
-                    *(*size, steps, settled),
+                    *(row.die_us, row.ended, str(row.validation), row.validation_end_us),
+                    *(row.ran_jobs, row.closed, *size, steps, settled),
+                    [
+                        {"rule": rule.value, "start": start, "end": end}
+                        for rule, (start, end) in row.assumed.items()
+                    ],
                 ),
             )
 
     count = connection.scalar(select(func.count()).select_from(pilots).where(*within)) or 0
     complete = stored_batches(connection).pilots_pruned_us
     return Dataset("pilots", PILOTS, rows(), count, complete)
+
+
+def _factory_jobs(connection: Connection, months: Months) -> Dataset:
+    """Each pilot as a job of its factory, in the month in which it was last told of."""
+    of = factory_jobs.c
+    within = [of.last_us >= months.start_us]
+    if months.stop_us is not None:
+        within.append(of.last_us < months.stop_us)
+    query = select(of.last_us, *PLACE).where(*within).order_by(of.last_us, of.name)
+
+    def rows() -> Iterator[tuple[int, Columns]]:
+        for last_us, *values in _stream(connection, query):
+            place = place_row(values)
+            for job in jobs(place):
+                line = job.line
+                told = [getattr(line, name) if line else None for name in _OF_LINE]
+                times = job.submitted_us, job.started_us, job.ended_us
+                summary = (line.written_us, line.condor_started) if line else (None, None)
+                who = job.instance, job.user, job.client
+                yield last_us, (place.entry, place.number, *who, *times, *summary, *told)
+
+    count = connection.scalar(select(func.count()).select_from(factory_jobs).where(*within)) or 0
+    complete = stored_batches(connection).pilots_pruned_us
+    return Dataset("factory_jobs", FACTORY_JOBS, rows(), count, complete)
 
 
 def _amount(micros: int) -> dict[str, object]:

@@ -23,6 +23,11 @@ class LedgerError(Exception):
         self.what = what
         self.remedy = remedy
 
+    @property
+    def problem(self) -> str:
+        """The word by which it is counted, such as ``full``."""
+        return type(self).__name__.removeprefix("Ledger").lower()
+
     def __str__(self) -> str:
         return f"ledger {self.where}: {self.what}. {self.remedy}"
 

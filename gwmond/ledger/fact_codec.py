@@ -43,6 +43,8 @@ _ENDING = {
     "disconnected": "l",
     "startd_ended": "n",
     "superseded": "u",
+    "unsent": "w",
+    "container_failed": "k",
 }
 _ENDING_NAMES = {letter: name for name, letter in _ENDING.items()}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gwmond.ledger.model import Hour, Micros
+from gwmond.units import MICRO
 
-MICRO = 1_000_000
 HOUR_S = 3600
 _HOUR_US = HOUR_S * MICRO
 

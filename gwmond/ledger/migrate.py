@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-import gwmond.ledger.pilot_schema  # noqa: F401  (the tables of pilots belong to the metadata)
+import gwmond.ledger.factory_schema  # (their tables belong to the metadata)
+import gwmond.ledger.pilot_schema  # noqa: F401
 from gwmond import __version__
 from gwmond.ledger.errors import LedgerForeign, LedgerTooNew, LedgerTooOld
 from gwmond.ledger.schema import HEAD, REVISIONS, VERSION_TABLE, metadata

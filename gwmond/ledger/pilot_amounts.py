@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, or_, select, update
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.hours import MICRO, to_columns
+from gwmond.ledger.hours import to_columns
 from gwmond.ledger.pilot_codec import HOURS, whole
 from gwmond.ledger.pilot_model import Hour, Micros, PilotBatch, PilotSeries
 from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds
 from gwmond.ledger.writes import Row, clean
+from gwmond.units import MICRO
 
 SERIES_COLUMNS = (
     *("resource", "measure", "category", "outcome", "site", "entry", "group_name", "evidence"),
@@ -152,22 +154,32 @@ def _change(
         raise LookupError(f"a correction takes from a row of {table.name} that is not there")
 
 
+def _numbers(connection: Connection, wanted: set[PilotSeries]) -> dict[PilotSeries, int]:
+    """Return the ids of these series, which all must be stored."""
+    keys = {tuple(map(str, series)): series for series in wanted}
+    rows = connection.execute(select(pilot_seconds.c.id, *_SERIES))
+    return {keys[key]: number for number, *of in rows if (key := tuple(of)) in keys}
+
+
 def _add_hours(connection: Connection, hours: dict[tuple[Hour, PilotSeries], Micros]) -> None:
+    more = {at: n for at, n in hours.items() if n > 0}
+    numbers = _numbers(connection, {series for _, series in more}) if more else {}
     grown = [
-        {"hour": hour, "whole": n // MICRO, "micros": n % MICRO, **series_row(series, "of_")}
-        for (hour, series), n in sorted(hours.items())
-        if n > 0
+        {"hour": hour, "series": numbers[series], "whole": n // MICRO, "micros": n % MICRO}
+        for (hour, series), n in more.items()
     ]
+    grown.sort(key=itemgetter("hour", "series"))
     if grown:
         statement = upsert(connection, pilot_hours)
         new, old = statement.excluded, pilot_hours.c
-        values = {c: bindparam(c, type_=old[c].type) for c in ("hour", "whole", "micros")}
+        names = ("hour", "series", "whole", "micros")
+        values = {c: bindparam(c, type_=old[c].type) for c in names}
         summed = {
             "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
             "micros": (old.micros + new.micros) % MICRO,
         }
         connection.execute(
-            statement.values(**values, series=series_number()).on_conflict_do_update(
+            statement.values(**values).on_conflict_do_update(
                 index_elements=["hour", "series"], set_=summed
             ),
             grown,

@@ -6,7 +6,9 @@
   Where retention took attempts of a closed pilot out, the life cannot be divided again; then
   what is booked must be all that the pilot had to offer, or at most that if not all is known;
 - ``series``: what is booked for all pilots (and was, for those pruned) sums to the totals;
-- ``site_canonical``: site time, see ``site_check``.
+- ``site_canonical``: site time, see ``site_check``;
+- ``factory``: the factory's own numbers, each total against its hours;
+- ``factory_jobs``: what its queue told of each of its jobs can be read, and is found by its name.
 
 All in one transaction, and some hundred pilots in memory at a time.
 """
@@ -22,6 +24,7 @@ from sqlalchemy import Connection, exists, func, select
 
 from gwmond.accounting.pilot_facts import Category, Measure
 from gwmond.accounting.pilot_time import partition, total
+from gwmond.ledger import factory_reader, place_rows
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
 from gwmond.ledger.pilot_life import booked, life_of
@@ -96,6 +99,8 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
     return (
         *(of.result() for of in (hours, of_pilots, of_attempts, of_series)),
         PilotResidual(site.measure, site.series, 0, site.micros, worst),
+        factory_reader.check(connection),
+        _check_places(connection),
     )
 
 
@@ -194,6 +199,15 @@ def _check_pruned(
     for key, micros in left.items():
         where = f"pilot {row.id} (attempts pruned) {' '.join(key)}"
         of_pilots.differ(where, min(0, micros))
+
+
+def _check_places(connection: Connection) -> PilotResidual:
+    """Count each row that is not what it should be as one micro."""
+    residual = _Residual("factory_jobs")
+    residual.checked, wrong = place_rows.undecodable_places(connection)
+    for name in wrong:
+        residual.differ(f"factory job {name}", 1)
+    return residual.result()
 
 
 def _check_orphans(connection: Connection, residual: _Residual) -> None:

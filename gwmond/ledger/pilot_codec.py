@@ -15,8 +15,10 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from gwmond.accounting.pilot_facts import (
+    Assumption,
     AttemptKey,
     Category,
+    Interval,
     Measure,
     Outcome,
     Resources,
@@ -91,7 +93,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    "failure",
+    *("failure", "validation_end_us", "heard_us", "factory_number"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -106,10 +108,12 @@ def pilot_values(row: PilotRow) -> Values:
         time_us(row.contact_us),
         encode_json([(step.at_us, *map(_amount, step.size)) for step in row.steps]),
         str(row.validation),
-        encode_json([(time_us(first), time_us(last)) for first, last in row.estimated]),
+        encode_json(_rules(row)),
         *(row.ended, maybe_time(row.retire_us), maybe_time(row.die_us)),
         *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
+        *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
+        identity(of.factory_job.rpartition("#")[2]),
     )
 
 
@@ -124,8 +128,9 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, attempts_pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, attempts_pruned) = rest
     key = EntryKey(site, entry)
+    assumed, counted = _stored_rules(json.loads(estimated))
     return PilotRow(
         id=number,
         identity=PilotIdentity(name, started, job, factory, key, group, node, origin),
@@ -134,7 +139,7 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         contact_us=contact,
         steps=tuple(Step(at, Resources(*size)) for at, *size in json.loads(steps)),
         validation=Validation(validation),
-        estimated=tuple((first, last) for first, last in json.loads(estimated)),
+        assumed=assumed,
         ended=ended,
         retire_us=retire,
         die_us=die,
@@ -145,7 +150,40 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         settled=_flat(json.loads(settled)),
         attempts_pruned=attempts_pruned,
         failure=failure,
+        validation_end_us=validation_end,
+        heard_us=heard,
+        assumed_micros=counted,
     )
+
+
+def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
+    """Return rows of start, end, rule and the micros that are counted under it."""
+    nowhere: Interval = (0, 0)
+    return [
+        (
+            *(time_us(min(at, LATEST_US)) for at in row.assumed.get(rule, nowhere)),
+            rule,
+            whole(row.assumed_micros.get(rule, 0)),
+        )
+        for rule in Assumption
+        if rule in row.assumed or rule in row.assumed_micros
+    ]
+
+
+def _stored_rules(
+    rows: Sequence[Sequence[Any]],
+) -> tuple[dict[Assumption, Interval], dict[Assumption, Micros]]:
+    """Return what is assumed and what of it is counted; older rows have neither rule nor count."""
+    assumed: dict[Assumption, Interval] = {}
+    counted: dict[Assumption, Micros] = {}
+    for start, end, *rest in rows:
+        rule = Assumption(rest[0]) if rest else Assumption.END
+        if start < end:
+            known = assumed.get(rule, (start, end))
+            assumed[rule] = min(known[0], start), max(known[1], end)
+        if rest and rest[1]:
+            counted[rule] = rest[1]
+    return assumed, counted
 
 
 def _nested(settled: OwnAmounts) -> dict[str, Any]:

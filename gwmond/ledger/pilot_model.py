@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.attempts import AttemptFact
+from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import (
+    Assumption,
     AttemptKey,
     Category,
     Interval,
@@ -20,15 +22,17 @@ from gwmond.accounting.pilot_facts import (
     Resources,
     Step,
     Validation,
+    union,
 )
 from gwmond.facts import Cursor, EntryKey, Evidence, Gap, Problem
+from gwmond.ledger.factory_model import FactoryKey, FactoryTotalKey
 from gwmond.units import Resource
 
 Hour: TypeAlias = int
 Micros: TypeAlias = int
 PilotId: TypeAlias = int
 Origin: TypeAlias = Literal["collector", "jobs", "files"]
-End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "reported"]
+End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "logged", "queue", "reported"]
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
 
 
@@ -67,11 +71,16 @@ class PilotRow(NamedTuple):
 
     - ``end_us`` None: it runs; ``ended`` says how it ended (``shutdown``: it took leave of the
       collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
-      told of its end, but nothing was heard of it later; ``reported``: its own output says so).
-    - ``contact_us``: when it was last heard of.
+      told of its end, but nothing was heard of it later; ``logged``: a central log says so;
+      ``queue``: its factory's queue or summary does; ``reported``: its own output says so).
+    - ``contact_us``: when it was last heard of, in the version that is booked.
+    - ``heard_us``: when it was last heard of, whatever is booked; 0 if that was not stored.
     - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
     - ``closed``: nothing more is expected of it.
     - ``failure``: why its validation failed: the class, and the test after a space.
+    - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
+      much of the pilot is counted under each, in canonical micros (see ``CountKey``).
+    - ``validation_end_us``: when its validation ended, if its output or a summary tells.
     - ``settled``: what is booked for it, by resource, measure, category and outcome.
     - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
       ignored when written.
@@ -84,7 +93,7 @@ class PilotRow(NamedTuple):
     contact_us: int
     steps: tuple[Step, ...]
     validation: Validation
-    estimated: tuple[Interval, ...]
+    assumed: Mapping[Assumption, Interval]
     ended: End
     retire_us: int | None
     die_us: int | None
@@ -95,6 +104,14 @@ class PilotRow(NamedTuple):
     settled: OwnAmounts
     attempts_pruned: int = 0
     failure: str = ""
+    validation_end_us: int | None = None
+    heard_us: int = 0
+    assumed_micros: Mapping[Assumption, Micros] = MappingProxyType({})
+
+    @property
+    def estimated(self) -> tuple[Interval, ...]:
+        """When the pilot's own time rests on an estimate: the union of what is assumed."""
+        return union(self.assumed.values())
 
 
 class AttemptRow(NamedTuple):
@@ -131,9 +148,13 @@ class PilotCorrection(NamedTuple):
 
 
 class CountKey(NamedTuple):
-    """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category."""
+    """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category.
 
-    what: Literal["attempts", "pilots"]
+    ``assumed``: canonical micros of CPU of pilots that are counted, by their own category and by
+    the rule (as ``outcome``) that stands for a missing fact in that time.
+    """
+
+    what: Literal["attempts", "pilots", "assumed"]
     category: Category
     outcome: str
     site: str
@@ -147,7 +168,10 @@ class PilotBatch(NamedTuple):
     ``before`` is the number of pilot batches that the ledger holds, so that one is never stored
     twice.  ``pilots``, ``attempts`` and ``cursors`` replace what is stored under the same key;
     ``moved`` are attempts that are no longer where they were (their key or pilot has changed).
+    ``heard``: when pilots were last heard of whose rows are not among ``pilots``.
     ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
+    ``factory`` are the factory's own numbers, to be added; ``places`` what its queue and summary
+    tell of its jobs, which replaces what is stored.
     """
 
     before: int
@@ -161,6 +185,9 @@ class PilotBatch(NamedTuple):
     cursors: tuple[Cursor, ...] = ()
     gaps: tuple[Gap, ...] = ()
     problems: tuple[tuple[float, Problem], ...] = ()
+    factory: Mapping[FactoryKey, int] = MappingProxyType({})
+    places: tuple[Place, ...] = ()
+    heard: tuple[tuple[PilotId, int], ...] = ()
 
 
 class Shown(NamedTuple):
@@ -177,7 +204,8 @@ class PilotState(NamedTuple):
     """What the accounting of pilots goes on from.
 
     ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
-    mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of.
+    mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of;
+    ``factory`` are totals that never fall; ``places`` are those that are open.
     """
 
     batches: int
@@ -189,6 +217,8 @@ class PilotState(NamedTuple):
     cursors: Mapping[tuple[str, str], Cursor]
     net: Mapping[PilotSeries, Micros] = MappingProxyType({})
     numbers: Mapping[CountKey, int] = MappingProxyType({})
+    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
+    places: tuple[Place, ...] = ()
 
 
 class PilotHour(NamedTuple):

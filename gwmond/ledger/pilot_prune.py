@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.hours import MICRO, from_columns, to_columns
+from gwmond.ledger.hours import from_columns, to_columns
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
 from gwmond.ledger.pilot_model import Hour, Micros
 from gwmond.ledger.pilot_schema import (
@@ -24,6 +24,7 @@ from gwmond.ledger.pilot_schema import (
     pilots,
 )
 from gwmond.ledger.pilot_writes import store_batches, stored_batches
+from gwmond.units import MICRO
 
 PILOTS_AT_ONCE = 1000
 ATTEMPTS_AT_ONCE = 10_000
@@ -36,6 +37,8 @@ class PilotsPruned(NamedTuple):
     pilots: int
     attempts: int
     corrections: int
+    factory_hours: int = 0
+    places: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:

@@ -9,8 +9,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, literal_column, or_, select
 
+from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import Category
 from gwmond.facts import Cursor
+from gwmond.ledger import factory_reader, place_rows
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.hours import from_columns
@@ -35,6 +37,7 @@ from gwmond.ledger.pilot_model import (
 from gwmond.ledger.pilot_schema import attempts, cursors, pilot_counts, pilot_seconds, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.session import Session
+from gwmond.ledger.writes import clean
 
 AT_ONCE = 500
 
@@ -112,6 +115,8 @@ class PilotLookup(Session):
                 cursors={(of.source, of.kind): of for of in _cursors(connection)},
                 net=net,
                 numbers=numbers,
+                factory=factory_reader.load_totals(connection),
+                places=place_rows.open_places(connection),
             )
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
@@ -148,6 +153,37 @@ class PilotLookup(Session):
                     pilot = pilot_row(row)
                     found[wanted[pilot.identity.factory_job]].append(pilot)
         return dict(found)
+
+    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as ``cluster.proc`` of any schedd, by start."""
+        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
+        with self._reading() as connection:
+            for some in chunks(sorted(set(numbers))):
+                query = select(*PILOT).where(pilots.c.factory_number.in_(some))
+                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
+                    pilot = pilot_row(row)
+                    found[pilot.identity.factory_job.rpartition("#")[2]].append(pilot)
+        return dict(found)
+
+    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return some of the latest pilots of these entries; none is no entry."""
+        found: dict[str, list[PilotRow]] = {}
+        with self._reading() as connection:
+            for entry in sorted(set(entries)):
+                latest = select(*PILOT).where(pilots.c.entry == clean(entry))
+                latest = latest.order_by(pilots.c.start_us.desc(), pilots.c.id).limit(AT_ONCE)
+                if rows := list(map(pilot_row, connection.execute(latest))):
+                    found[entry] = rows
+        return found
+
+    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+        """Return what is stored of these places (``entry#cluster.proc``); none is no entry."""
+        with self._reading() as connection:
+            return {
+                place.name: place
+                for some in chunks(sorted(set(names)))
+                for place in place_rows.find_places(connection, some)
+            }
 
     def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
         """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""

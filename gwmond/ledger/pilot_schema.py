@@ -88,7 +88,7 @@ pilots = Table(
     Column("factory_job", Text, nullable=False, index=True),
     Column("factory", Text, nullable=False),
     Column("site", Text, nullable=False),
-    Column("entry", Text, nullable=False),
+    Column("entry", Text, nullable=False, index=True),
     Column("group_name", Text, nullable=False),
     Column("node", Text, nullable=False),
     Column("origin", Text, nullable=False),
@@ -107,6 +107,11 @@ pilots = Table(
     Column("closed", Integer, nullable=False),
     Column("settled", Text, nullable=False),
     Column("failure", Text, nullable=False),
+    Column("validation_end_us", BigInteger),
+    # The last contact, as contact_us is of the version that is booked.
+    Column("heard_us", BigInteger, nullable=False, server_default="0"),
+    # cluster.proc of factory_job.
+    Column("factory_number", Text, nullable=False, server_default="", index=True),
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
 )
@@ -141,6 +146,25 @@ attempts = Table(
     Column("gpu_resource", BigInteger),
     Column("gpu_canonical", BigInteger),
     Column("facts", Text, nullable=False),
+)
+
+# What the factory's queue and summary tell of its jobs, ``number`` is cluster.proc: facts as JSON.
+factory_jobs = Table(
+    "factory_jobs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("entry", Text, nullable=False),
+    Column("number", Text, nullable=False),
+    # 1 as long as a pilot is waited for, or more is expected.
+    Column("open", Integer, nullable=False),
+    Column("last_us", BigInteger, nullable=False, index=True),
+    Column("facts", Text, nullable=False),
+)
+Index(
+    "ix_factory_jobs_open",
+    factory_jobs.c.name,
+    sqlite_where=text("open = 1"),
+    postgresql_where=text("open = 1"),
 )
 
 pilot_counts = Table(

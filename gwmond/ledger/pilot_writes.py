@@ -15,6 +15,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
 from gwmond.facts import Cursor, Gap
+from gwmond.ledger import factory_writes, place_rows
 from gwmond.ledger.backend import upsert
 from gwmond.ledger.model import TimedProblem
 from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
@@ -51,9 +52,12 @@ class Prepared(NamedTuple):
     pilots: list[Values]
     attempts: list[Values]
     moved: list[Values]
+    heard: list[Values]
     sums: Sums
     next_id: PilotId
     problems: tuple[TimedProblem, ...]
+    factory: factory_writes.FactoryRows
+    places: list[Row]
 
 
 class Stored(NamedTuple):
@@ -89,9 +93,12 @@ def prepare(batch: PilotBatch) -> Prepared:
         pilots=[pilot_values(row) for row in batch.pilots],
         attempts=[attempt_values(row) for row in batch.attempts],
         moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
+        heard=[(time_us(heard_us), whole(pilot)) for pilot, heard_us in batch.heard],
         sums=sum_amounts(batch),
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         problems=tuple(TimedProblem(*problem) for problem in batch.problems),
+        factory=factory_writes.prepare(batch.factory),
+        places=[place_rows.place_values(of) for of in batch.places],
     )
 
 
@@ -139,6 +146,7 @@ def store_rows(connection: Connection, rows: Prepared) -> None:
     gone = f"DELETE FROM attempts WHERE job = {mark} AND run = {mark} AND pilot = {mark}"
     _many(connection, gone, rows.moved)
     _many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    _many(connection, f"UPDATE pilots SET heard_us = {mark} WHERE id = {mark}", rows.heard)
     key = ("job", "run", "pilot")
     _many(connection, _replace(dialect, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
 

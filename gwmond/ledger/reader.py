@@ -7,6 +7,7 @@ from sqlalchemy import select
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.factory_reader import FactoryReader
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.model import (
     EntryState,
@@ -27,8 +28,11 @@ from gwmond.units import RESOURCES
 _KEY = tuple(site_seconds.c[name] for name in SiteKey._fields)
 
 
-class LedgerReader(PilotReports):
-    """A ledger open to read beside its writer; that of pilots is in ``PilotReports``."""
+class LedgerReader(PilotReports, FactoryReader):
+    """A ledger open to read beside its writer.
+
+    What it holds of pilots is in ``PilotReports``, of factories in ``FactoryReader``.
+    """
 
     def load(self) -> LedgerState:
         """Return all that the accounting goes on from."""

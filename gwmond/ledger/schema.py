@@ -20,7 +20,8 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "gwmond_schema"
-REVISIONS = ("0001", "0002")  # every revision that this gwmond knows, oldest first
+# Every revision that this gwmond knows, oldest first.
+REVISIONS = ("0001", "0002", "0003", "0004")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()

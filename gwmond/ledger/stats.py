@@ -8,6 +8,7 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gwmond.facts import Cursor, Gap
+from gwmond.ledger.factory_schema import factory_hours
 from gwmond.ledger.pilot_model import Hour
 from gwmond.ledger.pilot_schema import attempts, cursors, gaps, pilot_hours
 from gwmond.ledger.schema import metadata, site_hours
@@ -33,6 +34,7 @@ class LedgerStats(NamedTuple):
     tables: tuple[TableStats, ...]
     site_hours: tuple[Hour | None, Hour | None]
     pilot_hours: tuple[Hour | None, Hour | None]
+    factory_hours: tuple[Hour | None, Hour | None]
     attempt_bytes: float | None
     cursors: tuple[Cursor, ...]
     gaps: tuple[Gap, ...]
@@ -49,7 +51,7 @@ def stats(connection: Connection) -> LedgerStats:
     of_attempts = next(of for of in tables if of.table == attempts.name)
     known = of_attempts.rows and of_attempts.bytes is not None
     spans = []
-    for table in (site_hours, pilot_hours):
+    for table in (site_hours, pilot_hours, factory_hours):
         # Two queries: each is one look into the index.
         first = connection.scalar(select(func.min(table.c.hour)))
         spans.append((first, connection.scalar(select(func.max(table.c.hour)))))
@@ -59,6 +61,7 @@ def stats(connection: Connection) -> LedgerStats:
         tables=tables,
         site_hours=spans[0],
         pilot_hours=spans[1],
+        factory_hours=spans[2],
         attempt_bytes=(of_attempts.bytes or 0) / of_attempts.rows if known else None,
         cursors=tuple(
             Cursor(*row)

@@ -10,7 +10,16 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 
 from gwmond.accounting.elapsed import Tick
-from gwmond.ledger import pilot_amounts, pilot_prune, pilot_writes, postgres, sqlite, writes
+from gwmond.ledger import (
+    factory_writes,
+    pilot_amounts,
+    pilot_prune,
+    pilot_writes,
+    place_rows,
+    postgres,
+    sqlite,
+    writes,
+)
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.hours import HOUR_S
 from gwmond.ledger.location import SqliteFile, parse
@@ -95,9 +104,11 @@ class Ledger(LedgerReader):
             pilot_writes.store_rows(connection, rows)
             pilot_amounts.add_amounts(connection, rows.sums, created, stored.pruned_before)
             pilot_writes.store_counts(connection, batch.counts, created)
+            factory_writes.store(connection, rows.factory, created, stored.pruned_before)
             pilot_writes.store_corrections(connection, batch.corrections, rows.sums)
             pilot_writes.store_cursors(connection, batch.cursors)
             pilot_writes.store_gaps(connection, batch.gaps)
+            place_rows.store_places(connection, rows.places)
             writes.store_problems(connection, rows.problems)
 
     def prune_pilots(
@@ -118,7 +129,9 @@ class Ledger(LedgerReader):
             return int((now - retention_s) * 1_000_000)
 
         with self._transaction() as connection:
-            hours = pilot_prune.prune_hours(connection, int((now - hours_retention_s) // HOUR_S))
+            oldest = int((now - hours_retention_s) // HOUR_S)
+            hours = pilot_prune.prune_hours(connection, oldest)
+            factory_hours = factory_writes.prune_hours(connection, oldest)
         gone = taken = 0
         while True:
             with self._transaction() as connection:
@@ -134,7 +147,14 @@ class Ledger(LedgerReader):
                 break
         with self._transaction() as connection:
             old = pilot_prune.prune_corrections(connection, before_us(corrections_retention_s))
-        return PilotsPruned(hours, gone, taken, old)
+        places = 0
+        while True:
+            with self._transaction() as connection:
+                some = place_rows.prune_places(connection, before_us(pilots_retention_s))
+            places += some
+            if not some:
+                break
+        return PilotsPruned(hours, gone, taken, old, factory_hours, places)
 
     def vacuum(self) -> None:
         """Give space that is not used back: it takes minutes, and as much free space again."""

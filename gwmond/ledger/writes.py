@@ -12,9 +12,10 @@ from sqlalchemy import Connection, bindparam, delete, func, literal, select, upd
 from gwmond.accounting.elapsed import Tick
 from gwmond.facts import EntryKey
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.hours import MICRO, from_columns, microseconds, split_hours, to_columns
+from gwmond.ledger.hours import from_columns, microseconds, split_hours, to_columns
 from gwmond.ledger.model import Batch, EntryState, Hour, Micros, Peak, SiteKey, TimedProblem
 from gwmond.ledger.schema import entries, peaks, problems, site_hours, site_seconds, ticks
+from gwmond.units import MICRO
 
 PROBLEMS_KEPT = 10_000
 NAME_CHARACTERS = 128  # five of them fit into an index of PostgreSQL (2704 bytes)

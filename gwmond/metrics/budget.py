@@ -10,7 +10,10 @@ from gwmond.metrics.family import Sample
 OTHER = "other"
 # These say what a number is; summing over them would mix unlike things.
 KEPT_LABELS = frozenset(
-    {"resource", "state", "kind", "use", "status", "category", "outcome", "evidence", "measure"}
+    {
+        *("resource", "state", "kind", "use", "status", "category", "outcome", "evidence"),
+        *("measure", "event", "figure", "cause", "rule"),
+    }
 )
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gwmond.metrics import demand, pilot_time, pilots, sites, sources
+from gwmond.metrics import (
+    demand,
+    factory,
+    factory_queue,
+    pilot_time,
+    pilots,
+    reconciliation,
+    sites,
+    sources,
+)
 from gwmond.metrics.family import Family
 from gwmond.metrics.render import FOLDED
 
@@ -10,7 +19,9 @@ TOPICS: dict[str, tuple[Family, ...]] = {
     "Sites": sites.FAMILIES,
     "Demand": demand.FAMILIES,
     "Pilots": pilots.FAMILIES,
+    "Factories and frontends": factory.FAMILIES,
     "Pilots' time": pilot_time.FAMILIES,
+    "The factory's own numbers": (*factory_queue.FAMILIES, *reconciliation.FAMILIES),
     "gwmond itself": (*sources.FAMILIES, FOLDED),
 }
 FAMILIES = tuple(family for topic in TOPICS.values() for family in topic if family is not FOLDED)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from gwmond.accounting.pilot_facts import Measure
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
+from gwmond.units import MICRO
 
-MICRO = 1_000_000
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
 )
@@ -50,6 +50,21 @@ def _attempts(s: Snapshot) -> Iterator[Sample]:
             if of.what == "attempts":
                 labels = of.category.value, of.outcome, of.site, of.entry, of.group
                 yield Sample(labels, shown.micros, shown.created)
+
+
+def _assumed(s: Snapshot) -> Iterator[Sample]:
+    """Sum over the pilots' own categories."""
+    if s.pilot_time is None:
+        return
+    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    created: dict[tuple[str, ...], float] = {}
+    for of, shown in s.pilot_time.counted.items():
+        if of.what == "assumed":
+            rule = of.outcome, of.site, of.entry, of.group
+            sums[rule] += shown.micros
+            created[rule] = min(shown.created, created.get(rule, shown.created))
+    for labels, micros in sums.items():
+        yield Sample(labels, micros / MICRO, created[labels])
 
 
 def _ended(s: Snapshot) -> Iterator[Sample]:
@@ -106,6 +121,17 @@ FAMILIES = (
         _ended,
     ),
     Family(
+        "gwmond_pilot_estimated_canonical_seconds_total",
+        "counter",
+        "seconds",
+        "Time of pilots that ended which rests on a written rule for a missing fact: begin, end, "
+        "size, gpus, validation, no_output, jobs, life (docs/pilots.md has the table). Time on "
+        "which two rules bear counts under both. Unit: canonical seconds (1 core + 2 GB, for a "
+        "second)." + _KEPT,
+        ("rule", "site", "entry", "group"),
+        _assumed,
+    ),
+    Family(
         "gwmond_pilot_time_known_timestamp_seconds",
         "gauge",
         "seconds",
@@ -135,7 +161,8 @@ FAMILIES = (
         "gwmond_attempt_contradictions_total",
         "counter",
         "",
-        "Fields of a run on which sources differ, since gwmond started; the better source is "
+        "Fields of a run on which sources differ, since gwmond started; of a pilot, where its "
+        "factory's summary does (summary_duration, summary_condor_started). The better source is "
         "believed. Unit: contradictions." + POLLED,
         ("field",),
         lambda s: (

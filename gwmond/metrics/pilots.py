@@ -14,6 +14,7 @@ def _pilots(s: Snapshot) -> Iterator[Sample]:
         yield Sample(("registered", key.site, key.entry, group), of.registered)
         yield Sample(("retiring", key.site, key.entry, group), of.retiring)
         yield Sample(("unused", key.site, key.entry, group), of.unused)
+        yield Sample(("failed", key.site, key.entry, group), of.failed)
     sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
     for request in s.requests:
         for state, count in (
@@ -49,7 +50,8 @@ FAMILIES = (
         "gauge",
         "",
         "Pilots by state: registered (in the collector; retiring of them take no more jobs, unused "
-        "of them have not run a job yet); "
+        "of them have not run a job yet); failed (their validation did, and they say so in the "
+        "collector until they end); "
         "submitted (not yet known to the site), pending (in its queue), running and held by the "
         "factory's count; requested (idle pilots that the frontend asks for), requested_max. "
         "Unit: pilots." + POLLED,

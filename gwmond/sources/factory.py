@@ -1,7 +1,8 @@
 """Source (optional): the factory's side of GlideinWMS.
 
 glidefactoryclient ads of a WMS collector say what each client (frontend and group) asked of each
-entry, how old that wish is, and which factory limits are hit; glidefactory ads an entry's limits.
+entry, how old that wish is, and which factory limits are hit; glidefactory ads an entry's limits
+and totals; glideclient ads what the frontends themselves ask for.
 The factory's schedd holds the pilots as grid jobs: grouped there by entry, client and status, with
 those that wait longer than the grace counted apart, it is the one measured source of waiting times.
 """
@@ -12,9 +13,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import Limit, Problem
-from gwmond.sources import ads, slots
+from gwmond.monitor import Monitor
+from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
 from gwmond.sources.glideresource import limits, waiting
+from gwmond.sources.monitors import FactoryEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +36,10 @@ _MONITOR = "GlideinMonitor"
 
 
 class FactoryClient(NamedTuple):
-    """What the factory knows of one client at one entry; counts are pilots."""
+    """What the factory knows of one client at one entry; counts are pilots.
+
+    ``factory`` is ``glidein@factory``, ``client`` is ``frontend.group``, ``last_heard`` an epoch.
+    """
 
     entry: str
     factory: str
@@ -45,14 +51,28 @@ class FactoryClient(NamedTuple):
     requested_max: int | None
     info_age_s: int | None
     limits: tuple[Limit, ...]
+    monitor: Monitor = Monitor()
+    site: str = ""
+    last_heard: int = 0
 
 
-class FactoryEntry(NamedTuple):
-    """An entry's own limit."""
+class ClientAsk(NamedTuple):
+    """What one glideclient ad asks a factory for; counts are pilots.
+
+    A client may have an ad for each of its credentials, which share what it asks for.
+    """
 
     entry: str
     factory: str
-    max_pilots: int | None
+    client: str
+    idle: int | None
+    most: int | None
+
+    def plus(self, other: ClientAsk) -> ClientAsk:
+        """Return what both ask for; what either does not tell is not told of both."""
+        idle = None if self.idle is None or other.idle is None else self.idle + other.idle
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return self._replace(idle=idle, most=most)
 
 
 class QueueCount(NamedTuple):
@@ -84,23 +104,32 @@ def clients_query() -> Query:
 def entries_query() -> Query:
     """Return the query for glidefactory ads."""
     names = (
-        *("Name", "EntryName", "GlideinName", "FactoryName"),
-        *("GlideinConfigPerEntryMaxGlideins", "LastHeardFrom", "ClassAdLifetime"),
+        *("Name", "EntryName", "GlideinName", "FactoryName", "GLIDEIN_Site"),
+        *(*monitors.ENTRY_NAMES, "LastHeardFrom", "ClassAdLifetime"),
     )
     return Query("factory", "Any", 'MyType == "glidefactory"', names)
+
+
+def asks_query() -> Query:
+    """Return the query for glideclient ads, which hold encrypted credentials besides."""
+    names = (
+        *("Name", "ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"),
+        *("LastHeardFrom", "ClassAdLifetime"),
+    )
+    return Query("glideclient", "Any", 'MyType == "glideclient"', names)
 
 
 def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
     """Turn glidefactoryclient ads into facts."""
     decoded = []
     for ad in slots.fresh(found, now):
-        name = ads.text(ad, "ReqGlidein") or ads.text(ad, "Name") or ""
-        entry, _, factory = name.partition("@")
+        entry, _, factory = (ads.label(ad, ("ReqGlidein", "Name")) or "").partition("@")
+        client = ads.label(ad, ("ReqClientName", "ClientName")) or ""
         decoded.append(
             FactoryClient(
                 entry=entry,
                 factory=factory,
-                client=ads.text(ad, "ReqClientName") or ads.text(ad, "ClientName") or "",
+                client=client,
                 pending=waiting(ad, _MONITOR + "Status"),
                 running=ads.count(ad, _MONITOR + "StatusRunning"),
                 held=ads.count(ad, _MONITOR + "StatusHeld"),
@@ -108,6 +137,9 @@ def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
                 requested_max=ads.count(ad, _MONITOR + "RequestedMaxGlideins"),
                 info_age_s=ads.count(ad, _MONITOR + "ClientMonitorInfoAge"),
                 limits=limits(ad),
+                monitor=monitors.of_factory(ad),
+                site=ads.label(ad, ("GLIDEIN_Site",)) or "",
+                last_heard=ads.integer(ad, "LastHeardFrom") or 0,
             )
         )
     return tuple(decoded)
@@ -117,9 +149,28 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
     """Turn glidefactory ads into facts."""
     decoded = []
     for ad in slots.fresh(found, now):
-        entry, _, factory = (ads.text(ad, "Name") or "").partition("@")
-        maximum = ads.count(ad, "GlideinConfigPerEntryMaxGlideins")
-        decoded.append(FactoryEntry(ads.text(ad, "EntryName") or entry, factory, maximum))
+        entry, _, factory = (ads.label(ad, ("Name",)) or "").partition("@")
+        decoded.append(
+            FactoryEntry(
+                entry=ads.label(ad, ("EntryName",)) or entry,
+                factory=factory,
+                numbers=monitors.of_entry(ad),
+                site=ads.label(ad, ("GLIDEIN_Site",)) or "",
+                last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+            )
+        )
+    return tuple(decoded)
+
+
+def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
+    """Turn glideclient ads into facts; one that names no entry or client tells nothing."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        entry, _, factory = (ads.label(ad, ("ReqGlidein",)) or "").partition("@")
+        client = ads.label(ad, ("ClientName",))
+        if entry and client is not None:
+            idle, most = (ads.count(ad, f"Req{name}Glideins") for name in ("Idle", "Max"))
+            decoded.append(ClientAsk(entry, factory, client, idle, most))
     return tuple(decoded)
 
 

@@ -172,6 +172,7 @@ class Gatherer:
             for kind, factory_task in (
                 ("factoryclient", tasks.factory_clients),
                 ("factory", tasks.factory_entries),
+                ("glideclient", tasks.client_asks),
                 (SCHEDDS, tasks.collector_schedds),
             ):
                 future = pool.submit(self.run, WMS + host, kind, factory_task, access, host, now)

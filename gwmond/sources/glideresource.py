@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
-from gwmond.sources import ads, slots
+from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
 from gwmond.sources.matching import template_from_glideresource
+from gwmond.sources.monitors import FactoryEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,11 +41,15 @@ def query() -> Query:
 
 
 class Requests(NamedTuple):
-    """What the ads said, and an estimated template for each entry that they describe."""
+    """What the ads said, and an estimated template for each entry that they describe.
+
+    ``entries`` has each entry's own numbers once for each of its factories.
+    """
 
     requests: tuple[EntryRequest, ...]
     templates: tuple[Template, ...]
     problems: tuple[Problem, ...]
+    entries: tuple[FactoryEntry, ...] = ()
 
 
 def decode(
@@ -54,17 +59,24 @@ def decode(
     requests: list[EntryRequest] = []
     templates: dict[EntryKey, Template] = {}
     problems: list[Problem] = []
+    entries: dict[tuple[str, str], FactoryEntry] = {}
     for ad in slots.fresh(found, now):
         request = _request(ad, attributes)
         if request is None:
             problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
             continue
         requests.append(request)
+        of = request.entry.entry, request.factory
+        if of not in entries or entries[of].last_heard < request.last_heard:
+            numbers = monitors.of_entry_in_resource(ad)
+            entries[of] = FactoryEntry(*of, numbers, request.entry.site, request.last_heard)
         if request.entry not in templates and request.pilot_size is not None:
             templates[request.entry] = template_from_glideresource(
                 ad, request.entry, request.pilot_size, request.max_walltime_s
             )
-    return Requests(tuple(requests), tuple(templates.values()), tuple(problems))
+    return Requests(
+        tuple(requests), tuple(templates.values()), tuple(problems), tuple(entries.values())
+    )
 
 
 def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | None:
@@ -100,6 +112,7 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
         pilot_size=_pilot_size(ad),
         max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+        monitor=monitors.of_resource(ad),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gwmond.sources.gwms import factory_dir, layout
+from gwmond.sources.child import QueryError
+from gwmond.sources.gwms import central_log, factory_dir, layout, log_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,10 +17,11 @@ Counted = tuple[T, int]
 
 
 class Directory(NamedTuple):
-    """A directory to be read, and how far it was."""
+    """A directory to be read, and how far it was; ``central``: of central logs."""
 
     path: str
     state: str
+    central: bool = False
 
 
 class DirectoryAnswer(NamedTuple):
@@ -45,8 +47,21 @@ def read(
         left = limits._replace(facts=limits.facts - facts, size=limits.size - size)
         if left.facts <= 0 or left.size <= 0:
             break
-        answer = factory_dir.fetch(directory.path, directory.state, left, now)
+        kinds = log_kinds.CENTRAL if directory.central else log_kinds.FACTORY
+        answer = factory_dir.fetch(directory.path, directory.state, left, now, kinds)
         answers.append(DirectoryAnswer(directory.path, answer))
         facts += len(answer.facts)
         size += answer.size
     return tuple(answers), facts
+
+
+def central_lines(
+    path: str, lines: Sequence[bytes], failure: str = ""
+) -> Counted[central_log.Lines]:
+    """Read lines of a central log that arrived on a socket; their number is counted.
+
+    With nothing to read and a ``failure`` (why nothing arrives) it raises QueryError.
+    """
+    if failure and not lines:
+        raise QueryError("unreachable", failure)
+    return central_log.parse(layout.shown(path), b"\n".join(lines)), len(lines)

@@ -71,8 +71,8 @@ class Drain(NamedTuple):
     ``since``: only records newer than the cursor's ``older`` are asked for.  ``start``: where most
     of the backlog begins; ``end``: windows beyond are open.  ``guess``: a first window's length.
     ``narrowed``: a window that began here had too many records, and so far none was found; so
-    half of what is left of it is next.  ``edges``: where planned windows end.  ``candidate``: a record that becomes the anchor once it is
-    old enough.
+    half of what is left of it is next.  ``edges``: where planned windows end.  ``candidate``: a
+    record that becomes the anchor once it is old enough.
     """
 
     since: bool

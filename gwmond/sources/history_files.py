@@ -162,6 +162,14 @@ def _records(stream: IO[bytes], offset: int) -> Iterator[_Record]:
             lines.append(b"garbage")
 
 
+def decoded(stream: IO[bytes]) -> Iterator[JobRecord | str | None]:
+    """Yield what each complete record of a history tells, from its begin on.
+
+    A word says what is wrong with a record; None: its job never ran on a slot.
+    """
+    return (_decode(record) for record in _records(stream, 0))
+
+
 class _Reading:
     """One call of ``fetch``."""
 

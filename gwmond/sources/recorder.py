@@ -128,7 +128,8 @@ class Recorder:
             del self.errors[stream]
 
     def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
-        for query in (factory.clients_query(), factory.entries_query(), schedds.query()):
+        queries = factory.clients_query(), factory.entries_query(), factory.asks_query()
+        for query in (*queries, schedds.query()):
             stream = f"collector/{host}/{query.kind}"
             self._keep(stream, tasks.record_collector, access, host, query)
         found = self._ask(f"collector/{host}/schedds", tasks.collector_schedds, access, host, now)

@@ -11,8 +11,8 @@ import re
 from functools import cache
 
 _EPOCH = re.compile(
-    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|MyCurrentTime|QDate"
-    r"|EnteredCurrent\w+|MonitorSelfTime|LastHeardFrom"
+    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|GLIDEIN_Expire"
+    r"|MyCurrentTime|QDate|EnteredCurrent\w+|MonitorSelfTime|LastHeardFrom"
     r"|JobStart|JobCurrent(Start|Finish)\w*|Job(Last)?StartDate|JobDisconnectedDate"
     r"|TransferOut(Started|Finished)|CompletionDate|LastVacateTime|EpochWriteDate)$"
 )

@@ -4,6 +4,8 @@ Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A partitionab
 Memory and GPUs are what remains; TotalSlotCpus and so on its size; ChildCpus and so on list its
 dynamic slots, whose own ads (several for each pilot) are therefore not asked for.  The pilot's own
 attributes (GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
+
+Ads by which a pilot only tells that its validation failed are not slots (see ``advertised``).
 """
 
 from __future__ import annotations
@@ -13,8 +15,15 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import EntryKey, Pilot, Problem, Size
-from gwmond.sources import ads
+from gwmond.sources import ads, advertised
 from gwmond.sources.access import Query
+from gwmond.sources.origin import (
+    DEFAULT_LIFETIME_S,
+    UNKNOWN_SITE,
+    entry_of,
+    factory_job,
+    group_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,10 +32,11 @@ if TYPE_CHECKING:
 
     from gwmond.config import Attributes
 
-UNKNOWN_SITE = "unknown"
-DEFAULT_LIFETIME_S = 900  # CLASSAD_LIFETIME
 MAX_CORES = 1e5
 MAX_MEMORY_MIB = 1e9
+LEAST_MEMORY_MIB = 16
+"""No pilot has less; what says so is a dummy."""
+
 _NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
 _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
@@ -38,7 +48,7 @@ _BASE = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
-    *("GLIDEIN_Failed", "GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId"),
+    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *advertised.NAMES),
 )
 
 
@@ -83,22 +93,38 @@ def decode(
     """Turn slot ads into pilots.
 
     Dropped: data slots, monitor slots, ads older than their lifetime (against the newest ad, so
-    that a clock that is off does no harm), and, counted as problems, ads that make no sense.
+    that a clock that is off does no harm), and, counted as problems, slots without a name.  Where
+    a slot's size makes no sense, which is a problem too, its startd's is what the others have; if
+    there is no other, it is not known.
     The samples do not depend on the order of the ads, so that a replay asks for those recorded.
     """
     problems: list[Problem] = []
     startds: dict[str, list[_Slot]] = defaultdict(list)
+    sizeless: dict[str, classad2.ClassAd] = {}
+    failed: list[classad2.ClassAd] = []
     for ad in fresh(found, now):
         if any(ads.truth(ad, name) for name in _NO_RESOURCE):
             continue
         if ads.text(ad, "SlotType") == "Dynamic":
             continue  # the lists of its partitionable slot tell all of it
+        if advertised.is_failure(ad):
+            failed.append(ad)
+            continue
         slot = _slot(ad)
         if isinstance(slot, str):
-            problems.append(Problem(source, slot, ads.text(ad, "Name") or "ad without a name"))
+            name = ads.text(ad, "Name")
+            problems.append(Problem(source, slot, name or "ad without a name"))
+            if name is not None:
+                sizeless.setdefault(_startd(name), ad)
             continue
-        startds[slot.name.partition("@")[2] or slot.name].append(slot)
-    pilots = []
+        startds[_startd(slot.name)].append(slot)
+    pilots = [*advertised.pilots(failed, attributes)]
+    pilots += [
+        _pilot(name, [_sizeless(ad)], attributes, now)._replace(size=None, free=())
+        for name, ad in sizeless.items()
+        if name not in startds
+    ]
+    problems += [Problem(source, "no_site", p.name) for p in pilots if p.entry.site == UNKNOWN_SITE]
     samples: dict[EntryKey, dict[Size, str]] = defaultdict(dict)
     tally: dict[tuple[EntryKey, Size], int] = defaultdict(int)
     for name, slots in startds.items():
@@ -106,7 +132,7 @@ def decode(
         if pilot.entry.site == UNKNOWN_SITE:
             problems.append(Problem(source, "no_site", name))
         pilots.append(pilot)
-        if pilot.accepting:
+        if pilot.accepting and pilot.size is not None:
             sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
             tally[pilot.entry, sample.size] += 1
             of = samples[pilot.entry]
@@ -216,7 +242,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         entry=entry_of(ad, attributes),
         group=group_of(ad, attributes),
         factory=ads.label(ad, attributes.factory) or "",
-        size=_sum([s.size for s in slots]),
+        size=_whole([s.size for s in slots]),
         free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
         jobs=tuple(jobs),
         accepting=not refusing,
@@ -230,41 +256,26 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
     )
 
 
-def factory_job(ad: classad2.ClassAd) -> str:
-    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
-    schedd = ads.label(ad, ("GLIDEIN_Schedd",))
-    cluster, process = ads.count(ad, "GLIDEIN_ClusterId"), ads.count(ad, "GLIDEIN_ProcId")
-    if schedd is None or cluster is None or process is None:
-        return ""
-    return f"{schedd}#{cluster}.{process}"
-
-
 def _closed(slot: _Slot) -> bool:
     """Return whether a slot takes no more jobs."""
     refuses = ads.truth(slot.ad, "Draining") or ads.truth(slot.ad, "GLIDEIN_Failed")
     return slot.state in _CLOSED or bool(refuses)
 
 
-def _sum(sizes: Sequence[Size]) -> Size:
-    return Size(
-        sum(s.cores for s in sizes), sum(s.memory_mib for s in sizes), sum(s.gpus for s in sizes)
-    )
+def _whole(sizes: Sequence[Size]) -> Size | None:
+    """Return the sum, or None if no pilot is so small."""
+    cores, memory = sum(s.cores for s in sizes), sum(s.memory_mib for s in sizes)
+    if memory < LEAST_MEMORY_MIB or cores <= 0:
+        return None
+    return Size(cores, memory, sum(s.gpus for s in sizes))
 
 
-def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
-    """Return site and entry of an ad, by the configured attributes."""
-    site = ads.label(ad, attributes.site)
-    entry = ads.label(ad, attributes.entry)
-    return EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
+def _startd(slot: str) -> str:
+    """Return the name of a slot's startd."""
+    return slot.partition("@")[2] or slot
 
 
-def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
-    """Return ``frontend.group``, as the glideresource ads name a client; empty when neither.
-
-    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
-    """
-    frontend = ads.label(ad, attributes.frontend) or ""
-    group = ads.label(ad, attributes.group) or ""
-    if frontend.endswith(f".{group}"):
-        return frontend
-    return ".".join(part for part in (frontend, group) if part)
+def _sizeless(ad: classad2.ClassAd) -> _Slot:
+    """Return a slot whose size makes no sense; it has nothing to offer."""
+    name, state = ads.text(ad, "Name") or "", ads.text(ad, "State") or ""
+    return _Slot(name, "Partitionable", state, Size(0, 0), Size(0, 0), (), ad)

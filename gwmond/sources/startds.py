@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import Pilot
-from gwmond.sources import ads, slots
+from gwmond.sources import ads, origin, slots
 from gwmond.sources.access import Query
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
             Pilot(
                 name=name,
                 started=ads.integer(ad, "DaemonStartTime") or 0,
-                entry=slots.entry_of(ad, attributes),
-                group=slots.group_of(ad, attributes),
+                entry=origin.entry_of(ad, attributes),
+                group=origin.group_of(ad, attributes),
                 factory=ads.label(ad, attributes.factory) or "",
                 size=size,
                 free=(),
@@ -65,10 +65,10 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
                 remaining_s=None,
                 last_heard=ads.integer(ad, "LastHeardFrom") or 0,
                 node=ads.label(ad, ("Machine",)) or "",
-                factory_job=slots.factory_job(ad),
+                factory_job=origin.factory_job(ad),
                 retires=_epoch(ad, attributes.retire),
                 dies=_epoch(ad, attributes.die),
-                ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or slots.DEFAULT_LIFETIME_S,
+                ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or origin.DEFAULT_LIFETIME_S,
             )
         )
     return Startds(tuple(pilots), frozenset(unused))

@@ -14,6 +14,7 @@ from gwmond.sources import (
     frontend,
     glideresource,
     matching,
+    monitors,
     recording,
     schedds,
     slots,
@@ -131,10 +132,16 @@ def factory_clients(
 
 def factory_entries(
     access: Access, host: str, now: float
-) -> Counted[tuple[factory.FactoryEntry, ...]]:
+) -> Counted[tuple[monitors.FactoryEntry, ...]]:
     """Ask a WMS collector for glidefactory ads."""
     found = access.collector_ads(host, factory.entries_query())
     return factory.decode_entries(found, now), len(found)
+
+
+def client_asks(access: Access, host: str, now: float) -> Counted[tuple[factory.ClientAsk, ...]]:
+    """Ask a WMS collector for glideclient ads."""
+    found = access.collector_ads(host, factory.asks_query())
+    return factory.decode_asks(found, now), len(found)
 
 
 def factory_queue(

@@ -152,6 +152,18 @@ CASES: list[tuple[str, Ending]] = [
     ("exited_signal", over(exit_signal=11)),
     ("exited_signal", over(exit_signal=9, own_accord=True, startd_ended=True)),
     # Hardly anything is known.
+    # A log tells that the access point did not get the exit, and no history tells of one.
+    ("exit_unsent", DONE._replace(unsent=True)),
+    ("exit_unsent", over(unsent=True, startd_ended=False, superseded=True)),
+    ("gone_with_pilot", DONE._replace(unsent=True, startd_ended=True)),
+    ("completed_zero", over(unsent=True, completed=True, exit_code=0)),
+    ("removed", over(unsent=True, removed=True)),
+    ("lease_expired", DONE._replace(unsent=True, starter_status=LOST_SHADOW)),
+    # A log has a failure of a container as the run began, and no record tells how it ended.
+    ("container_logged", over(container_failed=True, began=None)),
+    ("container_logged", over(container_failed=True, early=True, startd_ended=True)),
+    ("exited_nonzero", over(container_failed=True, exit_code=1, own_accord=True)),
+    ("startd_shutdown", over(container_failed=True, vacate_code=1013)),
     ("disconnected", over(disconnected=True, superseded=True)),
     ("ended_by_condor", over(exit_signal=15, own_accord=False)),
     ("ended_by_condor", over(exit_signal=15, own_accord=False, superseded=True)),
@@ -187,7 +199,7 @@ CATEGORIES = {
     MISCONFIGURED: """
         lease_expired_early starter_killed_early reconnect_failed_early never_began not_started
         input_failed container_failed_early starter_failed_early shadow_failed_early
-        activation_broken""",
+        activation_broken container_logged""",
     PREEMPTED: """
         output_cut_off startd_shutdown startd_died drained lost_contact ended_with_pilot
         gone_with_pilot""",
@@ -206,11 +218,12 @@ def test_an_attempt_that_is_not_over_has_no_outcome() -> None:
 
 def test_only_conclusions_without_a_record_are_estimated() -> None:
     inferred = {rule.name for rule in RULES if rule.inferred}
-    assert inferred == {"gone_with_pilot", "disconnected", "no_record", "unknown"}
+    logged = {"exit_unsent", "container_logged"}  # by time: a line has no job
+    assert inferred == {"gone_with_pilot", "disconnected", "no_record", "unknown", *logged}
 
 
 def test_labels_are_bounded() -> None:
-    assert {rule.outcome for rule in RULES} | {"early_exit"} == LABELS
+    assert {rule.outcome for rule in RULES} | {"early_exit", "summarised"} == LABELS
     assert len(LABELS) < 40
     assert {label for label in LABELS if label.startswith("exit_")} == {
         *("exit_zero", "exit_nonzero", "exit_signal", "exit_unknown")
@@ -241,6 +254,8 @@ ENDINGS = st.builds(
     disconnected=MAYBE,
     startd_ended=MAYBE,
     superseded=MAYBE,
+    unsent=MAYBE,
+    container_failed=MAYBE,
 )
 
 

@@ -1,4 +1,6 @@
-"""Run benchmarks: ``python -m tests.bench [poll | backlog | steady] [OPTION ...]``, or all of them.
+"""Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
+
+Names: poll, backlog (of job records), steady, import (of pilots' outputs).
 
 Options without a name are those of ``poll``.
 """
@@ -8,12 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import backlog, poll_cycle, steady
+from tests.bench import backlog, pilot_import, poll_cycle, steady
 
 _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
     "backlog": backlog.main,
     "steady": steady.main,
+    "import": pilot_import.main,
 }
 
 

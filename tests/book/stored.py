@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
+from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import AttemptKey, PilotLife
+from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     CountKey,
@@ -27,6 +29,8 @@ class Stored:
         self.hours: Counter[tuple[int, PilotSeries]] = Counter()
         self.counts: Counter[CountKey] = Counter()
         self.corrections = 0
+        self.places: dict[str, Place] = {}
+        self.cursors: dict[tuple[str, str], Cursor] = {}
 
     def commit(self, batch: PilotBatch) -> None:
         """Store a batch as the ledger does."""
@@ -34,6 +38,8 @@ class Stored:
         assert all(micros > 0 for micros in batch.increments.values())
         self.batches += 1
         self.pilots |= {row.id: row for row in batch.pilots}
+        for number, heard_us in batch.heard:
+            self.pilots[number] = self.pilots[number]._replace(heard_us=heard_us)
         for of in batch.moved:
             self.attempts.pop(of, None)
         self.attempts |= {(row.pilot, row.key): row for row in batch.attempts}
@@ -42,6 +48,8 @@ class Stored:
             self.hours[correction.hour, correction.series] += correction.micros
         self.corrections += len(batch.corrections)
         self.counts.update(batch.counts)
+        self.places |= {of.name: of for of in batch.places}
+        self.cursors |= {(of.source, of.kind): of for of in batch.cursors}
         assert all(row.pilot in self.pilots for row in self.attempts.values())
 
     def load(self) -> PilotState:
@@ -54,7 +62,10 @@ class Stored:
             and (row.open or row.end_us is None or row.end_us > running[row.pilot].mark_us)
         ]
         next_id = max(self.pilots, default=0) + 1
-        return PilotState(self.batches, next_id, tuple(running.values()), tuple(late), {}, {}, {})
+        pilots = tuple(running.values())
+        waiting = tuple(of for of in self.places.values() if of.open)
+        rows = pilots, tuple(late)
+        return PilotState(self.batches, next_id, *rows, {}, {}, self.cursors, places=waiting)
 
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots with these startd names."""
@@ -71,6 +82,27 @@ class Stored:
             if row.identity.factory_job in jobs:
                 found[row.identity.factory_job].append(row)
         return dict(found)
+
+    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these numbers at any schedd."""
+        found = defaultdict(list)
+        for row in self.pilots.values():
+            number = row.identity.factory_job.rpartition("#")[2]
+            if number in numbers:
+                found[number].append(row)
+        return dict(found)
+
+    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots of these entries."""
+        found = defaultdict(list)
+        for row in self.pilots.values():
+            if row.identity.key.entry in entries:
+                found[row.identity.key.entry].append(row)
+        return dict(found)
+
+    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+        """Return what the factory's queue told at these places."""
+        return {name: self.places[name] for name in names if name in self.places}
 
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
         """Return pilots by their number."""

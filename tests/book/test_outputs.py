@@ -155,3 +155,29 @@ def test_a_job_that_was_cut_off_with_its_pilot() -> None:
     job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
     told(play, output(attempts=(job,)))
     assert play.seconds()["preemption_badput"] == 1090
+
+
+def test_jobs_told_of_it_first() -> None:
+    """A pilot that only a record of a job told of has an output after all: that tells its life."""
+    play = Play()
+    play.book.tell([record("1.0", 400, 1000, started=300)], play.stored)
+    play.rest(2000, hours=3)
+    assert play.pilot().identity.origin == "jobs"
+    name = output().name._replace(startd="glidein", node="node")
+    told(play, output(0, 1230, name=name), at=20_000)
+    row = play.pilot()
+    assert (row.start_us, row.end_us, row.ended) == (us(0), us(1230), "reported")
+    assert (row.identity.origin, row.identity.factory_job, row.assumed) == ("files", JOB, {})
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+
+
+def test_a_number_of_its_factory_that_is_used_again() -> None:
+    """Years later another pilot has the number of this one."""
+    play = Play()
+    later = 400 * 86400
+    told(play, output(0, 1200))
+    told(play, output(later, later + 600), at=later + 2000)
+    assert sorted(row.end_us or 0 for row in play.stored.pilots.values()) == [
+        us(1200),
+        us(later + 600),
+    ]

@@ -48,6 +48,31 @@ def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
     assert play.seconds() == {"decision_problem": 4 * 600.0}
 
 
+def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> None:
+    """Not at the contact at which something of it was booked last."""
+    play = Play()
+    play.live(60, 1260, [shown()])
+    play.restart()
+    play.poll(1860)
+    assert (until(play), play.pilot().ended) == (1200, "vanished")
+    play.rest(1920)
+    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert play.stored.corrections == 0
+
+
+def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A poll stores a bounded number, those first that are stored as the oldest."""
+    monkeypatch.setattr("gwmond.book.shelf.HEARD_AT_ONCE", 2)
+    play = Play()
+    many = [f"glidein{number}@node" for number in range(4)]
+    for at in (60, 120, 180):
+        play.poll(at, [shown(name, heard=at) for name in many])
+    heard = sorted(of.heard_us // SECOND_US - T0 for of in play.stored.pilots.values())
+    assert heard == [120, 120, 180, 180]
+
+
 def test_a_job_that_lost_contact_later_shows_how_long_it_lived() -> None:
     """Then the stretch after the last contact is estimated."""
     play = Play()

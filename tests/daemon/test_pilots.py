@@ -18,6 +18,7 @@ from tests.pool.condor import CondorPool
 
 Start = Callable[..., RunningDaemon]
 SECONDS = "gwmond_pilot_canonical_seconds_total"
+ESTIMATED = "gwmond_pilot_estimated_canonical_seconds_total"
 TABLES: dict[str, dict[str, object]] = {
     "poll": {"interval": "4s", "deadline": "3900ms"},
     "pilots": {
@@ -145,7 +146,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
 def test_what_pilots_wrote_into_a_factorys_directories(
     epochs: CondorPool, daemon: Start, tmp_path: Path
 ) -> None:
-    """Failed validations, which nothing else tells of; and each output once."""
+    """Failed validations, which nothing else tells of; each output once; lost ones by the queue."""
     factory = tmp_path / "factory"
     tables = {**TABLES, "factory": {"directories": [str(factory)], "every": "1s"}}
     tables["histories"] = {"lookback": "10y"}
@@ -154,6 +155,8 @@ def test_what_pilots_wrote_into_a_factorys_directories(
         check=True,
         capture_output=True,
     )
+    for lost in factory.glob("client/**/job.*.0.*"):
+        lost.unlink()
     running = daemon(epochs.collector, tables=tables)
     metrics = running.wait_until(
         "failed validations",
@@ -161,9 +164,13 @@ def test_what_pilots_wrote_into_a_factorys_directories(
     )
     assert metrics.sum(SECONDS, category="validation_fails") > 0
     assert metrics.value("gwmond_source_up", source="factory", kind="factory_files") == 1
-    metrics = running.next_polls(4)
-    ended = metrics.sum("gwmond_pilots_ended_total")
+    metrics = running.wait_until(
+        "those that only their factory tells of",
+        lambda m: m.sum("gwmond_pilots_ended_total") == 40,
+    )
+    assert metrics.sum(ESTIMATED, rule="jobs") > 0
+    assert metrics.sum(ESTIMATED, rule="no_output") <= metrics.sum(SECONDS)
     running.kill9()
     running.start()
-    assert running.next_polls(4).sum("gwmond_pilots_ended_total") == ended
+    assert running.next_polls(4).sum("gwmond_pilots_ended_total") == 40
     _check(running)

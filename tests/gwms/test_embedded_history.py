@@ -25,9 +25,7 @@ def text(row: dict[str, str]) -> str:
 
 def slow(data: bytes) -> tuple[list[JobRecord], list[str]]:
     """As history_files reads."""
-    found = [
-        history_files._decode(record) for record in history_files._records(io.BytesIO(data), 0)
-    ]
+    found = list(history_files.decoded(io.BytesIO(data)))
     records = [one for one in found if isinstance(one, JobRecord)]
     return records, [one for one in found if isinstance(one, str)]
 
@@ -62,6 +60,9 @@ def test_most_records_are_read_without_classads() -> None:
         ("ExitBySignal", "True"),
         ("ToE", "[ ExitCode = x; x = 3 ]"),
         ("ToE", "[ broken"),
+        ("ToE", "[ ExitCode = 3 ]*** "),
+        ("ToE", "[ ExitCode = 3 ] ]"),
+        ("ToE", '[ Who = "]"; ExitCode = 3 ]'),
         ("GlobalJobId", '"  "'),
         ("JobUniverse", "7"),
         ("CompletionDate", "-1"),

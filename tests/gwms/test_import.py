@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
+from gwmond.accounting.pilot_facts import Assumption
 from gwmond.ledger.pilot_model import PilotRow
 from gwmond.ledger.reader import LedgerReader
-from tests.gwms import simulated
+from tests.gwms import generate, simulated
 
 NUMBER, SEED = 300, 7
 Totals = dict[tuple[str, ...], int]
@@ -20,7 +22,7 @@ Totals = dict[tuple[str, ...], int]
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A factory's directory, with all its defects."""
+    """A factory's directory, with all its defects; of every seventh pilot the output is lost."""
     directory = tmp_path_factory.mktemp("factory")
     subprocess.run(
         [
@@ -30,7 +32,21 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
         capture_output=True,
     )
+    for truth in simulated.pilots(SEED, NUMBER):
+        for lost in directory.glob(f"client/{truth.directory}/{truth.stem}.*"):
+            if is_lost(truth):
+                lost.unlink()
     return directory
+
+
+def is_lost(truth: simulated.Pilot) -> bool:
+    """Whether the output of a pilot was taken away."""
+    return truth.number % 7 == 3
+
+
+def is_told(truth: simulated.Pilot) -> bool:
+    """Whether the whole output of a pilot is there."""
+    return truth.returned and not is_lost(truth)
 
 
 def command(ledger: Path, *paths: Path) -> list[str]:
@@ -89,7 +105,7 @@ def test_each_pilot_that_returned_its_output_is_right(imported: Path) -> None:
     known = pilots(imported)
     seen: set[str] = set()
     for truth in simulated.pilots(SEED, NUMBER):
-        if not truth.returned:
+        if not is_told(truth):
             continue
         row = known[f"{truth.cluster}.{truth.proc}"]
         assert (row.start_us, row.end_us) == (truth.start * 10**6, truth.end * 10**6), truth
@@ -106,6 +122,64 @@ def test_each_pilot_that_returned_its_output_is_right(imported: Path) -> None:
         else:
             assert set(spent(row)) == {"decision_problem"}
     assert len(seen) > 3
+
+
+def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path) -> None:
+    """It began and ended as in the queue, and did what its summary says; none is there twice."""
+    known, kinds = pilots(imported), Counter[str]()
+    with LedgerReader.open(f"sqlite:///{imported}") as reader:
+        rows = reader.pilot_rows()
+        assert len(rows) == NUMBER
+        assert (
+            sum(n.micros for of, n in reader.load_pilots().counted.items() if of.what == "pilots")
+            == NUMBER
+        )
+    for truth in simulated.pilots(SEED, NUMBER):
+        row = known[f"{truth.cluster}.{truth.proc}"]
+        if is_told(truth):
+            assert Assumption.NO_OUTPUT not in row.assumed
+            continue
+        kinds[truth.kind] += 1
+        in_queue = truth.end + (0 if truth.kind == "no_files" else 30)
+        assert (row.start_us, row.end_us) == (truth.start * 10**6, in_queue * 10**6), truth
+        assert row.ended == "queue"
+        if not is_lost(truth) and truth.kind in {"hard_kill", "truncated"}:
+            assert Assumption.END in row.assumed
+            continue
+        assert Assumption.NO_OUTPUT in row.assumed
+        total = sum(spent(row).values())
+        if truth.kind in {"hard_kill", "truncated", "empty", "no_files"}:
+            assert spent(row) == {"unclassified": total}  # no line, or one that tells nothing
+        elif truth.condor is None:
+            assert spent(row) == {"validation_fails": total}
+        elif not generate.divided(truth)["Total"][0]:
+            assert spent(row) == {"decision_problem": total}
+        else:
+            ended = sum(generate.divided(truth)[name][1] for name in ("goodZ", "goodNZ"))
+            (step,) = row.steps
+            assert spent(row).get("goodput", 0) <= ended * step.size.cores
+            assert spent(row)["pilot_overhead"] > 0
+            assert row.assumed[Assumption.JOBS][0] <= (truth.last_script or 0) * 10**6
+    assert kinds.keys() >= {"good", "idle", "failed", "empty", "no_files", "hard_kill", "truncated"}
+
+
+def test_a_pilot_tells_by_which_rules_it_is_told(imported: Path) -> None:
+    """Each with its interval, as text and as JSON."""
+    row = next(of for of in pilots(imported).values() if Assumption.JOBS in of.assumed)
+    shown = [sys.executable, "-m", "gwmond", "pilot", "--ledger", f"sqlite:///{imported}"]
+    told = subprocess.run([*shown, str(row.id)], capture_output=True, text=True, check=True)
+    assert "estimated, rule no_output: " in told.stdout
+    done = subprocess.run(
+        [*shown, str(row.id), "--format", "json"], capture_output=True, text=True, check=True
+    )
+    story = json.loads(done.stdout)
+    rules = {of["rule"]: of for of in story["rules"]}
+    assert rules.keys() == {of.value for of in row.assumed}
+    start, end = (round(rules["jobs"][f"{at}_epoch_seconds"] * 10**6) for at in ("start", "end"))
+    assert (start, end) == row.assumed[Assumption.JOBS]
+    assert {run["outcome"] for run in story["runs"]} == {"summarised"}
+    assert {run["rule"] for run in story["runs"]} == {"summarised"}
+    assert story["validation_end_epoch_seconds"] == (row.validation_end_us or 0) / 10**6
 
 
 def test_again_is_nothing(imported: Path, factory: Path) -> None:

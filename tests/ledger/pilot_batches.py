@@ -13,9 +13,20 @@ from typing import NamedTuple
 from gwmond.accounting import pilot_time
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_facts import AttemptKey, Category, Outcome, Resources, Step, Validation
+from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.accounting.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+)
 from gwmond.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.ledger import LedgerReader
+from gwmond.ledger.factory_model import FactoryKey, FactoryKind
 from gwmond.ledger.pilot_life import booked, life_of
 from gwmond.ledger.pilot_model import (
     AttemptRow,
@@ -82,7 +93,7 @@ def pilot_at(pilot: int, now: int) -> Pilot | None:
         contact_us=min(now, until),
         steps=(Step(start, Resources(8, 16000.5, gpus)), Step(start + HOUR, Resources(7.5, 15000))),
         validation=Validation.PASSED,
-        estimated=((until - 5 * MINUTE, until),) if end and pilot % 2 else (),
+        assumed={Assumption.END: (until - 5 * MINUTE, until)} if end and pilot % 2 else {},
         ended="" if end is None else "shutdown",
         retire_us=start + 2 * HOUR,
         die_us=None,
@@ -176,7 +187,33 @@ def batch(number: int) -> PilotBatch:
         cursors=(Cursor("schedd", "history", f"at {number}", now), Cursor("ce", "log", "", None)),
         gaps=(Gap("schedd", "history", None, now, f"gap {number}"),) if number % 5 == 0 else (),
         problems=((now / 1e6, Problem("schedd", "late", f"batch {number}")),),
+        factory=factory_numbers(number),
+        places=places(number),
     )
+
+
+def places(number: int) -> tuple[Place, ...]:
+    """What a factory's queue told of a job of its; every third waits for more."""
+    at = now_us(number)
+    name = PilotName(instance="instance", user="fe", cluster=number, proc=0)
+    told = [QueueEvent("", name, state, at + n) for n, state in enumerate(QueueState)]
+    line = CompletedPilot("", name, at + 9, 100, True, 90, 1, 50, 40, 45, 100, 400, 0, 900)
+    place = Place("entry", f"{number}.0", checked=("ambiguous",), open=number % 3 == 0)
+    return (place.told([*told, line]),)
+
+
+def factory_numbers(number: int) -> dict[FactoryKey, int]:
+    """What a batch tells of a factory: of its own hour, and late of one before."""
+    hour = now_us(number) // HOUR
+    return {
+        FactoryKey(hour, "entry-1", "fe.main", FactoryKind.QUEUE_STARTED): 1,
+        FactoryKey(hour - 2, f"entry-{number % 3}", "fe", FactoryKind.SUMMARY_SECONDS): number * 7,
+    }
+
+
+def expected_factory(number: int) -> dict[FactoryKey, int]:
+    """What a factory has in each hour after that many batches."""
+    return dict(sum((Counter(factory_numbers(n)) for n in range(1, number + 1)), Counter()))
 
 
 def _counted(rows: Pilot) -> Counter[CountKey]:
@@ -212,6 +249,10 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
     assert all(residual.micros == 0 for residual in ledger.check_pilots())
     hours = {(row.hour, row.series): row.micros for row in ledger.pilot_hours(0, 10**7)}
     assert {at: micros for at, micros in hours.items() if micros} == expected_hours(number)
+    assert ledger.factory_hours(0, 10**7) == expected_factory(number)
+    every = {of.name: of for n in range(1, number + 1) for of in places(n)}
+    assert ledger.find_places(every) == every
+    assert {of.name: of for of in state.places} == {k: of for k, of in every.items() if of.open}
     if number:
         assert state.cursors["schedd", "history"].state == f"at {number}"
         assert ledger.problems(1)[0].problem.detail == f"batch {number}"

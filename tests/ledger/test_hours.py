@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger.hours import HOUR_S, MICRO, from_columns, split_hours, to_columns
+from gwmond.ledger.hours import HOUR_S, from_columns, split_hours, to_columns
+from gwmond.units import MICRO
 
 bounded = settings(deadline=None, max_examples=200)
 HOUR_US = HOUR_S * MICRO

@@ -59,6 +59,8 @@ def test_check(run: Run, filled: str) -> None:
         "attempts": 0,
         "series": 1,
         "site_canonical": 0,
+        "factory_jobs": 0,
+        "factory": 0,
     }
 
 

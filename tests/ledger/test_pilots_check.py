@@ -37,6 +37,20 @@ _WHOLE = (
     "WHERE attempts_pruned = 0 AND closed = 1 AND cpu_canonical > 0"
 )
 PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
+    "a factory's total": (
+        "UPDATE factory_totals SET number = number + 1 WHERE id = 1",
+        {"factory": 1_000_000},
+    ),
+    "a factory's hour": (
+        "UPDATE factory_hours SET number = number + 1 WHERE series = 1 AND hour = "
+        "(SELECT MAX(hour) FROM factory_hours WHERE series = 1)",
+        {"factory": 1_000_000},
+    ),
+    "a factory's carry": (
+        "UPDATE factory_totals SET pruned = pruned - 1 WHERE id = "
+        "(SELECT MIN(id) FROM factory_totals WHERE pruned > 0)",
+        {"factory": 1_000_000},
+    ),
     "a total": (
         "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 3 AND micros > 0",
         {"hours": 1, "series": 1},

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
+from gwmond.accounting.factory_jobs import jobs
 from gwmond.ledger import Ledger, LedgerReader, datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
 from tests.ledger import batches
-from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at
+from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places
 
 BATCHES = 24
 EVERY = Months()
@@ -62,6 +63,14 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     site = {(r["entry"], _us(r["hour"])): r["canonical_micros"] for r in exported}
     assert site == {(r.key.entry, r.hour * HOUR): r.micros for r in ledger.hours(0, 10**7)}
 
+    theirs = {
+        (_us(r["hour"]), r["entry"], r["client"], r["kind"]): r["number"]
+        for r in _read(tmp_path, "factory_hours")
+    }
+    numbers = ledger.factory_hours(0, 10**7)
+    assert theirs == {(of.hour * HOUR, *map(str, of.total)): n for of, n in numbers.items()}
+    assert theirs
+
     pilots = {r["pilot"]: r for r in _read(tmp_path, "pilots")}
     rows = {row.id: row for row in ledger.pilot_rows()}
     assert pilots.keys() == rows.keys()
@@ -79,6 +88,18 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
         names = ("resource", "measure", "category", "outcome")
         settled = {tuple(s[name] for name in names): s["amount_micros"] for s in of["settled"]}
         assert settled == {tuple(map(str, kind)): n for kind, n in row.settled.items()}
+        assumed = {a["rule"]: (_us(a["start"]), _us(a["end"])) for a in of["assumed"]}
+        assert assumed == dict(row.assumed)
+
+    queued = {of["number"]: of for of in _read(tmp_path, "factory_jobs")}
+    every = {of.number: of for n in range(1, BATCHES + 1) for of in places(n)}
+    assert queued.keys() == every.keys()
+    for name, place in every.items():
+        of = queued[name]
+        (job,) = jobs(place)
+        assert (of["entry"], of["instance"], of["user"]) == (place.entry, job.instance, job.user)
+        assert (_us(of["submitted"]), _us(of["started"])) == (job.submitted_us, job.started_us)
+        assert (_us(of["ended"]), of["summary_duration_s"]) == (job.ended_us, 100)
 
     attempts = {(r["job"], r["run"]): r for r in _read(tmp_path, "attempts")}
     for attempt, identity in ledger.attempt_rows():
@@ -96,7 +117,7 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
             assert of[f"{resource}_{measure}_seconds"] == micros / 1e6
     assert attempts == {}
     assert {name for name, done, total in told if done == total} == {
-        *("pilot_hours", "site_hours", "pilots", "attempts")
+        *("pilot_hours", "site_hours", "factory_hours", "pilots", "attempts", "factory_jobs")
     }
 
 
@@ -121,7 +142,7 @@ def test_months(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Months, "start_us", 0)
     monkeypatch.setattr(Months, "stop_us", None)
     some = Months((2000, 2), (2000, 3))
-    (_, _, pilots, _) = export(ledger, tmp_path / "some", some, _nothing)
+    pilots = export(ledger, tmp_path / "some", some, _nothing)[2]
     assert [path.parent.name for path in pilots.files] == ["month=02", "month=03"]
     untouched = tmp_path / "all/pilots/year=2000/month=01/part-0.parquet"
     before = untouched.stat().st_mtime_ns
@@ -141,7 +162,7 @@ def test_the_range_of_months_is_asked_of_the_ledger(ledger: Ledger, tmp_path: Pa
         (Months(None, (this[0] - 1, 12)), 0),
     ):
         found = export(ledger, tmp_path / str(files), months, _nothing)
-        assert [len(of.files) for of in found] == [files] * 4
+        assert [len(of.files) for of in found] == [files] * len(found)
         assert all(bool(of.rows) == bool(files) for of in found)
 
 
@@ -171,7 +192,7 @@ def test_what_retention_took_stays_exported(ledger: Ledger, tmp_path: Path) -> N
         (tmp_path / "site_hours").rglob("*.parquet")
     )
     elsewhere = export(ledger, tmp_path / "new", EVERY, _nothing)
-    assert [len(of.kept) for of in elsewhere] == [0] * 4
+    assert [len(of.kept) for of in elsewhere] == [0] * len(found)
 
 
 def test_an_export_that_fails(
@@ -196,7 +217,7 @@ def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
     Ledger.open(url).close()
     with LedgerReader.open(url) as reader:
         found = export(reader, tmp_path / "out", EVERY, _nothing)
-    assert [of.rows for of in found] == [0] * 4
+    assert [of.rows for of in found] == [0] * len(found)
 
 
 def test_columns_have_units() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_facts import (
+    Assumption,
     AttemptKey,
     Category,
     Outcome,
@@ -35,6 +36,7 @@ from gwmond.units import RESOURCES
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 times = st.integers(0, LATEST_US)
 maybe_times = st.none() | times
+intervals = st.tuples(times, times).filter(lambda of: of[0] < of[1])
 sizes = st.builds(
     Resources,
     *[st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False) for _ in range(3)],
@@ -115,9 +117,14 @@ pilots = st.builds(
     start_us=times,
     end_us=maybe_times,
     contact_us=times,
+    heard_us=times,
     steps=st.lists(st.builds(Step, times, sizes), max_size=3).map(tuple),
     validation=st.sampled_from(Validation),
-    estimated=st.lists(st.tuples(times, times), max_size=3).map(tuple),
+    assumed=st.dictionaries(st.sampled_from(Assumption), intervals, max_size=3),
+    validation_end_us=maybe_times,
+    assumed_micros=st.dictionaries(
+        st.sampled_from(Assumption), st.integers(1, LARGEST), max_size=3
+    ),
     ended=st.sampled_from(get_args(End)),
     retire_us=maybe_times,
     die_us=maybe_times,

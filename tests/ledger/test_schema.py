@@ -9,8 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 
+from gwmond.accounting.pilot_facts import Assumption
 from gwmond.ledger import (
     Ledger,
     LedgerError,
@@ -96,3 +97,22 @@ def test_tables_of_another_program_with_our_names(url: str) -> None:
     _execute(url, f"DROP TABLE {VERSION_TABLE}")
     with pytest.raises(LedgerForeign, match="another program"):
         Ledger.open(url)
+
+
+def test_a_ledger_without_evidence_of_factories(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an older gwmond had estimated is an assumed end, and pilots are found by number."""
+    upgrade = migrate.upgrade
+    numbers = "1, 'x', 1, 'ce#7.0', 'F', 'S', 'e', 'g', 'n', 'collector', 1, 9, 9, '[]', 'passed'"
+    rest = "'[[5,7],[7,9]]', 'vanished', NULL, NULL, 9, 9, 0, 1, '{}', '', 0"
+
+    def with_a_pilot(connection: Connection) -> None:
+        upgrade(connection, "0002")
+        connection.execute(text(f"INSERT INTO pilots VALUES ({numbers}, {rest})"))
+        upgrade(connection)
+
+    monkeypatch.setattr(migrate, "upgrade", with_a_pilot)
+    with Ledger.open(url) as ledger:
+        (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
+        assert row.assumed == {Assumption.END: (5, 9)}
+        assert (row.estimated, row.assumed_micros, row.validation_end_us) == (((5, 9),), {}, None)
+        assert ledger.pilots_of_entries(["e", "f"]) == {"e": [row]}

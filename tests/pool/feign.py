@@ -2,6 +2,7 @@
 
 from tests.pool.adtext import Ad, Expr, Value, ad_text, literal
 from tests.pool.feign_gwms import (
+    glideclient,
     glidefactory,
     glidefactoryclient,
     glidefrontendmonitor,
@@ -9,6 +10,7 @@ from tests.pool.feign_gwms import (
 )
 from tests.pool.feign_slots import (
     dynamic_slot,
+    failed_validation,
     glidein,
     partitionable_slot,
     startd_ad,
@@ -23,6 +25,7 @@ COMMANDS = {
     "glidefrontendmonitor": "UPDATE_AD_GENERIC",
     "glidefactory": "UPDATE_AD_GENERIC",
     "glidefactoryclient": "UPDATE_LICENSE_AD",
+    "glideclient": "UPDATE_MASTER_AD",
 }
 
 __all__ = [
@@ -32,6 +35,8 @@ __all__ = [
     "Value",
     "ad_text",
     "dynamic_slot",
+    "failed_validation",
+    "glideclient",
     "glidefactory",
     "glidefactoryclient",
     "glidefrontendmonitor",

@@ -295,3 +295,27 @@ def glidefactory(
         "GlideinConfigDefaultPerFrontendMaxGlideins": 5000,
     }
     return ad | {f"GlideinMonitor{key}": value for key, value in _totals(status).items()} | more
+
+
+def glideclient(
+    entry: str = "entry",
+    client: str = "frontend.main",
+    *,
+    idle: int = 0,
+    most: int = 100,
+    credential: str = "",
+    **more: Value,
+) -> Ad:
+    """What a frontend's group asks of an entry, in the WMS collector; one ad per credential."""
+    reference = f"{entry}@glidein@factory"
+    ad: Ad = {
+        "MyType": "glideclient",
+        "GlideinMyType": "glideclient",
+        "Name": f"{credential}{reference}@{client}",
+        "ClientName": client,
+        "ReqName": reference,
+        "ReqGlidein": reference,
+        "ReqIdleGlideins": idle,
+        "ReqMaxGlideins": most,
+    }
+    return ad | more

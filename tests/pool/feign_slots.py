@@ -214,3 +214,83 @@ def startd_ad(
     ad["TotalSlots"] = 1 + len(children)
     ad["JobStarts"] = len(children) if job_starts is None else job_starts
     return ad | dict(glidein or {}) | more
+
+
+def failed_validation(
+    pid: int,
+    number: int,
+    *,
+    dies: float,
+    test: str = "validate_node.sh",
+    host: str = "node",
+    activity: str = "Retiring",
+    job: str = "factory.test",
+    cluster: int = 1,
+    proc: int = 0,
+    now: float | None = None,
+    **more: Value,
+) -> Ad:
+    """An ad by which a pilot tells that its validation failed; no startd is behind it.
+
+    As creation/web_base/advertise_failure.helper of GlideinWMS writes it, with those of the
+    variables that condor_vars.lst and glidein_startup.sh let it append.  ``number`` is random.
+    """
+    sent = int(time.time() if now is None else now)
+    ad: Ad = {
+        "MyType": "Machine",
+        "TargetType": "Job",
+        "State": "Drained",
+        "Activity": activity,
+        "EnteredCurrentState": sent,
+        "EnteredCurrentActivity": sent,
+        "START": False,
+        "Requirements": Expr("( START ) && ( IsValidCheckpointPlatform )"),
+        "IsValidCheckpointPlatform": False,
+        "Rank": 0,
+        "CurrentRank": 0.0,
+        "CpuIsBusy": False,
+        "CpuBusy": False,
+        "LastBenchmark": 0,
+        "FileSystemDomain": host,
+        "UidDomain": host,
+        "SlotID": 1,
+        "TotalSlots": 1,
+        "LoadAvg": 0.0,
+        "CondorLoadAvg": 0.9,
+        "TotalLoadAvg": 0.0,
+        "TotalCondorLoadAvg": Expr("0/0"),
+        "Arch": "x86_64",
+        "OpSys": "LINUX",
+        "OpSysLegacy": "LINUX",
+        "HasFileTransfer": True,
+    }
+    sizes = ("Cpus", "TotalSlotCpus", "DetectedCpus", "TotalCpus", "DetectedMemory", "TotalMemory")
+    more_sizes = ("TotalVirtualMemory", "VirtualMemory", "TotalSlotMemory", "Memory", "Disk")
+    ad |= dict.fromkeys((*sizes, *more_sizes, "TotalSlotDisk", "TotalDisk"), 1)
+    busy = f"Keeping node busy until {int(dies)} ({time.ctime(dies)})."
+    return (
+        ad
+        | {
+            "Name": f"glidein_{pid}_{number}@{host}",
+            "Machine": host,
+            "MyAddress": "<127.0.0.1:1>",
+            "MyCurrentTime": sent,
+            "DaemonStartTime": sent,
+            "IS_GLIDEIN": True,
+            "GLIDEIN_ToRetire": sent,
+            "CondorPlatform": "$glideinWMS: glidein_startup.sh $",
+            "GLIDEIN_COLLECTOR_NAME": "collector.test",
+            "GLIDEIN_ClusterId": cluster,
+            "GLIDEIN_ProcId": proc,
+            "GLIDEIN_Schedd": job,
+            "GLIDEIN_Max_Idle": 1200,
+            "GLIDEIN_ADVERTISE_ONLY": True,
+            "GLIDEIN_Failed": True,
+            "GLIDEIN_EXIT_CODE": 1,
+            "GLIDEIN_ToDie": int(dies),
+            "GLIDEIN_Expire": int(dies),
+            "GLIDEIN_LAST_SCRIPT": test,
+            "GLIDEIN_FAILURE_REASON": f"Glidein failed while running {test}. {busy}",
+        }
+        | more
+    )

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.clock import ReplayClock, SystemClock
-from gwmond.sources import recording
+from gwmond.sources import recording, slots
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
 from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
 from tests.pool import feign
+from tests.sources.make import ATTRIBUTES as ATTRIBUTES_OF_POOL
 from tests.sources.make import classad
 
 ATTRIBUTES = st.sampled_from(["Cpus", "Memory", "State", "Requirements", "JobCount"])
@@ -185,6 +186,20 @@ def test_replayed_ads_are_of_now(tmp_path: Path) -> None:
     (found,) = access.collector_ads("c:9618", Query("slots", "Startd", "", ()))
     names = ("Name", "DaemonStartTime", "GLIDEIN_ToDie", "Cpus", "LastHeardFrom")
     assert [found[name] for name in names] == ["slot1@a", 1500, 2500, 8, 530]
+
+
+def test_a_failed_validation_that_was_advertised(tmp_path: Path) -> None:
+    """It is the same pilot when replayed: why, of which job, and when it was to end."""
+    ad = feign.failed_validation(17, 4, dies=2000, now=1000) | {"LastHeardFrom": 1000}
+    live = slots.decode([classad(ad)], ATTRIBUTES_OF_POOL, "cm", 1000).pilots
+    write(tmp_path / "r.zip", {SLOTS: recording.dump([classad(ad)])})
+    access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 500.0)
+    query = slots.query(ATTRIBUTES_OF_POOL)
+    found = slots.decode(access.collector_ads("c:9618", query), ATTRIBUTES_OF_POOL, "cm", 500)
+    assert found.pilots == tuple(
+        of._replace(started=1500, dies=2500, last_heard=500) for of in live
+    )
+    assert [of.failed for of in live] == [True]
 
 
 def test_a_stream_that_failed_fails_when_replayed(tmp_path: Path) -> None:

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 import classad2
 
 from gwmond.facts import Limit
+from gwmond.monitor import EntryMonitor, Monitor
 from gwmond.sources import factory, frontend
 from gwmond.sources.access import Daemon, Query
-from gwmond.sources.factory import FactoryEntry, QueueCount
+from gwmond.sources.factory import ClientAsk, QueueCount
 from gwmond.sources.frontend import FrontendJobs
 from tests.pool.adtext import Ad, Expr, Value
-from tests.pool.feign import glidefactory, glidefactoryclient, glidefrontendmonitor
+from tests.pool.feign import (
+    glideclient,
+    glidefactory,
+    glidefactoryclient,
+    glidefrontendmonitor,
+)
 from tests.sources.make import NOW, classad, classads, heard
 
 
@@ -45,7 +51,7 @@ def test_client_that_tells_nothing() -> None:
     ad: Ad = {"MyType": "glidefactoryclient", "Name": "e@g@f@c", "LastHeardFrom": NOW}
     (found,) = factory.decode_clients(classads(ad), NOW)
     assert found[:3] == ("e", "g@f@c", "")
-    assert found[3:] == (None,) * 6 + ((),)
+    assert found[3:] == (*(None,) * 6, (), Monitor(), "", NOW)
 
 
 def test_stale_ads_of_the_factory() -> None:
@@ -57,15 +63,52 @@ def test_stale_ads_of_the_factory() -> None:
 
 
 def test_entry() -> None:
-    """A glidefactory ad tells the most pilots of an entry, or nothing where that is negative."""
+    """A glidefactory ad tells an entry's limits and totals; a limit below 0 is none."""
     ads = classads(
-        heard(glidefactory(GlideinConfigPerEntryMaxGlideins=250)),
+        heard(glidefactory(running=3, GlideinConfigPerEntryMaxGlideins=250)),
         heard(glidefactory("e2", GlideinConfigPerEntryMaxGlideins=-1)),
     )
-    assert factory.decode_entries(ads, NOW) == (
-        FactoryEntry("entry", "glidein@factory", 250),
-        FactoryEntry("e2", "glidein@factory", None),
+    one, two = factory.decode_entries(ads, NOW)
+    assert (one.entry, one.factory, one.site, one.last_heard) == (
+        "entry",
+        "glidein@factory",
+        "Site",
+        NOW,
     )
+    assert one.numbers[1:] == (100, 50, 250)
+    assert (one.numbers.total.status_running, one.numbers.total.status_running_cores) == (3, 24)
+    assert (two.entry, two.numbers.max_pilots) == ("e2", None)
+
+
+def test_entry_that_tells_nothing() -> None:
+    """What a glidefactory ad lacks is absent."""
+    ad: Ad = {"MyType": "glidefactory", "Name": "e@g@f", "LastHeardFrom": NOW}
+    (found,) = factory.decode_entries(classads(ad), NOW)
+    assert (found.entry, found.factory, found.numbers) == ("e", "g@f", EntryMonitor())
+
+
+def test_entries_are_asked_only_for_what_is_read() -> None:
+    """With the projection alone the same is read of a glidefactory ad."""
+    ad = heard(glidefactory(running=3, pending=2, held=1))
+    asked = {name.lower() for name in factory.entries_query().projection}
+    less = {name: value for name, value in ad.items() if name.lower() in asked}
+    assert len(less) < len(ad)
+    assert factory.decode_entries(classads(less), NOW) == factory.decode_entries(classads(ad), NOW)
+
+
+def test_asks() -> None:
+    """A glideclient ad tells what a client asks for; one that names nobody tells nothing."""
+    ads = classads(
+        heard(glideclient("ce1", idle=2, most=7)),
+        heard(glideclient("ce1", credential="A_", ReqIdleGlideins="many", ReqMaxGlideins=-1)),
+        heard({"MyType": "glideclient", "Name": "x", "ReqIdleGlideins": 3}),
+    )
+    assert factory.decode_asks(ads, NOW) == (
+        ClientAsk("ce1", "glidein@factory", "frontend.main", 2, 7),
+        ClientAsk("ce1", "glidein@factory", "frontend.main", None, None),
+    )
+    asked = factory.asks_query().projection
+    assert {"ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"} <= set(asked)
 
 
 def row(status: int, jobs: int, **more: Value) -> Ad:

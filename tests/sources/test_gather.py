@@ -16,7 +16,14 @@ from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import Round, Status, Targets
 from tests.accounting.make import pilot
 from tests.pool.adtext import Ad, Value, ad_text
-from tests.pool.feign import glidein, glideresource, partitionable_slot
+from tests.pool.feign import (
+    glideclient,
+    glidefactory,
+    glidefactoryclient,
+    glidein,
+    glideresource,
+    partitionable_slot,
+)
 from tests.sources.feigned_access import Feigned
 from tests.sources.make import NOW, heard
 
@@ -272,6 +279,22 @@ def test_factory_schedd(tmp_path: Path) -> None:
     assert "<fs> queue_waiting" in asked
     assert not any(a.startswith("<other>") or a.endswith("demand") for a in asked)
     assert found.chosen == ()
+
+
+def test_wms_collector(tmp_path: Path) -> None:
+    """A WMS collector is asked what factories tell and what frontends ask of them."""
+    world = World(tmp_path / "log", options(), Targets(("cm",), ("wms",), ()))
+    world.answers["wms", "glideclient"] = [heard(glideclient(idle=4))]
+    world.answers["wms", "factory"] = [heard(glidefactory(running=5))]
+    world.answers["wms", "factoryclient"] = [heard(glidefactoryclient(running=5))]
+    found, asked = world.round()
+    kinds = "factory factoryclient glideclient schedds"
+    assert [a for a in asked if a.startswith("wms ")] == [f"wms {k}" for k in kinds.split()]
+    (ask,) = found.answers["wms:wms", "glideclient"].value
+    assert (ask.client, ask.idle) == ("frontend.main", 4)
+    (entry,) = found.answers["wms:wms", "factory"].value
+    (client,) = found.answers["wms:wms", "factoryclient"].value
+    assert client.monitor.status_running == entry.numbers.total.status_running == 5
 
 
 def test_factory_schedd_that_is_unknown(tmp_path: Path) -> None:

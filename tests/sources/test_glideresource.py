@@ -8,8 +8,10 @@ import pytest
 
 from gwmond.config import Attributes
 from gwmond.facts import EntryKey, EntryRequest, Limit, Size
+from gwmond.monitor import EntryMonitor, Monitor
 from gwmond.sources import glideresource
 from gwmond.sources.glideresource import Requests
+from gwmond.sources.monitors import FactoryEntry
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import glideresource as feigned
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classads, heard
@@ -55,7 +57,7 @@ def test_every_fact() -> None:
         GlideFactoryMonitorTotalStatusRunning=90,
         GlideFactoryMonitorTotalStatusHeld=6,
     )
-    assert request(ad) == EntryRequest(
+    assert request(ad)._replace(monitor=Monitor()) == EntryRequest(
         entry=EntryKey("T2_Example", "ce1"),
         group="frontend.main",
         factory="glidein@factory",
@@ -103,7 +105,10 @@ def test_nothing_but_a_name() -> None:
         (),
     )
     told = {k: v for k, v in found._asdict().items() if v is not None}
-    assert set(told) == {"entry", "group", "factory", "down", "limits", "last_heard"}
+    assert set(told) == {"entry", "group", "factory", "down", "limits", "last_heard", "monitor"}
+    assert found.monitor == Monitor()
+    (entry,) = decode({"MyType": "glideresource", "Name": "ce1@glidein@factory"}).entries
+    assert entry == FactoryEntry("ce1", "glidein@factory", EntryMonitor(), "ce1")
 
 
 def test_ad_without_a_name_is_a_problem() -> None:

@@ -181,12 +181,30 @@ def test_what_is_no_resource(mark: str, value: Value) -> None:
     ids=str,
 )
 def test_absurd_sizes_are_a_problem(more: Ad) -> None:
-    """A slot of a size that cannot be is left out and counted."""
+    """A slot of a size that cannot be is counted; its pilot is there, with a size not known."""
     found = decode(slot(more=more))
-    assert found.pilots == ()
+    (of,) = found.pilots
+    assert (of.name, of.size, of.free, of.jobs) == ("pilot", None, (), ())
+    assert of.accepting
+    assert found.samples == ()
     assert [(p.source, p.problem, p.detail) for p in found.problems] == [
         ("cm", "bad_size", "slot1@pilot")
     ]
+
+
+def test_one_absurd_slot_of_several() -> None:
+    """The others tell what can be known of their startd."""
+    found = decode(slot(), slot(more={"Name": "slot2@pilot", "Cpus": -1}))
+    assert [of.size for of in found.pilots] == [Size(8, 16384)]
+    assert [p.detail for p in found.problems] == ["slot2@pilot"]
+
+
+@pytest.mark.parametrize("more", [{"TotalSlotCpus": 0}, {"TotalSlotMemory": 1}], ids=str)
+def test_a_size_that_no_pilot_has(more: Ad) -> None:
+    """No cores, or a megabyte of memory, are dummies: the size is not known."""
+    found = decode(slot(more=more))
+    assert [of.size for of in found.pilots] == [None]
+    assert found.samples == ()
 
 
 def test_slot_without_name_is_a_problem() -> None:

@@ -46,6 +46,12 @@ def _healthy() -> bool:
         return bool(answer.status == 200)
 
 
+def _scraped(sample: str) -> bool:
+    """Whether a scrape has a sample of the number of records."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=5) as answer:
+        return f"gwmond_source_records_total{{{sample}" in answer.read().decode()
+
+
 def _in_service(machine: Machine, file: str) -> str:
     """A file as the service's main process sees it."""
     return machine.run("cat", f"/proc/{machine.pid}/{file}").stdout
@@ -102,6 +108,25 @@ def test_reload(machine: Machine) -> None:
     machine.systemctl("reload", "gwmond")
     machine.wait_state("active", "running")
     assert machine.pid == before
+    assert _healthy()
+
+
+def test_a_socket_for_central_logs(machine: Machine) -> None:
+    """Its place is writable in the sandbox; root's syslog reaches it; it goes with the service."""
+    path = "/run/gwmond/log.socket"
+    config = "/etc/gwmond/gwmond.toml"
+    option = f'[factory]\\nlog_socket = "{path}"\\n'
+    assert machine.run("sed", "-i.before", f"$a {option}", config).returncode == 0
+    try:
+        machine.systemctl("restart", "gwmond")
+        assert machine.run("test", "-S", path).returncode == 0, machine.log
+        sent = machine.run("logger", "--socket", path, "--rfc5424", "not of a pilot")
+        assert sent.returncode == 0, sent.stderr
+        machine.wait_for("a line", lambda: _scraped('kind="socket",source="central_log"} 1'), 60)
+    finally:
+        machine.run("mv", f"{config}.before", config)
+    machine.systemctl("restart", "gwmond")
+    assert machine.run("test", "-e", path).returncode != 0
     assert _healthy()
 
 

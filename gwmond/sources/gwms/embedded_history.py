@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import lru_cache
 from typing import Any
 
 from gwmond.accounting.records import JobRecord
@@ -19,8 +20,12 @@ MAX_WRONG = 1000
 _KIND = history_files.KIND
 _BANNER = b"\n*** "
 _NEEDED = {name.lower().encode(): name for name in histories.query(_KIND).projection}
-_INTEGER = re.compile(rb"-?(?:0|[1-9]\d{0,17})")
-_REAL = re.compile(rb"-?(?:0|[1-9]\d{0,14})\.\d{1,15}")
+_ABSENT: dict[str, object] = dict.fromkeys(_NEEDED.values())
+_LINE = re.compile(rb"^(\w+) = (.*)$", re.M)
+_DIGITS, _ZERO = 19, ord("0")
+_WORDS = re.compile(rb'"[ !#-\[\]-~]*+"')
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d{0,17}|(?:0|[1-9]\d{0,14})\.\d{1,15})")
+_FLAT = re.compile(rb"\[[^\[\]]*+\]")
 _PLAIN = {b"true": True, b"false": False}
 
 
@@ -55,42 +60,48 @@ def _record(data: bytes, begin: int, at: int, end: int) -> JobRecord | str | Non
     plain = _plain(data[begin:at]) if at - begin <= history_files.RECORD_BYTES else None
     if plain is not None:
         return histories.decode(_KIND, plain)
-    for record in history_files._records(io.BytesIO(data[begin:end]), 0):
-        return history_files._decode(record)
+    for found in history_files.decoded(io.BytesIO(data[begin:end])):
+        return found
     return "garbage"
 
 
 def _plain(body: bytes) -> Any:
-    """Return the needed attributes by name, as a ClassAd would give them; None: not plain."""
-    found: dict[str, object] = {}
-    for line in body.split(b"\n"):
-        word, equals, text = line.partition(b" = ")
-        if not equals or b"=" in word:
-            return None
-        name = _NEEDED.get(word.strip().lower())
+    """Return the needed attributes by name, as a ClassAd would give them; None: not plain.
+
+    What the record does not have is there too, as None.
+    """
+    lines = _LINE.findall(body)
+    if not lines or len(lines) != body.count(b"\n") + 1:
+        return None
+    found: dict[str, object] = _ABSENT.copy()
+    empty = True
+    for word, text in lines:
+        name = _needed(word)
         if name is None:
             continue
         value = _value(text)
         if value is None:
             return None
         found[name] = value
-    return found or None
+        empty = False
+    return None if empty else found
+
+
+@lru_cache(4096)
+def _needed(word: bytes) -> str | None:
+    return _NEEDED.get(word.lower())
 
 
 def _value(text: bytes) -> object:
-    if _INTEGER.fullmatch(text):
+    if text.isdigit() and len(text) < _DIGITS and (text[0] != _ZERO or len(text) == 1):
         return int(text)
-    if text[:1] == b'"' and text[-1:] == b'"' and len(text) > 1:
-        inside = text[1:-1]
-        if b'"' in inside or b"\\" in inside or not inside.isascii():
-            return None
-        value = inside.decode()
-        return value if value.isprintable() else None
-    if _REAL.fullmatch(text):
-        return float(text)
+    if text[:1] == b'"':
+        return text[1:-1].decode() if _WORDS.fullmatch(text) else None
     if text in _PLAIN:
         return _PLAIN[text]
-    return _nested(text) if text[:1] == b"[" else None
+    if _NUMBER.fullmatch(text):
+        return float(text) if b"." in text else int(text)
+    return _nested(text) if _FLAT.fullmatch(text) else None
 
 
 def _nested(text: bytes) -> object:

@@ -17,7 +17,7 @@ import os
 from collections import Counter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import FileFact, PilotOutput
+from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.facts import Problem
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output, tail
 from gwmond.sources.gwms.directory_cursor import (
@@ -31,7 +31,7 @@ from gwmond.sources.gwms.tail import Known
 from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
@@ -42,6 +42,7 @@ MAX_LOGS = 2000
 OUT_BYTES = 8 << 20
 ERR_BYTES = 64 << 20
 """Of a larger file the begin and the end are read (``too_large``)."""
+_PIECE_BYTES = 1 << 16  # a read has room made for all that it may get, whatever it then gets
 
 
 class _Pilot(NamedTuple):
@@ -252,12 +253,7 @@ def _read(stream: IO[bytes], limit: int) -> bytes:
     """Return up to so many bytes; fewer only at the end."""
     parts: list[bytes] = []
     left = limit
-    while left > 0 and (part := stream.read(left)):
+    while left > 0 and (part := stream.read(min(left, _PIECE_BYTES))):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
-
-
-def outputs(facts: Iterable[FileFact]) -> list[PilotOutput]:
-    """Return the facts that are pilots' outputs."""
-    return [fact for fact in facts if isinstance(fact, PilotOutput)]

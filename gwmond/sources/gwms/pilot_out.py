@@ -12,7 +12,7 @@ The statistics block has seen three forms: numbers without a word, numbers "belo
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_evidence import Jobs, JobStatistics, PilotName, StarterRun, XmlResult
@@ -20,7 +20,11 @@ from gwmond.sources.gwms import result_xml, texts
 from gwmond.sources.gwms.texts import Zone
 from gwmond.sources.history_endings import US
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 MAX_RUNS = 20_000
+MAX_LINES = 2 * MAX_RUNS
 _LINE_BYTES = 4096
 
 _START = re.compile(rb"Starting glidein_startup\.sh at (.{0,60}?) ?\((\d{1,12})\)")
@@ -44,11 +48,15 @@ _TOTAL = re.compile(
     rb"\b.{0,60}?\butilization (\d{1,12})\b"
 )
 _FACTOR = re.compile(rb"Normalization \[parallelism\] factor (\d{1,6})")
+_OF_JOB = re.compile(rb"\d\d?/\d\d?(?:/\d\d)? \d\d:\d\d:\d\d\S* (Starting|Terminated) job ")
 _JOB = re.compile(
     rb"(\d\d?)/(\d\d?)(?:/(\d\d))? (\d\d):(\d\d):(\d\d)\S* (Starting|Terminated) job (\S{0,40})"
     rb"(?: from (\S{0,100}))?(?: (status|signal) (\d{1,5}))?"
     rb"(?:.{0,40}?duration (\d{1,12}))?"
 )
+_MARK, _SET = b"=== ", b"Setting GLIDEIN_"
+_COUNTS = frozenset({b"Tota", b"(Rea", b"(Nor", b"Norm"})
+_BEGINS = frozenset({_MARK, *_COUNTS, b"Star", b"Runn", b"PID:"})
 _XML_BEGIN, _XML_END = b"=== XML description of glidein", b"=== End XML description of glidein"
 _NAMES = {
     b"condorg_cluster": "cluster",
@@ -68,7 +76,7 @@ class PilotOut(NamedTuple):
 
     - ``mode``: the operation mode (std, nodebug, fast, check).
     - ``validated_s``: how long the validation took until the last script.
-    - ``starts``: how many starts of jobs the statistics list; ``runs``: those with a time.
+    - ``starts``: how many starts of jobs the statistics list; ``lines``: the lines about jobs.
     - ``wrong``: words for what could not be read.
     """
 
@@ -90,9 +98,14 @@ class PilotOut(NamedTuple):
     jobs: JobStatistics | None = None
     xml: XmlResult | None = None
     starts: int = 0
-    runs: tuple[StarterRun, ...] = ()
+    lines: tuple[bytes, ...] = ()
     zone: Zone = Zone()
     wrong: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[StarterRun, ...]:
+        """The runs of jobs with a time, as the statistics list them."""
+        return _runs(self.lines, self.zone)
 
 
 class _Reading:
@@ -106,27 +119,23 @@ class _Reading:
         self.totals: dict[tuple[bytes, bytes], Jobs] = {}
         self.normalized = False
         self.starts = 0
-        self.runs: list[StarterRun] = []
-        self._begun: dict[str, int] = {}
+        self.jobs: list[bytes] = []
 
     def line(self, line: bytes) -> None:
-        first = line[:1]
-        if first == b"=":
+        begin = line[:4]
+        if begin == _MARK:
             self._mark(line)
-        elif line.startswith(b"Starting glidein_startup.sh"):
-            if found := _START.match(line):
-                self._time("start", found[1], found[2])
-        elif line.startswith((b"Total number", b"Total ", b"(", b"Normalization")):
+        elif begin in _COUNTS:
             self._count(line)
-        elif line.startswith((b"Running on ", b"PID: ")):
-            word, _, value = line.partition(b": ") if line[:1] == b"P" else (b"", b"", line[11:])
-            if word:
-                self.names.setdefault("pid", texts.number(value))
-            else:
-                self.names.setdefault("node", texts.known(value))
-        elif first.isdigit():
+        elif line[:1].isdigit():
             self._job(line)
-        elif b"Setting GLIDEIN_" in line:
+        elif begin == b"Star" and (found := _START.match(line)):
+            self._time("start", found[1], found[2])
+        elif line.startswith(b"Running on "):
+            self.names.setdefault("node", texts.known(line[11:]))
+        elif line.startswith(b"PID: "):
+            self.names.setdefault("pid", texts.number(line[5:]))
+        elif _SET in line:
             if found := _SETTING.search(line):
                 amount = int(found[2])
                 if amount > 0:  # 0 and -1 ask to find out, which the script says in a later line
@@ -144,14 +153,17 @@ class _Reading:
             self.zone = self.zone.seen(texts.text(date), seconds)
 
     def _mark(self, line: bytes) -> None:
-        if found := _CONDOR.match(line):
+        kind = line[4:8]
+        if kind == b"Cond" and (found := _CONDOR.match(line)):
             word = "condor_start" if found[1] == b"starting" else "condor_end"
             self._time(word, found[2], found[3])
             if found[4]:
                 self.told["condor_s"] = int(found[4])
-        elif found := _END.match(line):
+        elif kind == b"Glid" and (found := _END.match(line)):
             self._time("end", found[1], found[2])
             self.told["exit_code"], self.told["duration"] = int(found[3]), int(found[4])
+        elif kind != b"Last":
+            return
         elif found := _LAST.match(line):
             self._time("last_script", found[1], found[2])
             self.told.setdefault("validated", int(found[3]))
@@ -178,25 +190,34 @@ class _Reading:
             self.normalized = True
 
     def _job(self, line: bytes) -> None:
+        if found := _OF_JOB.match(line):
+            self.starts += found[1] == b"Starting"
+            if len(self.jobs) < MAX_LINES:
+                self.jobs.append(line)
+
+
+def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
+    """Return the runs of jobs, those that were not seen to end after the others.
+
+    Lines without a year cannot be placed: the starter logs have them.
+    """
+    runs: list[StarterRun] = []
+    begun: dict[str, int] = {}
+    for line in lines:
         found = _JOB.match(line)
-        if found is None:
-            return
-        if found[7] == b"Starting":
-            self.starts += 1
-        year = 2000 + int(found[3]) if found[3] else None
-        if year is None or len(self.runs) >= MAX_RUNS:
-            return  # without a year: the starter logs have it
+        if found is None or not found[3] or len(runs) >= MAX_RUNS:
+            continue
         month, day, *clock = (int(found[n]) for n in (1, 2, 4, 5, 6))
-        at_wall = texts.wall(year, month, day, *clock)
-        at = None if at_wall is None else self.zone.epoch(at_wall)
+        at_wall = texts.wall(2000 + int(found[3]), month, day, *clock)
+        at = None if at_wall is None else zone.epoch(at_wall)
         job = texts.label(found[8])
         if at is None:
-            return
+            continue
         if found[7] == b"Starting":
-            if len(self._begun) < MAX_RUNS:
-                self._begun[job] = at
-            return
-        start = self._begun.pop(job, at - int(found[12] or 0))
+            if len(begun) < MAX_RUNS:
+                begun[job] = at
+            continue
+        start = begun.pop(job, at - int(found[12] or 0))
         code = int(found[11]) if found[11] else None
         ending = Ending(
             over=True,
@@ -205,14 +226,9 @@ class _Reading:
             exit_signal=code if found[10] == b"signal" else None,
         )
         if start * US > 0:
-            self.runs.append(StarterRun(job, "", "", start * US, max(at, start) * US, ending))
-
-    def open_runs(self) -> list[StarterRun]:
-        """Return the runs that began and were not seen to end."""
-        return [
-            StarterRun(job, "", "", at * US, None, Ending(began=True))
-            for job, at in self._begun.items()
-        ]
+            runs.append(StarterRun(job, "", "", start * US, max(at, start) * US, ending))
+    left = (StarterRun(job, "", "", at * US, None, Ending(began=True)) for job, at in begun.items())
+    return (*runs, *left)
 
 
 def parse(raw: bytes) -> PilotOut:
@@ -229,7 +245,7 @@ def parse(raw: bytes) -> PilotOut:
         raw = raw[:begin] + (raw[end:] if end >= 0 else b"")
     reading = _Reading()
     for line in raw.split(b"\n"):
-        if line:
+        if line[:4] in _BEGINS or line[-1:] == b"'" or line[:1].isdigit() or _SET in line:
             reading.line(line if len(line) <= _LINE_BYTES else line[:_LINE_BYTES])
     return _out(reading, xml, wrong)
 
@@ -258,7 +274,7 @@ def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut
         jobs=_statistics(reading),
         xml=xml,
         starts=reading.starts,
-        runs=(*reading.runs, *reading.open_runs()),
+        lines=tuple(reading.jobs),
         zone=zone,
         wrong=tuple(wrong),
     )

@@ -6,7 +6,6 @@ the wall showed, as seconds since 1970-01-01 00:00 of that same clock.
 
 from __future__ import annotations
 
-import calendar
 import re
 from datetime import datetime
 from typing import NamedTuple
@@ -17,6 +16,12 @@ from gwmond.sources.history_endings import EPOCHS_S, US
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
 _QUARTER_S = 900
+_EPOCH = datetime(1970, 1, 1)
+_DATE = re.compile(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+    r"([ \d]\d) (\d\d):(\d\d):(\d\d) [A-Z]{3,5} (\d{4})"
+)
+"""What nearly every date is like; any other takes several searches."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b", re.I)
 _CLOCK = re.compile(r"\b(\d\d?):(\d\d):(\d\d)\b(?:[ .,\d]*\b([AP])M\b)?", re.I)
@@ -81,7 +86,7 @@ def iso(value: str) -> tuple[int, int | None] | None:
     """
     try:
         found = datetime.fromisoformat(value.strip())
-        wall = calendar.timegm(found.timetuple())
+        wall = _seconds(found.replace(tzinfo=None))
         offset = found.utcoffset()
     except (ValueError, OverflowError):
         return None
@@ -99,6 +104,9 @@ def wall_of_date(value: str) -> int | None:
     >>> wall_of_date("Mon 28 Feb 2022 10:42:54 PM PST") == wall_of_date("Feb 28 22:42:54 2022")
     True
     """
+    if usual := _DATE.fullmatch(value):
+        number = _MONTHS.index(usual[1].lower()) + 1
+        return wall(int(usual[6]), number, *map(int, usual.group(2, 3, 4, 5)))
     if len(value) > 60:
         return None
     month, clock, year = _MONTH.search(value), _CLOCK.search(value), _YEAR.search(value)
@@ -124,11 +132,14 @@ def wall_of_date(value: str) -> int | None:
 def wall(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
     """Return a wall time (s), None if no clock shows that."""
     try:
-        return calendar.timegm(
-            datetime(year, month, day, hour, minute, min(second, 59)).timetuple()
-        )
+        return _seconds(datetime(year, month, day, hour, minute, min(second, 59)))
     except (ValueError, OverflowError):
         return None
+
+
+def _seconds(at_wall: datetime) -> int:
+    since = at_wall - _EPOCH
+    return since.days * 86400 + since.seconds
 
 
 class Zone(NamedTuple):
@@ -160,5 +171,11 @@ class Zone(NamedTuple):
         """Return the time (s since the epoch) of a wall time, by the offset known nearest to it."""
         if not self.known:
             return None
+        usual = self.known[0][1]
+        for _, offset in self.known:
+            if offset != usual:
+                break
+        else:
+            return at_wall - usual
         offset = min(self.known, key=lambda one: abs(at_wall - one[1] - one[0]))[1]
         return at_wall - offset

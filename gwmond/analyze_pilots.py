@@ -1,0 +1,266 @@
+"""What analyze_entries tells of pilots, exact: one pilot, and sums of them.  Pure.
+
+Units: microseconds of a pilot's wall-clock time, whatever its size, as in the original: a pilot of
+eight cores counts as one, and a job on one of its cores uses an eighth of its time.
+
+================= =============================================================================
+life              from the pilot's start to its end ("Lasted", "time")
+used              time in which jobs ran: at each moment the cores that jobs hold / the pilot's
+                  cores, never more than 1 ("JobsLasted", "time used")
+good              the same of jobs that exited 0 of their own accord ("JobsGoodput")
+nosuccess         used - good
+waste             life - used
+badput            life - good
+started           whether HTCondor started: None if nothing tells, and no job is known
+validation        up to the end of the validation; of a pilot in which HTCondor never started, all
+                  of its life.  None if it is not known when the validation ended
+idle              life - validation - used, of pilots whose validation is known
+jobs              runs of jobs; their length is wall-clock time, each whole
+================= =============================================================================
+
+Where retention took out single runs, ``used`` and ``good`` are from the pilot's totals, in which
+cores that a job blocks by its memory count as used; such pilots are counted (``pruned``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from gwmond.accounting.attempts import merge
+from gwmond.accounting.pilot_facts import Assumption, PilotLife, Validation
+from gwmond.accounting.pilot_segments import cut
+from gwmond.accounting.shares import MILLI, milli
+from gwmond.analyze_rounding import Finished, divided
+from gwmond.ledger.pilot_life import life_of
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.units import MICRO
+
+_ZERO = "exit_zero"
+
+
+class PilotFigures(NamedTuple):
+    """One pilot that ended; what is None is not known.
+
+    ``size_assumed``: its cores rest on a rule, and so does ``used``.  ``finished`` is the same
+    pilot as the factory's own log parser would hand it on.
+    """
+
+    frontend: str
+    entry: str
+    ended_us: int
+    life_us: int
+    used_us: int
+    good_us: int
+    started: bool | None
+    validation_us: int | None
+    jobs: int
+    lengths_us: tuple[int, ...]
+    settled: bool
+    pruned: bool
+    size_assumed: bool
+    finished: Finished
+
+
+def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
+    """Return the figures of a pilot that ended, with all its runs that are still kept."""
+    if row.end_us is None:
+        raise ValueError(f"pilot {row.id} has not ended")
+    life = life_of(row, attempts)
+    life_us = life.until_us - life.start_us
+    size_assumed = Assumption.SIZE in row.assumed
+    if row.attempts_pruned:
+        runs = _from_totals(row, life_us)
+    else:
+        runs = _from_runs(life, at_least=size_assumed)
+    jobs = len(attempts) + row.attempts_pruned
+    started = _started(row, jobs)
+    validation_us = None
+    if started is False:
+        validation_us = life_us
+    elif started and row.validation_end_us is not None:
+        validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
+    lengths = tuple(
+        max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us) for of in attempts
+    )
+    return PilotFigures(
+        frontend=row.identity.group,
+        entry=row.identity.key.entry,
+        ended_us=row.end_us,
+        life_us=life_us,
+        used_us=runs.used_us,
+        good_us=runs.good_us,
+        started=started,
+        validation_us=validation_us,
+        jobs=jobs,
+        lengths_us=lengths,
+        settled=row.closed or row.mark_us >= life.until_us,
+        pruned=row.attempts_pruned > 0,
+        size_assumed=size_assumed,
+        finished=_finished(row, attempts, lengths, runs)._replace(
+            duration_s=life_us // MICRO,
+            started=started is True,
+            validation_s=None if validation_us is None else validation_us // MICRO,
+        ),
+    )
+
+
+class _Runs(NamedTuple):
+    """Wall-clock time used, and the pilot's cores."""
+
+    used_us: int
+    good_us: int
+    cores: float
+
+
+def _finished(
+    row: PilotRow, attempts: Sequence[AttemptRow], lengths: Sequence[int], runs: _Runs
+) -> Finished:
+    """Return the jobs as the factory has them: each counts with its whole length."""
+    if row.attempts_pruned:
+        times = runs.used_us // MICRO, runs.good_us // MICRO
+        jobs, _ = divided(len(attempts) + row.attempts_pruned, 0, runs.cores)
+        return Finished(0, True, None, jobs, *times)
+    zero_us = sum(length for of, length in zip(attempts, lengths, strict=True) if _exited_zero(of))
+    jobs, in_jobs = divided(len(attempts), sum(lengths) / MICRO, runs.cores)
+    _, in_zero = divided(0, zero_us / MICRO, runs.cores)
+    return Finished(0, True, None, jobs, in_jobs, in_zero)
+
+
+def _started(row: PilotRow, jobs: int) -> bool | None:
+    if jobs or row.ran_jobs or row.validation is Validation.PASSED:
+        return True
+    return False if row.validation is Validation.FAILED else None
+
+
+def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
+    """Return used and good time from the runs' intervals and cores.
+
+    A pilot without cores counts as used whole while a job runs.  ``at_least``: it has the cores
+    that its jobs held at once, whatever is assumed of it.
+    """
+    used: Counter[int] = Counter()
+    good: Counter[int] = Counter()
+    most = max((milli(step.size.cores) for step in life.steps), default=0)
+    for segment in cut(life):
+        if not segment.running:
+            continue
+        held = [milli(of.size.cores) for of in segment.running]
+        zero = sum(
+            cores
+            for cores, of in zip(held, segment.running, strict=True)
+            if of.outcome is not None and of.outcome.label == _ZERO
+        )
+        length = segment.end_us - segment.start_us
+        there = milli(segment.size.cores)
+        if at_least:
+            most = max(most, sum(held))
+        if not there or sum(held) > there:
+            of_all = sum(held) or 1
+            used[1] += length
+            good[of_all] += length * zero
+        else:
+            used[there] += length * sum(held)
+            good[there] += length * zero
+    return _Runs(_whole(used), _whole(good), most / MILLI)
+
+
+def _whole(shares: Counter[int]) -> int:
+    """Return the sum of number / divisor."""
+    return sum(_rounded(number, by) for by, number in shares.items())
+
+
+def _rounded(number: int, by: int) -> int:
+    return (2 * number + by) // (2 * by)
+
+
+def _from_totals(row: PilotRow, life_us: int) -> _Runs:
+    total = used = good = 0
+    for (resource, measure, _, outcome), micros in row.settled.items():
+        if (resource, measure) == ("cpu", "resource"):
+            total += micros
+            used += micros if outcome else 0
+            good += micros if outcome == _ZERO else 0
+    cores = row.steps[0].size.cores if row.steps else 1
+    if not total:
+        return _Runs(0, 0, cores)
+    return _Runs(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
+
+
+def _exited_zero(of: AttemptRow) -> bool:
+    """Return whether its program's exit status was 0, also if it was told to end."""
+    return any(one.ending.exit_code == 0 for one in merge(of.facts))
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums over pilots that ended; times are microseconds.
+
+    ``known_*``: of how many pilots it is known.  ``failed_us``: life of pilots in which HTCondor
+    never started.
+    """
+
+    pilots: int = 0
+    jobs: int = 0
+    failed: int = 0
+    known_started: int = 0
+    without_jobs: int = 0
+    life: int = 0
+    used: int = 0
+    good: int = 0
+    failed_us: int = 0
+    validation: int = 0
+    idle: int = 0
+    known_validation: int = 0
+    lengths_us: int = 0
+    known_lengths: int = 0
+    settled: int = 0
+    pruned: int = 0
+    size_assumed: int = 0
+
+    def add(self, of: PilotFigures) -> None:
+        """Count a pilot."""
+        self.pilots += 1
+        self.jobs += of.jobs
+        self.failed += of.started is False
+        self.known_started += of.started is not None
+        self.without_jobs += of.jobs == 0
+        self.life += of.life_us
+        self.used += of.used_us
+        self.good += of.good_us
+        self.failed_us += of.life_us if of.started is False else 0
+        if of.validation_us is not None:
+            self.known_validation += 1
+            self.validation += of.validation_us
+            self.idle += max(0, of.life_us - of.validation_us - of.used_us)
+        self.lengths_us += sum(of.lengths_us)
+        self.known_lengths += len(of.lengths_us)
+        self.settled += of.settled
+        self.pruned += of.pruned
+        self.size_assumed += of.size_assumed
+
+    @property
+    def waste(self) -> int:
+        """Time in which no job ran."""
+        return self.life - self.used
+
+    @property
+    def badput(self) -> int:
+        """Time of no job that exited 0."""
+        return self.life - self.good
+
+    @property
+    def nosuccess(self) -> int:
+        """Time of jobs that did not exit 0."""
+        return self.used - self.good
+
+
+def total(of: Iterable[Sums]) -> Sums:
+    """Return the sum of sums."""
+    found = Sums()
+    for one in of:
+        for field in fields(Sums):
+            setattr(found, field.name, getattr(found, field.name) + getattr(one, field.name))
+    return found

@@ -1,0 +1,168 @@
+"""``gwmond report --style``: what analyze_entries and analyze_frontends told, from the ledger.
+
+Reads the ledger some pilots at a time, while the daemon writes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from gwmond import analyze_entries, analyze_frontends
+from gwmond.analyze_entries import COLUMNS, Analysis
+from gwmond.analyze_frontends import SORTS, Watched
+from gwmond.analyze_pilots import figures_of
+from gwmond.analyze_text import entries_text, frontends_text
+from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_reading import Age
+from gwmond.periods import HOUR_US, Period, both, rfc3339
+from gwmond.pilot_tables import flatten
+from gwmond.report_markdown import escape
+
+Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]
+STYLES: tuple[Style, ...] = get_args(Style)
+Form: TypeAlias = Literal["table", "csv", "json", "markdown"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+_AT_ONCE_US = 6 * HOUR_US
+_PILOTS = 200
+
+
+class Asked(NamedTuple):
+    """What is asked for; None of a place: all.
+
+    ``by_entry``: lines for entries, else only for frontends.  ``compare``: with the originals'
+    figures beside.
+    """
+
+    style: Style
+    period: Period
+    site: str | None = None
+    entry: str | None = None
+    group: str | None = None
+    by_entry: bool = True
+    sort: str | None = None
+    compare: bool = False
+
+
+def asked(of: Asked, by: str | None) -> Asked:
+    """Return what is asked for, checked; else ``ValueError``, which tells what can be given."""
+    if by not in {None, "entry", "group"}:
+        raise ValueError(f'--by "{by}": --style {of.style} is by entry (the default) or group')
+    sort = of.sort
+    if of.style == "analyze-entries":
+        known: Sequence[str] = list(COLUMNS)
+        sort = None if sort is None else sort.lower()
+    else:
+        if of.site is not None:
+            raise ValueError(f"--site: what --style {of.style} tells is by entry; give --entry")
+        known = list(SORTS)
+        sort = None if sort is None else SORTS.get(sort.lower(), sort)
+        known = [*known, *SORTS.values()]
+    if sort is not None and sort not in known:
+        raise ValueError(f'--sort "{of.sort}": there is only {", ".join(dict.fromkeys(known))}')
+    period = of.period if of.style == "analyze-entries" else of.period.whole_hours
+    return of._replace(by_entry=by != "group", sort=sort, period=period)
+
+
+class Told(NamedTuple):
+    """A report in all that it can be written as."""
+
+    asked: Asked
+    title: str
+    notes: list[str]
+    records: list[dict[str, Any]]
+    lines: list[str]
+
+    def written(self, age: Age, form: str) -> str:
+        """Return it as a text, CSV, JSON or Markdown."""
+        match form:
+            case "csv":
+                return self._csv()
+            case "json":
+                return json.dumps(self._json(age), indent=2) + "\n"
+            case "markdown":
+                return self._markdown(age)
+        return "\n".join([self.title, age.told, *self.notes, "", *self.lines]) + "\n"
+
+    def _json(self, age: Age) -> dict[str, Any]:
+        of = self.asked
+        return {
+            **age.as_json(),
+            "style": of.style,
+            "period": {**both("from", of.period.since_us), **both("to", of.period.until_us)},
+            "only": {"site": of.site, "entry": of.entry, "group": of.group},
+            "notes": self.notes,
+            "records": self.records,
+        }
+
+    def _csv(self) -> str:
+        into = io.StringIO()
+        writer = csv.writer(into, lineterminator="\n")
+        flat = [flatten(record) for record in self.records]
+        writer.writerow(flat[0])
+        writer.writerows(of.values() for of in flat)
+        return into.getvalue()
+
+    def _markdown(self, age: Age) -> str:
+        told = [f"# {escape(self.title)}", *(escape(text) for text in (age.told, *self.notes))]
+        return "\n\n".join([*told, "\n".join(f"    {line}" for line in self.lines)]) + "\n"
+
+
+def tell(ledger: LedgerReader, of: Asked) -> Told:
+    """Return a report."""
+    since, until = map(rfc3339, of.period)
+    only = [
+        f"{name} {value}"
+        for name, value in (("site", of.site), ("entry", of.entry), ("group", of.group))
+        if value is not None
+    ]
+    where = ", ".join(only) or "all entries"
+    title = f"{of.style} from gwmond's records, {where}: {since} to {until}"
+    if of.style == "analyze-entries":
+        analysis = _entries(ledger, of)
+        lines = entries_text if of.by_entry else frontends_text
+        return Told(
+            *(of, title, analyze_entries.notes(analysis)),
+            list(analyze_entries.records(analysis)),
+            lines(analysis, of.sort),
+        )
+    watched = _frontends(ledger, of)
+    return Told(
+        *(of, title, analyze_frontends.notes(watched)),
+        list(analyze_frontends.records(watched, compare=of.compare)),
+        analyze_frontends.text(watched, entries=of.by_entry, sort=of.sort, compare=of.compare),
+    )
+
+
+def _entries(ledger: LedgerReader, of: Asked) -> Analysis:
+    analysis = Analysis(of.period, of.compare)
+    for window in _windows(of.period):
+        wanted = PilotFilter(*window, False, of.site, of.entry, of.group)
+        rows = [
+            row
+            for row in ledger.pilot_rows(wanted)
+            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
+        ]
+        for some in chunks(rows, _PILOTS):
+            theirs = ledger.attempts_of([row.id for row in some])
+            for row in some:
+                analysis.add(figures_of(row, theirs.get(row.id, ())))
+    return analysis
+
+
+def _windows(period: Period) -> Iterator[Period]:
+    for first in range(*period, _AT_ONCE_US):
+        yield Period(first, min(first + _AT_ONCE_US, period.until_us))
+
+
+def _frontends(ledger: LedgerReader, of: Asked) -> Watched:
+    def wanted(client: str, entry: str) -> bool:
+        return of.entry in {None, entry} and of.group in {None, client}
+
+    return analyze_frontends.watched(ledger.factory_hours(*of.period.hours), of.period, wanted)

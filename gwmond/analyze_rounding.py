@@ -1,0 +1,218 @@
+"""What GlideinWMS's analyze_entries makes of pilots whose figures are known.  Pure.
+
+The original prints sums that have been rounded five times over; the same steps are taken here, so
+that its figures can stand beside exact ones.  Units: seconds; mills are per-mille of a length.
+
+Source (glideinWMS, master of 2026-02; FM = factory/glideFactoryMonitoring.py, AE =
+factory/tools/analyze_entries, LIB = factory/tools/lib/analyze.py; PS =
+creation/web_base/parse_starterlog.awk):
+
+1. the log parser: whole seconds; jobs and their time are divided by the pilot's cores, the time
+   cut, the number rounded up (PS; before 3.10.12, later the numbers and the time are real sums);
+2. ``mills`` (FM:1069-1158, get_completed_stats): validation in parts of the pilot's life, idle in
+   parts of HTCondor's, which is shorter; a pilot without HTCondor: all of it is validation;
+3. ``mill_range`` (FM, getMillRange): each pilot's mills fall into one of eight ranges, and its
+   whole life is added up under that range (FM, summarize_completed_stats);
+4. ``Archive`` (FM, MonitoringConfig and FactoryStatusData): sums become rates per second in rows
+   of five minutes (for long periods of an hour or twelve), and their mean times the length of the
+   period is cut to a whole number, separately for each frontend, entry and value (AE);
+5. ``MILLS_OF`` (AE): a range counts as one value, so that 2 ... 14 mills are 5, 700 ... 998 are
+   750, and what is printed is cut to a whole per cent and hour (AE, lineprint; LIB, km, printline).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+STEP_S = 300
+ROWS = 740
+STEPS = (1, 12, 144)
+"""Rows of five minutes, an hour, twelve hours; so many of each are kept (FM, rrd_archives)."""
+
+MILLS_OF: Mapping[str, int] = {
+    "None": 0,
+    "5m": 5,
+    "25m": 25,
+    "100m": 100,
+    "250m": 250,
+    "500m": 500,
+    "Most": 750,
+    "All": 1000,
+}
+_BELOW = ((2, "None"), (15, "5m"), (60, "25m"), (180, "100m"), (400, "250m"), (700, "500m"))
+_TOO_SHORT_S = 5  # HTCondor that ran for less counts as if it had not started (FM)
+
+
+def mill_range(mills: float) -> str:
+    """Return the range into which a pilot falls.
+
+    >>> mill_range(1.99), mill_range(14.9), mill_range(31), mill_range(998), mill_range(998.5)
+    ('None', '5m', '25m', 'Most', 'All')
+    """
+    for limit, name in _BELOW:
+        if mills < limit:
+            return name
+    return "All" if mills > 998 else "Most"
+
+
+class Finished(NamedTuple):
+    """A pilot as the factory's log parser hands it on.
+
+    ``validation_s`` None: it is not known when validation ended; ``jobs`` and the times of jobs are
+    divided by the cores.  ``good_zero_s``: of programs with exit status 0, whoever ended them.
+    """
+
+    duration_s: int
+    started: bool
+    validation_s: int | None
+    jobs: int
+    jobs_s: int
+    good_zero_s: int
+
+    @property
+    def condor_s(self) -> int | None:
+        """How long HTCondor ran: here, from the end of validation on."""
+        if not self.started:
+            return 0
+        return None if self.validation_s is None else self.duration_s - self.validation_s
+
+    @property
+    def useless(self) -> bool:
+        """Whether all of it counts as validation."""
+        condor_s = self.condor_s
+        return not self.started or (condor_s is not None and condor_s < _TOO_SHORT_S)
+
+
+def divided(jobs: int, seconds: float, cores: float) -> tuple[int, int]:
+    """Return the number and the time of jobs as the parser of starter logs divides them.
+
+    >>> divided(3, 10_000, 8), divided(1, 100, 1)
+    ((1, 1250), (1, 100))
+    """
+    by = max(1, round(cores))
+    return int(jobs / by + 0.99), int(seconds / by)
+
+
+def mills(of: Finished) -> dict[str, float]:
+    """Return what of a pilot's life is validation, and what of HTCondor's is idle, in per-mille.
+
+    What is not known has no entry.
+    """
+    if of.useless:
+        return {"validation": 1000.0, "idle": 0.0}
+    if of.validation_s is None or of.condor_s is None:
+        return {}
+    return {
+        "validation": 1000.0 * of.validation_s / of.duration_s,
+        "idle": 1000.0 * (of.condor_s - of.jobs_s) / of.condor_s,
+    }
+
+
+def data_sets(of: Finished) -> dict[str, int]:
+    """Return what one pilot adds to the factory's data sets, by their names there."""
+    jobs, jobs_s, good_s = (0, 0, 0) if of.useless else (of.jobs, of.jobs_s, of.good_zero_s)
+    found = {
+        "Glideins": 1,
+        "Lasted": of.duration_s,
+        "FailedNr": int(not of.started),
+        "JobsNr": jobs,
+        "JobsNr_None": int(jobs < 1),
+        "JobsLasted": jobs_s,
+        "JobsGoodput": min(good_s, jobs_s),
+    }
+    for waste, value in mills(of).items():
+        found[f"{waste}_{mill_range(value)}"] = of.duration_s
+    return found
+
+
+class Archive:
+    """Data sets of one frontend at one entry, as a round-robin database keeps them.
+
+    A pilot's values count in the row in which it ended; the factory notices it in one of its next
+    loops, and divides the values between the rows since the loop before.
+    """
+
+    def __init__(self, period_s: int) -> None:
+        steps = next((n for n in STEPS if period_s // (n * STEP_S) < ROWS), STEPS[-1])
+        self._row_s = steps * STEP_S
+        self._number = period_s // self._row_s
+        self._rows: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._told: dict[str, int] | None = None
+
+    def add(self, before_end_s: float, values: Mapping[str, int]) -> None:
+        """Add a pilot's values; ``before_end_s``: how long before the period's end it ended."""
+        self._told = None
+        row = int(before_end_s // self._row_s)
+        if 0 <= row < self._number:
+            for name, value in values.items():
+                self._rows[name][row] += value
+
+    def told(self) -> Mapping[str, int]:
+        """Return the sums as analyze_entries gets them: the mean rate times the period, cut."""
+        if self._told is None:
+            self._told = {name: self._cut(rows) for name, rows in self._rows.items()}
+        return self._told
+
+    def _cut(self, rows: Mapping[int, int]) -> int:
+        rates = [rows.get(row, 0) / self._row_s for row in reversed(range(self._number))]
+        return int(sum(rates) / len(rates) * (self._number * self._row_s))
+
+
+@dataclass(slots=True)
+class Printed:
+    """Sums as analyze_entries has them when it prints; times are seconds."""
+
+    pilots: int = 0
+    jobs: int = 0
+    failed: int = 0
+    without_jobs: int = 0
+    time: int = 0
+    used: int = 0
+    goodput: int = 0
+    all_validation: int = 0
+    validation: float = 0.0
+    idle: float = 0.0
+
+    def add(self, told: Mapping[str, int]) -> None:
+        """Add what was told of one frontend at one entry."""
+        self.pilots += told.get("Glideins", 0)
+        self.jobs += told.get("JobsNr", 0)
+        self.failed += told.get("FailedNr", 0)
+        self.without_jobs += told.get("JobsNr_None", 0)
+        self.time += told.get("Lasted", 0)
+        self.used += told.get("JobsLasted", 0)
+        self.goodput += told.get("JobsGoodput", 0)
+        self.all_validation += told.get("validation_All", 0)
+        self.validation += _ranges(told, "validation")
+        self.idle += _ranges(told, "idle")
+
+    @property
+    def waste(self) -> int:
+        """Time without jobs."""
+        return self.time - self.used
+
+    @property
+    def badput(self) -> int:
+        """All but the time of jobs that exited 0."""
+        return self.time - self.goodput
+
+
+def _ranges(told: Mapping[str, int], waste: str) -> float:
+    return math.fsum(told.get(f"{waste}_{name}", 0) * (by * 1e-3) for name, by in MILLS_OF.items())
+
+
+def km(number: float) -> str:
+    """Return a number as the original writes it: one decimal, K, M and G (LIB).
+
+    >>> km(497.7), km(719_000), km(-31_300_000), km(2.5e9)
+    ('497.7', '719.0K', '-31.3M', '2.5G')
+    """
+    sign, size = ("-" if number < 0 else ""), abs(number)
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if int(size) >= unit:
+            return f"{sign}{size / unit:.1f}{letter}"
+    return f"{sign}{size:.1f}"

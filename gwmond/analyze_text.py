@@ -1,0 +1,213 @@
+"""The text of analyze_entries: blocks of sums, and a line for each entry.  Pure.
+
+Exact figures have one decimal where the original has none.  What the original would print stands
+beside a block's line, and below an entry's, if it is compared: cut to whole per cents and hours.
+
+Source of the layout: see ``analyze_entries``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gwmond.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
+from gwmond.analyze_rounding import km
+from gwmond.units import MICRO
+
+RULE = "-" * 40
+ORIGINAL = "analyze_entries"
+NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
+
+LEGEND = (
+    "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
+    "strt  - % of glideins in which HTCondor never started",
+    "fval  - % of time, of glideins in which HTCondor never started",
+    "0job  - % of glideins that ran no job",
+    "val   - % of time before the validation ended",
+    "idle  - % of time after it, without jobs",
+    "wst   - % of time without jobs",
+    "badp  - % of time, all but that of jobs that exited 0",
+    "waste - hours without jobs",
+    "time  - hours of glideins",
+    "total - number of glideins",
+)
+_LINES = (
+    ("time", "time"),
+    ("time used", "used"),
+    ("time validating", "validation"),
+    ("time idle", "idle"),
+    ("time wasted", "waste"),
+    ("badput", "badput"),
+    ("nosuccess", "nosuccess"),
+)
+
+
+def plain(name: str) -> str:
+    r"""Return a name without what a terminal would obey.
+
+    >>> plain("entry\x1b[2J")
+    'entry?[2J'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
+    """Return the report: all, entries, and frontends with their entries."""
+    if not of.cells:
+        return [NOTHING]
+    everything = of.row()
+    length = of.period.length_us / MICRO
+    told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
+    told += block(everything, length, None)
+    told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
+    told.append(_header())
+    for entry in ordered(of.entries(), lambda name: of.row(entry=name), sort):
+        told += _entry(entry, of.row(entry=entry))
+    told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
+    for frontend in of.frontends:
+        told += [RULE, f"{shown(frontend)}:", ""]
+        told += [*block(of.row(frontend), length, everything), "", _header()]
+        rows = {entry: of.row(frontend, entry) for entry in of.entries(frontend)}
+        for entry in ordered(rows, rows.__getitem__, sort):
+            told += _entry(entry, rows[entry])
+        told.append("")
+    return [*told, RULE, "LEGEND:", "", *LEGEND]
+
+
+def frontends_text(of: Analysis, sort: str | None = None) -> list[str]:
+    """Return a line for each frontend and none for entries, in slots (the original's ``-m``)."""
+    if not of.cells:
+        return [NOTHING]
+    length = of.period.length_us / MICRO
+    told = _title(f"Frontend stats for {length / 3600:.1f} hours.")
+    names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
+    pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
+    wide = max((len(shown(frontend)) for frontend in of.frontends), default=0)
+    wide = max(wide, 25)
+    told.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
+    for frontend in ordered(of.frontends, of.row, sort):
+        row = of.row(frontend)
+        told.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
+        if row.printed is not None:
+            its = _frontend(row.printed, length, cut=True)
+            told.append(f"{f'  {ORIGINAL}':<{wide}} {its}")
+    return told
+
+
+def shown(frontend: str) -> str:
+    """Return a frontend as the original names it; jobs may not tell for whom a pilot was."""
+    return f"frontend_{plain(frontend)}" if frontend else "(frontend not known)"
+
+
+def _title(text: str) -> list[str]:
+    return [RULE, RULE, text, ""]
+
+
+def block(row: Row, length: float, everything: Row | None) -> list[str]:
+    """Return a block; that of all pilots says "Total" where the others have their share."""
+    numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
+    of_all = (everything.numbers.pilots, everything.printed) if everything else None
+
+    def glideins(of: Numbers, every: int | None) -> str:
+        share = "" if not every else f" - {100 * of.pilots / every:.1f}% of total"
+        return f"{t}Glideins: {of.pilots}{share}"
+
+    told = [
+        (
+            glideins(numbers, of_all[0] if of_all else None),
+            glideins(printed, of_all[1].pilots if of_all and of_all[1] else None)
+            if printed
+            else "",
+        ),
+        (f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else ""),
+        ("", ""),
+    ]
+    for label, name in _LINES:
+        start = f"{t}{label + ':':<17}"
+
+        def of_time(of: Numbers, name: str = name) -> float | None:
+            return None if name == "time" else of.time
+
+        mine = printline(getattr(numbers, name), of_time(numbers), length, cut=False)
+        if printed is None or getattr(printed, name) is None:
+            told.append((f"{start}{mine}", ""))
+        else:
+            its = printline(getattr(printed, name), of_time(printed), length, cut=True)
+            told.append((f"{start}{mine}", its))
+    told += [
+        (_per(numbers), _per(printed) if printed else ""),
+        (_efficiency(numbers), _efficiency(printed) if printed else ""),
+    ]
+    width = max(len(mine) for mine, _ in told)
+    return [f"{mine:<{width}} | {ORIGINAL}: {its}" if its else mine for mine, its in told]
+
+
+def _jobs(of: Numbers) -> str:
+    per = "-" if not of.pilots else f"{of.jobs / of.pilots:.2f}"
+    length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
+    return f"Jobs: {of.jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
+
+
+def printline(seconds: float | None, of: float | None, length: float, *, cut: bool) -> str:
+    """Return seconds, and as hours, slots and a share of something (None: no share)."""
+    if seconds is None:
+        return f"{'-':>6}"
+    share = ""
+    if of is not None:
+        percent = 100 * seconds / of if of else None
+        told = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
+        share = f" - {told:>{2 if cut else 5}}%"
+    hours, slots = km(seconds / 3600), km(seconds / length)
+    return f"{km(seconds):>6} ({hours:>6} hours - {slots:>5} slots{share})"
+
+
+def _per(of: Numbers) -> str:
+    return f"Time used/time wasted: {f'{of.used / of.waste:.1f}' if of.waste else '-'}"
+
+
+def _efficiency(of: Numbers) -> str:
+    values = (of.efficiency, of.goodput_fraction)
+    efficiency, goodput = ("-" if value is None else f"{value:.2f}" for value in values)
+    return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
+
+
+def _header() -> str:
+    return _line("", [*SHARES, *AMOUNTS])
+
+
+def _line(name: str, cells: list[str]) -> str:
+    s = [f"{cell:>6}" for cell in cells[:7]]
+    waste, time, number = cells[7:]
+    left = f"{name:<40} {' '.join(s[:3])} | {' '.join(s[3:])}"
+    return f"{left} | {waste:>9} {time:>9} | {number:>6}"
+
+
+def _entry(name: str, row: Row) -> Iterator[str]:
+    yield _line(plain(name), _cells(row.numbers, cut=False))
+    if row.printed is not None:
+        yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True))
+
+
+def _cells(of: Numbers, *, cut: bool) -> list[str]:
+    told = [_percent(share(of), cut=cut) for share in SHARES.values()]
+    amounts = [amount(of) for amount in AMOUNTS.values()]
+    hours = [str(int(value)) if cut else f"{value:.1f}" for value in amounts[:2]]
+    return [*told, *hours, str(of.pilots)]
+
+
+def _percent(share: float | None, *, cut: bool) -> str:
+    if share is None:
+        return "-"
+    return f"{int(100 * share)}%" if cut else f"{100 * share:.1f}%"
+
+
+def _frontend(of: Numbers, length: float, *, cut: bool) -> str:
+    pairs = []
+    for value in (of.used, of.validation, of.idle, of.waste):
+        share = None if value is None or not of.time else value / of.time
+        slots = "-" if value is None else km(value / length)
+        pairs.append(f"{slots:>7} {_percent(share, cut=cut):>6}")
+    per = f"{of.used / of.waste:.2f}" if of.waste else "-"
+    efficiency = "-" if of.efficiency is None else f"{of.efficiency:.2f}"
+    total = km(of.time / length)
+    return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

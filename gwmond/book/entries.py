@@ -1,0 +1,61 @@
+"""What pilots of an entry have in common: for those of which nothing tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.book.rules import Lookup
+from gwmond.book.sizes import Sizes
+
+_UNSURE = {Assumption.SIZE, Assumption.NO_OUTPUT, Assumption.LIFE}
+
+
+class Entries:
+    """Sites and factories by entry, and what the ledger knows of the sizes of their pilots.
+
+    What was learnt before a restart is asked of the ledger, so that it makes no difference.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._sites: dict[str, str] = {}
+        self._factories: dict[str, str] = {}
+        self._recalled: set[str] = set()
+
+    def recall(self, entries: Collection[str], lookup: Lookup) -> None:
+        """Learn from the ledger of entries that were not asked for before."""
+        new = set(entries) - self._recalled
+        if not new:
+            return
+        self._recalled |= new
+        for entry, rows in lookup.pilots_of_entries(new).items():
+            for row in rows:
+                if row.closed and row.steps and not _UNSURE & row.assumed.keys():
+                    cores, memory_mib, gpus = row.steps[-1].size
+                    told = None if Assumption.GPUS in row.assumed else gpus
+                    self._sizes.note(entry, cores, memory_mib, told)
+                if row.identity.key.site != entry:
+                    self._sites.setdefault(entry, row.identity.key.site)
+                if row.identity.factory:
+                    self._factories.setdefault(entry, row.identity.factory)
+
+    def learn(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> None:
+        """Learn from outputs."""
+        self.recall({of.name.entry for of in outputs}, lookup)
+        for output in outputs:
+            entry = output.name.entry
+            self._sizes.note(entry, output.cores, output.memory_mib, output.gpus)
+            if output.name.site:
+                self._sites[entry] = output.name.site
+            if output.name.factory:
+                self._factories[entry] = output.name.factory
+
+    def site(self, entry: str) -> str:
+        """Return the site of an entry's pilots, empty if none has told it."""
+        return self._sites.get(entry, "")
+
+    def factory(self, entry: str) -> str:
+        """Return the factory of an entry's pilots, empty if none has told it."""
+        return self._factories.get(entry, "")

@@ -1,0 +1,75 @@
+"""What a factory's files tell of pilots: their outputs, its queue, its summary.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.book.entries import Entries
+from gwmond.book.factory_jobs import FactoryJobs
+from gwmond.book.joining import Joining
+from gwmond.book.outputs import Outputs
+from gwmond.book.rules import FAR_US, Lookup, Rules
+from gwmond.book.shelf import Shelf
+from gwmond.book.sightings import Sightings
+
+
+class FactoryFacts:
+    """Hands each kind of fact to what joins it with pilots."""
+
+    def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
+        self._shelf = shelf
+        self._joining = joining
+        entries = Entries(sightings.sizes)
+        self._outputs = Outputs(shelf, sightings, joining, entries, rules)
+        self._jobs = FactoryJobs(shelf, sightings, joining, entries, rules)
+        self._watched_us: int | None = None
+        self._seen_us = 0
+
+    def load(self, places: Iterable[Place]) -> None:
+        """Go on with what waits for its pilot."""
+        self._jobs.load(places)
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """How many facts could not be accounted so far, by the reason."""
+        found = Counter({"empty_output": self._outputs.empty, "bad_time": self._outputs.absurd})
+        found.update(self._jobs.left_out)
+        return found
+
+    def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
+        """Note whether collectors show all pilots, without a gap."""
+        if not complete:
+            self._watched_us = None
+        elif self._watched_us is None or now_us - self._seen_us > 3 * period_us:
+            self._watched_us = now_us
+        self._seen_us = now_us
+
+    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> None:
+        """Take in facts."""
+        outputs = [of for of in facts if isinstance(of, PilotOutput)]
+        if outputs:
+            self._jobs.reported(self._outputs.take(outputs, lookup), lookup)
+        told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot)]
+        if told:
+            self._jobs.take(told, lookup)
+
+    def settle(self, now_us: int, lookup: Lookup) -> None:
+        """Use what can be used by now."""
+        for pilot in self._shelf.pilots.values():
+            if pilot.from_us < FAR_US and pilot.end_us is not None:
+                self._jobs.touch(pilot)
+        self._jobs.settle(now_us, self._watched_us, lookup)
+
+    def rows(self) -> tuple[Place, ...]:
+        """Return what waits and is not stored."""
+        return self._jobs.rows()
+
+    def stored(self) -> None:
+        """Say that it is stored."""
+        self._jobs.stored()

@@ -1,0 +1,252 @@
+"""What a factory's queue and summary tell meets pilots.
+
+Units: times are microseconds since the epoch.
+
+Neither tells the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
+time: a job of the factory is the pilot that began while it was there, within an hour.  Where two
+pilots or two jobs may be meant, none is used (``ambiguous``).  What is told waits in the ledger for
+its pilot.  Order of evidence: design page, section 3.
+
+===================== =========================================================================
+killed hard, or no    the queue's end, if it is not before the last contact (or the last thing that
+end in the output     the output tells); what lies between is estimated.  Without the queue: the
+                      summary's duration, not beyond the time when the summary was written
+no beginning in the   the queue's start, if it is not after the first thing that the output tells;
+output                what lies between is estimated
+no output, no ad      the queue's start and end; else it ended when the summary was written, and had
+                      lasted as long as that says; all of it is estimated (``no_output``), its size
+                      is the entry's usual one, and what it did is in ``summaries``.  This waits
+                      for something better for ``quiet`` after its end
+never started         it used no time: no pilot
+===================== =========================================================================
+
+Where better is known a summary is only compared with it: a duration that differs by more than a
+tenth and a minute, and whether HTCondor started, count as contradictions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+
+from gwmond.accounting import factory_jobs
+from gwmond.accounting.factory_jobs import ZONES_US, FactoryJob, Place, place_name
+from gwmond.accounting.pilot_evidence import CompletedPilot, QueueEvent
+from gwmond.accounting.pilot_facts import Assumption, Validation
+from gwmond.book import summaries
+from gwmond.book.entries import Entries
+from gwmond.book.factory_pilots import amend, identity_of, release
+from gwmond.book.joining import Joining
+from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import SECOND_US, Lookup, Rules, sane
+from gwmond.book.shelf import Shelf, place_of
+from gwmond.book.sightings import Sightings
+from gwmond.ledger.pilot_model import PilotIdentity
+
+_KNOWN_ENDS = frozenset({"reported", "shutdown"})
+
+
+class FactoryJobs:
+    """Places of which more may follow; ``left_out`` counts what could not be used, and why."""
+
+    def __init__(
+        self, shelf: Shelf, sightings: Sightings, joining: Joining, entries: Entries, rules: Rules
+    ) -> None:
+        self._shelf = shelf
+        self._sightings = sightings
+        self._joining = joining
+        self._entries = entries
+        self._rules = rules
+        self._places: dict[str, Place] = {}
+        self._told_us: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self._fresh: set[str] = set()
+        self._dirty: set[str] = set()
+        self._wake: list[tuple[int, str]] = []
+        self.left_out: Counter[str] = Counter()
+
+    def load(self, places: Iterable[Place]) -> None:
+        """Go on with places that are open."""
+        for place in places:
+            self._places[place.name] = place
+            self._changed.add(place.name)
+            self._fresh.add(place.name)
+
+    def take(self, facts: Sequence[QueueEvent | CompletedPilot], lookup: Lookup) -> None:
+        """Take in events and lines."""
+        told: defaultdict[tuple[str, str], list[QueueEvent | CompletedPilot]] = defaultdict(list)
+        for fact in facts:
+            name = fact.name
+            at_us = fact.at_us if isinstance(fact, QueueEvent) else fact.written_us
+            if not sane(at_us):
+                self.left_out["bad_time"] += 1
+            elif name.cluster is not None and name.proc is not None:
+                told[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
+        unknown = {place_name(*of) for of in told} - self._places.keys()
+        stored = lookup.find_places(unknown) if unknown else {}
+        for of, some in told.items():
+            name_ = place_name(*of)
+            before = self._places.get(name_) or stored.get(name_) or Place(*of)
+            after = before.told(some)
+            if after != before:
+                self._places[name_] = after._replace(open=True)
+                self._dirty.add(name_)
+                self._changed.add(name_)
+                self._fresh.add(name_)
+
+    def touch(self, pilot: OpenPilot) -> None:
+        """Say that more is known of a pilot."""
+        if pilot.identity.factory_job and (name := place_of(pilot.identity)) in self._places:
+            self._changed.add(name)
+
+    def reported(self, names: Iterable[str], lookup: Lookup) -> None:
+        """Say that outputs of pilots at these places have come: what was told is used anew."""
+        unknown = set(names) - self._places.keys()
+        self._places |= lookup.find_places(unknown) if unknown else {}
+        self._changed |= self._places.keys() & set(names)
+
+    def settle(self, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
+        """Use what can be used; collectors were watched without a gap since ``watched_us``."""
+        while self._wake and self._wake[0][0] <= now_us:
+            self._changed.add(heappop(self._wake)[1])
+        if not self._changed:
+            return
+        names = sorted(self._changed & self._places.keys())
+        self._told_us |= dict.fromkeys(self._fresh, now_us)
+        self._fresh.clear()
+        self._changed.clear()
+        numbers = {self._places[name].number for name in names}
+        for rows in lookup.find_factory_numbers(numbers).values():
+            self._shelf.recall_pilots(rows)
+        self._entries.recall({self._places[name].entry for name in names}, lookup)
+        for name in names:
+            self._decide(name, now_us, watched_us, lookup)
+
+    def rows(self) -> tuple[Place, ...]:
+        """Return the places that are not stored as they are."""
+        return tuple(self._places[name] for name in sorted(self._dirty))
+
+    def stored(self) -> None:
+        """Say that they are stored; forget those of which nothing more is expected."""
+        self._dirty.clear()
+        for name in [name for name, of in self._places.items() if not of.open]:
+            if name not in self._changed:
+                del self._places[name]
+                self._told_us.pop(name, None)
+
+    def _decide(self, name: str, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
+        place = self._places[name]
+        here = [of for of in self._shelf.by_place.get(name, ()) if not of.pruned]
+        jobs = factory_jobs.jobs(place)
+        fits = [[pilot for pilot in here if job.fits(pilot.start_us)] for job in jobs]
+        claims = Counter(pilot.id for some in fits for pilot in some)
+        waits = False
+        for job, some in zip(jobs, fits, strict=True):
+            told_us = self._told_us.get(name, now_us)
+            due_us = self._due(job, told_us)
+            late = due_us is not None and now_us >= due_us
+            if len(some) == 1 and claims[some[0].id] == 1:
+                self._use(some[0], job, place, lookup)
+                done = _is_done(some[0], job, late=late)
+            elif some or any(job.fits(pilot.start_us, ZONES_US) for pilot in here):
+                done = late and self._once(place, "ambiguous")
+            else:
+                done = self._alone(place, job, watched_us, late=late)
+            waits |= not done
+            if not done and not late and due_us is not None:
+                heappush(self._wake, (due_us, name))
+        for pilot in here:
+            if claims[pilot.id] != 1:
+                release(pilot)
+        place = self._places[name]
+        if place.open is not waits:
+            self._places[name] = place._replace(open=waits)
+            self._dirty.add(name)
+
+    def _due(self, job: FactoryJob, told_us: int) -> int | None:
+        """Return when a job is not waited for any more; None as long as it is not over."""
+        if job.settled_us is None:
+            return None
+        return max(told_us, job.settled_us) + self._rules.quiet_us
+
+    def _alone(self, place: Place, job: FactoryJob, watched_us: int | None, *, late: bool) -> bool:
+        """A job of which no pilot is known; return whether nothing more is expected of it."""
+        told = job.started_us is not None or job.line is not None
+        if late and job.life is not None and sane(*job.life):
+            self._make(place, job, watched_us)
+        elif late and told:
+            self._once(place, "no_times")
+        return late or (job.over and not told)
+
+    def _use(self, pilot: OpenPilot, job: FactoryJob, place: Place, lookup: Lookup) -> None:
+        if Assumption.NO_OUTPUT in pilot.assumed:
+            if job.life is not None and sane(*job.life):
+                self._shelf.load_whole(pilot, lookup)
+                self._name(
+                    pilot, identity_of(place, job, pilot.identity.key.site, pilot.identity.factory)
+                )
+                self._shape(pilot, job)
+            return
+        amend(pilot, job)
+        for word in _contradictions(pilot, job):
+            self._once(place, word, self._joining.contradictions)
+
+    def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
+        """Let there be a pilot that nothing else tells of."""
+        if job.life is None:
+            return
+        site = self._entries.site(place.entry) or place.entry
+        identity = identity_of(place, job, site, self._entries.factory(place.entry))
+        pilot = self._sightings.imply(None, job.life[0], identity)
+        pilot.validation = Validation.UNKNOWN
+        self._shape(pilot, job)
+        if watched_us is not None and watched_us <= pilot.start_us:
+            summaries.fail(pilot)
+
+    def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
+        """Give a pilot the name and group that its factory tells now."""
+        if identity._replace(started=pilot.identity.started) != pilot.identity:
+            self._sightings.relabelled.append((pilot, identity))
+
+    def _shape(self, pilot: OpenPilot, job: FactoryJob) -> None:
+        filled = self._sightings.sizes.fill(pilot.identity.key.entry)
+        size = filled.size
+        if Assumption.SIZE in pilot.assumed and pilot.steps:
+            size = pilot.steps[0].size  # what was assumed first stays
+        summaries.shape(pilot, job, size, self._joining)
+        for rule in filled.rules & {Assumption.GPUS}:
+            pilot.assume(rule, pilot.start_us, pilot.until_us)
+
+    def _once(self, place: Place, word: str, counter: Counter[str] | None = None) -> bool:
+        """Count a word, once for a place; return True."""
+        place = self._places[place.name]
+        if word not in place.checked:
+            (self.left_out if counter is None else counter)[word] += 1
+            self._places[place.name] = place._replace(checked=(*place.checked, word))
+            self._dirty.add(place.name)
+        return True
+
+
+def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
+    """Return whether a job can tell nothing more of its pilot."""
+    if pilot.ended in _KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
+        return job.settled_us is not None or pilot.ended == "reported"
+    return late and pilot.end_us is not None
+
+
+def _contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
+    """Return on what a summary differs from what better sources tell of its pilot."""
+    line, found = job.line, []
+    if line is None or pilot.ended != "reported" or job.duration_us is None:
+        return []
+    known_us = pilot.until_us - pilot.start_us
+    if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
+        found.append("summary_duration")
+    told = summaries.verdict(line)
+    passed = pilot.validation is Validation.PASSED or bool(pilot.attempts) or pilot.ran_jobs
+    if (told is Validation.FAILED and passed) or (
+        told is Validation.PASSED and pilot.validation is Validation.FAILED
+    ):
+        found.append("summary_condor_started")
+    return found

@@ -1,0 +1,147 @@
+"""The factory's own numbers: what its files and ads say, summed by hour.
+
+Units: hours are ``epoch // 3600`` (UTC), times (``_us``) microseconds since the epoch, sums of
+time whole seconds.
+
+Nothing here is believed or made better: it is what the factory says, to be compared with what
+gwmond accounts.  What was taken stays until ``clear``, and is stored in the transaction that stores
+the cursors of the files, so that each record of a log counts once.  A log that is read again from
+its begin (it was cut or replaced: ``truncated_log``), and an output that changes after it was
+read, count again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import floor
+
+from gwmond.accounting.pilot_evidence import (
+    CompletedPilot,
+    FileFact,
+    PilotName,
+    PilotOutput,
+    QueueEvent,
+    QueueState,
+)
+from gwmond.book.rules import SECOND_US
+from gwmond.facts import EntryRequest
+from gwmond.ledger.factory_model import WATCHED_FIELDS, FactoryKey, FactoryKind
+
+HOUR_US = 3600 * SECOND_US
+MOST = 10**8
+"""More seconds (three years) or jobs are not believed of one pilot."""
+_LOG_OF_CLIENT = re.compile(r"condor_activity_\d{8}_(.+)\.log\Z", re.S)
+_OF_STATE = {state: FactoryKind(f"queue_{state.value}") for state in QueueState}
+
+
+class FactoryNumbers:
+    """Changes of the factory's numbers that are not stored yet."""
+
+    def __init__(self) -> None:
+        self._changes: Counter[FactoryKey] = Counter()
+        self._rest_s = 0.0
+        self.undated = 0
+        """How many records had no usable time or entry so far, and are in no sum."""
+
+    def take(self, facts: Sequence[FileFact]) -> None:
+        """Take in what a factory's files tell; lines of central logs are of no factory."""
+        for fact in facts:
+            if isinstance(fact, QueueEvent):
+                self._event(fact)
+            elif isinstance(fact, CompletedPilot):
+                self._line(fact)
+            elif isinstance(fact, PilotOutput):
+                self._output(fact)
+
+    def watch(self, requests: Iterable[EntryRequest], hour: int, seconds: float) -> None:
+        """Take in what ads say now, which holds for these seconds of an hour.
+
+        Seconds are summed whole: what is left of them goes to the next time.
+        """
+        self._rest_s += max(0.0, seconds)
+        whole = floor(self._rest_s)
+        self._rest_s -= whole
+        if not whole:
+            return
+        shown: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for request in requests:
+            values = shown[request.entry.entry, request.group]
+            for name in WATCHED_FIELDS:
+                value = getattr(request.monitor, name)
+                if value is not None:
+                    values[name] += value
+        for (entry, client), values in shown.items():
+            self._add(hour, entry, client, FactoryKind.WATCHED_SECONDS, whole)
+            for name, value in values.items():
+                self._add(hour, entry, client, FactoryKind(f"{name}_seconds"), value * whole)
+                watched = FactoryKind(f"{name}_watched_seconds")
+                self._add(hour, entry, client, watched, whole)
+
+    def changes(self) -> Mapping[FactoryKey, int]:
+        """Return what is to be added to the stored numbers; never negative."""
+        return dict(self._changes)
+
+    def clear(self) -> None:
+        """Say that all of it is stored."""
+        self._changes.clear()
+
+    def _add(self, hour: int, entry: str, client: str, kind: FactoryKind, number: int) -> None:
+        self._changes[FactoryKey(hour, entry, client, kind)] += number
+
+    def _event(self, event: QueueEvent) -> None:
+        name = event.name
+        if not name.entry or event.at_us < 0:
+            self.undated += 1
+            return
+        client = _client(name, event.path)
+        self._add(event.at_us // HOUR_US, name.entry, client, _OF_STATE[event.state], 1)
+
+    def _line(self, line: CompletedPilot) -> None:
+        name, at_us = line.name, line.written_us
+        if not name.entry or at_us is None or at_us < 0:
+            self.undated += 1
+            return
+        kinds = FactoryKind
+        sums = {
+            kinds.SUMMARY_PILOTS: 1,
+            kinds.SUMMARY_NO_DURATION: 0 if _told(line.duration_s) else 1,
+            kinds.SUMMARY_STARTED: 1 if line.condor_started else 0,
+            kinds.SUMMARY_SECONDS: line.duration_s,
+            kinds.SUMMARY_VALIDATION_SECONDS: line.validation_s,
+            kinds.SUMMARY_CONDOR_SECONDS: line.condor_s,
+            kinds.SUMMARY_JOBS: line.jobs,
+            kinds.SUMMARY_JOB_SECONDS: line.jobs_s,
+            kinds.SUMMARY_GOODPUT_SECONDS: line.goodput_s,
+            kinds.SUMMARY_TERMINATED_SECONDS: line.terminated_s,
+        }
+        client = name.frontend or name.user
+        for kind, number in sums.items():
+            if number is not None and 0 <= number <= MOST:
+                self._add(at_us // HOUR_US, name.entry, client, kind, number)
+
+    def _output(self, output: PilotOutput) -> None:
+        name = output.name
+        at_us = output.seen_us if output.end_us is None else output.end_us
+        if not name.entry or at_us is None or at_us < 0:
+            self.undated += 1
+            return
+        hour, client = at_us // HOUR_US, _client(name, "")
+        self._add(hour, name.entry, client, FactoryKind.OUTPUTS_PILOTS, 1)
+        empty = int(output.start_us is None)
+        self._add(hour, name.entry, client, FactoryKind.OUTPUTS_EMPTY, empty)
+
+
+def _client(name: PilotName, path: str) -> str:
+    """Return for whom a pilot runs: see ``factory_model``."""
+    if not name.frontend:
+        found = _LOG_OF_CLIENT.search(path)
+        return found[1] if found else name.user
+    if name.group and "." not in name.frontend:
+        return f"{name.frontend}.{name.group}"
+    return name.frontend
+
+
+def _told(value: int | None) -> int | None:
+    return value if value is not None and 0 <= value <= MOST else None

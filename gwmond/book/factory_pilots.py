@@ -1,0 +1,98 @@
+"""What a job of the factory changes of a pilot that better sources tell of.
+
+Units: times are microseconds since the epoch.  The rules are in ``factory_jobs``.  Each function
+may be called again with the same facts, or with others: the last call counts.
+"""
+
+from __future__ import annotations
+
+from gwmond.accounting.factory_jobs import FactoryJob, Place
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import SECOND_US
+from gwmond.book.sightings import prolong
+from gwmond.facts import EntryKey
+from gwmond.ledger.pilot_model import End, PilotIdentity
+
+_OPEN_ENDS = frozenset({"vanished", "logged", "assumed", "queue"})
+"""Ends that a factory's queue knows better."""
+
+
+def amend(pilot: OpenPilot, job: FactoryJob) -> None:
+    """Let a pilot begin and end as its job in the queue did, where nothing better tells."""
+    if not pilot.implied:
+        _begin(pilot, job.started_us)
+        if pilot.end_us is not None and pilot.ended in _OPEN_ENDS:
+            _end(pilot, job)
+
+
+def release(pilot: OpenPilot) -> None:
+    """No job is this pilot any more, or more than one may be: it ended as is known without."""
+    if Assumption.NO_OUTPUT in pilot.assumed:
+        return
+    if pilot.ended == "queue":
+        _end(pilot, None)
+    _begin(pilot, None)
+
+
+def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
+    """Return the identity of a pilot that only its factory tells of; its schedd is not known."""
+    began_us = job.life[0] if job.life is not None else 0
+    return PilotIdentity(
+        name=f"{place.number}@{job.instance}.{place.entry}",
+        started=began_us // SECOND_US,
+        factory_job=f"#{place.number}",
+        factory=factory,
+        key=EntryKey(site, place.entry),
+        group=job.client or (job.line.name.frontend if job.line is not None else "") or job.user,
+        node="",
+        origin="files",
+    )
+
+
+def _end(pilot: OpenPilot, job: FactoryJob | None) -> None:
+    contact_us = pilot.contact_us
+    end_us, how = _end_of(pilot, job)
+    files = pilot.identity.origin == "files"
+    if end_us is None:
+        if pilot.ended != "queue":
+            return
+        _set_end(pilot, contact_us, "assumed" if files else "vanished")
+        pilot.assume(Assumption.END, pilot.start_us if files else contact_us, contact_us)
+    else:
+        _set_end(pilot, end_us, how)
+        pilot.assume(Assumption.END, contact_us, end_us)
+    if not files:
+        prolong(pilot)
+
+
+def _end_of(pilot: OpenPilot, job: FactoryJob | None) -> tuple[int | None, End]:
+    """Return when a job ended, if that is not before its pilot was heard of last."""
+    if job is None:
+        return None, ""
+    if job.ended_us is not None:
+        return (job.ended_us, "queue") if job.ended_us >= pilot.contact_us else (None, "")
+    line = job.line
+    if line is None or line.written_us is None or job.duration_us is None:
+        return None, ""
+    end_us = min(pilot.start_us + job.duration_us, line.written_us)
+    return (end_us, "queue") if end_us >= pilot.contact_us else (None, "")
+
+
+def _set_end(pilot: OpenPilot, end_us: int, how: End) -> None:
+    if (end_us, how) != (pilot.end_us, pilot.ended):
+        pilot.touch(min(end_us, pilot.until_us))
+        pilot.end_us, pilot.ended, pilot.dirty = end_us, how, True
+
+
+def _begin(pilot: OpenPilot, started_us: int | None) -> None:
+    """Let a pilot whose output tells no beginning begin when its job did."""
+    assumed = pilot.assumed.get(Assumption.BEGIN)
+    if assumed is None:
+        return
+    first_us = assumed[1] if assumed[1] < pilot.until_us else pilot.start_us
+    start_us = first_us if started_us is None or started_us > first_us else started_us
+    if start_us != pilot.start_us:
+        pilot.touch(min(start_us, pilot.start_us))
+        pilot.start_us, pilot.dirty = start_us, True
+    pilot.assume(Assumption.BEGIN, start_us, first_us if start_us < first_us else pilot.until_us)

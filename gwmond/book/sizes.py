@@ -1,0 +1,139 @@
+"""How large a pilot is of which that is not told.
+
+Units: memory is MiB.
+
+In this order: what most pilots of the entry have; what its glideresource ads say that a frontend
+gets there; a canonical unit for each core, one core if that is not told either.  A pilot's own
+number counts before all of these.  The same for GPUs, but that most entries have none: where
+neither its other pilots nor its ads tell of any, there is none, and nothing was assumed.
+
+What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.GPUS``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from gwmond.accounting.pilot_facts import Assumption, Resources, Step
+from gwmond.book.open_pilot import OpenPilot, resources
+from gwmond.book.rules import LATEST_US
+from gwmond.facts import EntryRequest
+
+LEAST_MEMORY_MIB = 16
+"""No pilot has less: what says so is a dummy."""
+_KINDS = 100
+
+T = TypeVar("T", float, tuple[float, float])
+
+
+class Filled(NamedTuple):
+    """A whole size, and by which rules."""
+
+    size: Resources
+    rules: frozenset[Assumption]
+
+
+class Sizes:
+    """What is known of the sizes of each entry's pilots."""
+
+    def __init__(self, q: int) -> None:
+        self._unit = Resources(1, q)
+        self._sizes: defaultdict[str, Counter[tuple[float, float]]] = defaultdict(Counter)
+        self._gpus: defaultdict[str, Counter[float]] = defaultdict(Counter)
+        self._expected: dict[str, Resources] = {}
+
+    def expect(self, expected: Mapping[str, Resources]) -> None:
+        """Remember what entries' pilots are expected to have."""
+        self._expected.update({e: s for e, s in expected.items() if _sound(*s[:2])})
+
+    def note(
+        self, entry: str, cores: float | None, memory_mib: float | None, gpus: float | None
+    ) -> None:
+        """Say what a pilot of an entry has, as far as it is told."""
+        if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
+            _add(self._sizes[entry], (cores, memory_mib))
+        if gpus is not None and gpus >= 0:
+            _add(self._gpus[entry], gpus)
+
+    def note_pilot(self, pilot: OpenPilot) -> None:
+        """Say that a pilot was told to be as large as it is."""
+        if pilot.steps and not pilot.implied and Assumption.SIZE not in pilot.assumed:
+            cores, memory_mib, gpus = pilot.steps[-1].size
+            told = None if Assumption.GPUS in pilot.assumed else gpus
+            self.note(pilot.identity.key.entry, cores, memory_mib, told)
+
+    def fill(
+        self,
+        entry: str,
+        cores: float | None = None,
+        memory_mib: float | None = None,
+        gpus: float | None = None,
+    ) -> Filled:
+        """Return a size for a pilot of which this is told; what makes no sense is not told."""
+        cores = cores if cores is not None and cores > 0 else None
+        sound = memory_mib is not None and memory_mib >= LEAST_MEMORY_MIB
+        memory_mib = memory_mib if sound else None
+        gpus = gpus if gpus is not None and gpus >= 0 else None
+        rules = set()
+        if cores is None or memory_mib is None:
+            rules.add(Assumption.SIZE)
+            usual = _most(self._sizes.get(entry)) or self._expected.get(entry, (None, None))[:2]
+            cores = cores if cores is not None else usual[0] or self._unit.cores
+            if memory_mib is None:
+                memory_mib = usual[1] or cores * self._unit.memory_mib
+        if gpus is None:
+            expected = self._expected.get(entry)
+            most = _most(self._gpus.get(entry))
+            gpus = most if most is not None else expected.gpus if expected is not None else 0
+            if gpus > 0:
+                rules.add(Assumption.GPUS)
+        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules))
+
+    def assume(self, pilot: OpenPilot) -> None:
+        """Give a pilot a size of which none is told.
+
+        What was assumed first stays, so that it does not follow each other pilot of the entry;
+        only a single unit, for want of anything better, gives way to what is learnt later.
+        """
+        if not pilot.steps or (
+            Assumption.SIZE in pilot.assumed and pilot.steps[0].size == self._unit
+        ):
+            size, rules = self.fill(pilot.identity.key.entry)
+            if not pilot.steps or pilot.steps[0].size != size:
+                pilot.steps = (Step(pilot.start_us, size),)
+                pilot.touch(pilot.start_us)
+                for rule in rules:
+                    pilot.assume(rule, pilot.start_us, LATEST_US)
+        keep_assumed(pilot)
+
+
+def keep_assumed(pilot: OpenPilot) -> None:
+    """Let what is assumed of a pilot's size hold from its beginning to its end."""
+    end_us = LATEST_US if pilot.end_us is None else pilot.end_us
+    for rule in (Assumption.SIZE, Assumption.GPUS):
+        if rule in pilot.assumed:
+            pilot.assume(rule, pilot.start_us, max(end_us, pilot.start_us + 1))
+
+
+def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:
+    """Return what pilots of each entry are expected to have, by the ad that was heard last."""
+    ordered = sorted(requests, key=lambda of: of.last_heard)
+    return {of.entry.entry: resources(of.pilot_size) for of in ordered if of.pilot_size is not None}
+
+
+def _sound(cores: float, memory_mib: float) -> bool:
+    return cores > 0 and memory_mib >= LEAST_MEMORY_MIB
+
+
+def _most(known: Counter[T] | None) -> T | None:
+    """Return what is most frequent; of several the least."""
+    return min(known, key=lambda of: (-known[of], of)) if known else None
+
+
+def _add(to: Counter[T], what: T) -> None:
+    to[what] += 1
+    if len(to) > _KINDS:  # an entry whose pilots are all different: forget the rare ones
+        for rare, _ in to.most_common()[_KINDS // 2 :]:
+            del to[rare]

@@ -1,0 +1,316 @@
+"""What central logs tell of pilots and of the runs on them.
+
+Units: times are microseconds since the epoch.
+
+A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
+site and node if only one pilot was there then.  Whose pilot is not known waits for it, and what is
+told of a run waits until its time is known: a bounded number, as long as ``quiet``, also across
+restarts.
+
+=================== ===========================================================================
+pilot_end           the pilot ended then (``logged``): better than when it was last seen, worse
+                    than its own output and its factory's queue; it goes on if it was heard of
+                    later.  Of several the last one counts
+exit_unsent         the run that ended then, and whose end no history tells, ended then; its
+                    exit is lost (``Ending.unsent``)
+container_failure   the run that had begun just before, and whose end no history tells, failed
+                    for that (``Ending.container_failed``)
+=================== ===========================================================================
+
+A line has no job, so a run is found by its pilot and by time: where several may be meant, none is.
+Invariants: a line that is told again changes nothing; of ends the order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from gwmond.accounting.attempt_runs import UNKNOWN_LATER
+from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.book.joining import Joining
+from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import FAR_US, Lookup, Rules, sane
+from gwmond.book.shelf import Shelf
+from gwmond.book.sightings import prolong
+from gwmond.book.waiting_events import Waits, dump, load
+from gwmond.facts import Cursor
+
+MAX_WAITING = 2000
+SOURCE, KIND = "central_log", "waiting"
+
+_WORSE = frozenset({"", "shutdown", "vanished", "assumed", "logged"})
+"""Ends that a central log knows better, or as well."""
+
+
+class Witnesses:
+    """Takes lines in; ``unused`` counts those that led to nothing, with an ``example`` of each."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        joining: Joining,
+        rules: Rules,
+        cursors: Mapping[tuple[str, str], Cursor],
+    ) -> None:
+        self._shelf = shelf
+        self._joining = joining
+        self._rules = rules
+        before = cursors.get((SOURCE, KIND))
+        self._stored = before.state if before is not None else ""
+        self._offered = self._stored
+        self._waiting = load(self._stored)
+        self._now_us = self._known_us = 0
+        self.unused: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+
+    def take(self, events: Sequence[CentralEvent], lookup: Lookup) -> None:
+        """Take lines in."""
+        if not events:
+            return
+        self._recall(events, lookup)
+        index = _Index(self._shelf.pilots.values(), self._rules)
+        for event in (of._replace(path="") for of in events):
+            if not sane(event.at_us):
+                self._leave(event, "bad_time")
+            elif event not in self._waiting and (why := self._told(event, index, lookup)):
+                self._waiting[event] = Waits(None, why)
+                if len(self._waiting) > MAX_WAITING:
+                    first = next(iter(self._waiting))
+                    self._leave(first, "too_many_waiting")
+                    del self._waiting[first]
+
+    def settle(self, now_us: int, known_us: int, lookup: Lookup) -> None:
+        """Try again what waits; ``known_us``: attempts that began before are known."""
+        self._now_us, self._known_us = now_us, max(self._known_us, known_us)
+        if not self._waiting:
+            return
+        index = _Index(self._shelf.pilots.values(), self._rules)
+        for event, waits in list(self._waiting.items()):
+            since_us = now_us if waits.since_us is None else waits.since_us
+            late = now_us >= since_us + self._rules.quiet_us
+            again = lookup if waits.since_us is None or late else None
+            why = self._told(event, index, again, last=late)
+            if why and event.at_us > now_us + self._rules.quiet_us:
+                why, late = "bad_time", True
+            elif why == "no_pilot" and waits.why != "not_yet":
+                why = waits.why  # its pilot may have been forgotten meanwhile
+            if why and not late:
+                self._waiting[event] = Waits(since_us, why)
+                continue
+            del self._waiting[event]
+            if why:
+                self._leave(event, why)
+
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Return what waits, if that is not what is stored."""
+        self._offered = dump(self._waiting)
+        changed = self._offered != self._stored
+        return (Cursor(SOURCE, KIND, self._offered, None),) if changed else ()
+
+    def stored(self) -> None:
+        """Say that the last cursor is in the ledger."""
+        self._stored = self._offered
+
+    def _leave(self, event: CentralEvent, why: str) -> None:
+        name = event.name
+        where = " ".join(part for part in (name.startd, name.site, name.node) if part)
+        self.unused[why] += 1
+        self.examples[why] = f"{event.kind.value} of {where or '?'}: {event.message}"
+
+    def _recall(self, events: Iterable[CentralEvent], lookup: Lookup) -> None:
+        jobs = {job for of in events if (job := _factory_job(of.name))}
+        jobs -= set(self._shelf.by_job)
+        for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
+            self._shelf.recall_pilots(rows)
+        names = {f"{of.name.startd}@{of.name.node}" for of in events if of.name.startd}
+        names -= set(self._shelf.by_name)
+        for rows in lookup.find_pilots(names).values() if names else ():
+            self._shelf.recall_pilots(rows)
+
+    def _told(
+        self, event: CentralEvent, index: _Index, lookup: Lookup | None, *, last: bool = False
+    ) -> str:
+        """Apply a line; return why that cannot be done, empty if it is.
+
+        With ``lookup`` runs that are not in memory are looked for, too.
+        """
+        known_us = event.at_us + self._rules.end_tolerance_us
+        if event.at_us > self._now_us + self._rules.end_tolerance_us:
+            return "not_yet"
+        found = index.find(event)
+        if len(found) != 1:
+            return "several_pilots" if found else "no_pilot"
+        (pilot,) = found
+        if event.kind is CentralKind.PILOT_END and not pilot.pruned:
+            end(pilot, event.at_us, self._rules)
+        elif not pilot.pruned:
+            if not last and self._known_us < known_us:
+                return "not_yet"
+            return self._told_of_run(pilot, event, lookup)
+        return ""
+
+    def _told_of_run(self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None) -> str:
+        if lookup is not None and pilot.kept_us > event.at_us - self._rules.end_tolerance_us:
+            self._shelf.load_whole(pilot, lookup)
+        runs = self._runs(pilot, event)
+        if len(runs) != 1:
+            return "several_runs" if runs else "no_run"
+        (run,) = runs
+        if not (_is_over(run) or event.kind is CentralKind.CONTAINER_FAILURE):
+            return "run_goes_on"
+        if not _has(run, event) and not _tells_exit(run):
+            self._joining.add(run.key.job, [_fact(run, event)])
+        return ""
+
+    def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:
+        """Return the runs that a line may be about: the likeliest ones."""
+        runs = list(pilot.attempts.values())
+        if same := [of for of in runs if _has(of, event)]:
+            return same
+        at_us, rules = event.at_us, self._rules
+        guard = rules.start_guard_us
+        there = [
+            (of, end_us)
+            for of in runs
+            for end_us in (_measured_end(of),)
+            if of.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
+            if end_us is not None or (of.seen_us or 0) <= at_us + guard
+        ]
+        if event.kind is CentralKind.CONTAINER_FAILURE:
+            soon = at_us + rules.end_tolerance_us
+            fitting = [
+                of
+                for of, end_us in there
+                if at_us <= of.start_us + rules.early_us + guard and (end_us or at_us) <= soon
+            ]
+            return [of for of in fitting if not _tells_exit(of)] or fitting[:1]
+        at_end = [of for of, end_us in there if end_us is not None and end_us <= at_us + guard]
+        for group in (
+            [of for of in at_end if not _tells_exit(of)],
+            [of for of, end_us in there if end_us is None],
+            [of for of, _ in there if not _tells_exit(of)],
+            at_end,
+        ):
+            if group:
+                return group
+        return []
+
+
+class _Index:
+    """Pilots by what lines call them."""
+
+    def __init__(self, pilots: Collection[OpenPilot], rules: Rules) -> None:
+        self._guard_us = rules.start_guard_us
+        self._jobs: defaultdict[str, list[OpenPilot]] = defaultdict(list)
+        self._startds: defaultdict[str, list[OpenPilot]] = defaultdict(list)
+        self._nodes: defaultdict[tuple[str, str], list[OpenPilot]] = defaultdict(list)
+        for pilot in pilots:
+            of = pilot.identity
+            if of.factory_job:
+                self._jobs[of.factory_job].append(pilot)
+            self._startds[of.name.partition("@")[0]].append(pilot)
+            self._nodes[of.key.site.lower(), _short(of.node)].append(pilot)
+
+    def find(self, event: CentralEvent) -> list[OpenPilot]:
+        """Return the pilots that may be meant."""
+        of = event.name
+        if job := _factory_job(of):
+            found = self._jobs.get(job, [])
+            if found or not of.startd:
+                return [pilot for pilot in found if self._begun(pilot, event)][:1]
+        if of.startd:
+            found = [p for p in self._startds.get(of.startd, ()) if self._begun(p, event)]
+            here = [pilot for pilot in found if _short(pilot.identity.node) == _short(of.node)]
+            # A pilot's master starts its startd again; then the last one is meant.
+            by_start = sorted(here or found, key=lambda pilot: pilot.start_us)
+            return by_start[-1:] if len({p.identity.name for p in by_start}) == 1 else by_start
+        if not of.site or not of.node:
+            return []
+        return [
+            pilot
+            for pilot in self._nodes.get((of.site.lower(), _short(of.node)), ())
+            if self._begun(pilot, event)
+            and event.at_us <= _gone(pilot) + self._guard_us
+            and of.entry in {"", pilot.identity.key.entry}
+        ]
+
+    def _begun(self, pilot: OpenPilot, event: CentralEvent) -> bool:
+        return pilot.start_us - self._guard_us <= event.at_us
+
+
+def end(pilot: OpenPilot, at_us: int, rules: Rules) -> None:
+    """Let a pilot end as a central log says, unless something better tells, or it went on."""
+    if pilot.ended not in _WORSE or at_us + rules.start_guard_us < pilot.contact_us:
+        return
+    logged_us = pilot.logged_us
+    end_us = max(at_us, pilot.start_us, logged_us or 0, pilot.contact_us if pilot.implied else 0)
+    if end_us == logged_us:
+        return
+    pilot.touch(min(end_us, pilot.until_us))
+    pilot.know(Assumption.END)
+    pilot.end_us, pilot.ended, pilot.dirty = end_us, "logged", True
+    prolong(pilot)
+
+
+def _gone(pilot: OpenPilot) -> int:
+    """Return up to when a pilot may have been there."""
+    if pilot.gone_us is not None:
+        return pilot.gone_us
+    return FAR_US if pilot.end_us is None else pilot.end_us + pilot.lifetime_us
+
+
+def _measured_end(run: OpenAttempt) -> int | None:
+    """Return when a run ended, if a record tells."""
+    return run.merged.end_us if run.merged.evidence == "measured" else None
+
+
+def _is_over(run: OpenAttempt) -> bool:
+    """Return whether a run is known to have ended."""
+    return run.merged.ending.over or run.gone or run.pilot.end_us is not None
+
+
+def _tells_exit(run: OpenAttempt) -> bool:
+    return any(tells_exit(fact) for fact in run.facts)
+
+
+def _has(run: OpenAttempt, event: CentralEvent) -> bool:
+    """Return whether a run has a line already."""
+    return any(
+        fact.source is Source.CENTRAL_LOG
+        and fact.written_us == event.at_us
+        and bool(fact.ending.unsent) == (event.kind is CentralKind.EXIT_UNSENT)
+        for fact in run.facts
+    )
+
+
+def _fact(run: OpenAttempt, event: CentralEvent) -> AttemptFact:
+    unsent = event.kind is CentralKind.EXIT_UNSENT
+    number = run.key.run
+    return AttemptFact(
+        source=Source.CENTRAL_LOG,
+        job=run.key.job,
+        run=number if 0 < number < UNKNOWN_LATER else None,
+        written_us=event.at_us,
+        pilot=run.pilot.label,
+        start_us=run.merged.start_us,
+        end_us=max(event.at_us, run.start_us) if unsent else None,
+        ending=Ending(over=True, began=True, unsent=True)
+        if unsent
+        else Ending(container_failed=True),
+    )
+
+
+def _factory_job(of: PilotName) -> str:
+    if not of.schedd or of.cluster is None or of.proc is None:
+        return ""
+    return f"{of.schedd}#{of.cluster}.{of.proc}"
+
+
+def _short(node: str) -> str:
+    """Return a host's name without its domain."""
+    return node.partition(".")[0].lower()

@@ -1,0 +1,122 @@
+"""Reads central logs: files of configured directories, and what has arrived on the socket.
+
+Directories are read on now and then, with a cursor each, so that every line counts once.  Lines of
+the socket are taken in each poll; those that were received and not stored yet when gwmond ends are
+lost, for who sent them keeps none.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+
+from gwmond.config import Config
+from gwmond.facts import Cursor, Problem
+from gwmond.file_facts import LIMITS
+from gwmond.log_socket import LogSocket, PlaceError
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources import gwms_tasks
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.gwms_tasks import Directory
+
+SOURCE = "central_log"
+FILES, SOCKET = "files", "socket"
+
+
+def listen(before: LogSocket | None, config: Config) -> LogSocket | None:
+    """Return the socket that is configured, the one of before if it does; None: none is.
+
+    Raises PlaceError, also where a directory is missing.
+    """
+    if config.replay.file:  # a recording has no logs
+        return None
+    for path in config.factory.central_logs:
+        if not os.path.isdir(path):
+            raise PlaceError(
+                f"factory.central_logs: {path} is no directory, or cannot be seen: make it and "
+                "let gwmond's user read it, or correct the path"
+            )
+    return LogSocket.renewed(before, config.factory.log_socket)
+
+
+class CentralLogs:
+    """The configured directories and the socket, if there is one."""
+
+    def __init__(
+        self, config: Config, gatherer: Gatherer, keeper: PilotKeeper, socket: LogSocket | None
+    ) -> None:
+        self._options = config.factory
+        self._limits = LIMITS._replace(lookback_s=config.histories.lookback)
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._socket = socket
+        self._waiting: deque[str] = deque()
+        self._again_at = 0.0
+        self._unused: dict[str, int] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether some directories, or lines of the socket, are still to be read."""
+        return bool(self._waiting) or (self._socket is not None and self._socket.many)
+
+    def read(self, now: float) -> list[Problem]:
+        """Take in a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
+        problems = self._received() if self._socket is not None else []
+        if not self._waiting and time.monotonic() >= self._again_at:
+            self._again_at = time.monotonic() + self._options.every
+            self._waiting.extend(self._options.central_logs)
+        if self._waiting:
+            problems += self._files(now)
+        return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
+
+    def _files(self, now: float) -> list[Problem]:
+        wanted = []
+        for path in self._waiting:
+            cursor = self._keeper.cursor(path, SOURCE)
+            wanted.append(Directory(path, cursor.state if cursor else "", central=True))
+        problems: list[Problem] = []
+        answers = self._gatherer.run(
+            *(SOURCE, FILES, gwms_tasks.read, wanted, self._limits, now), keep=False
+        )
+        for path, answer in answers or ():
+            self._keeper.report(
+                answer.facts, Cursor(path, SOURCE, answer.state, answer.complete_us)
+            )
+            problems += answer.problems
+            self._waiting.popleft()
+            if answer.behind:
+                self._waiting.appendleft(path)
+        if answers is None:
+            self._waiting.clear()  # it was said; again when the time comes
+        return problems
+
+    def _received(self) -> list[Problem]:
+        socket = self._socket
+        if socket is None:
+            return []
+        taken = socket.take()
+        lines = self._gatherer.run(
+            *(SOURCE, SOCKET, gwms_tasks.central_lines, socket.path, taken.lines, socket.failure),
+            keep=False,
+        )
+        counts = {"overflow": taken.overflow, "too_long": taken.too_long}
+        if lines is not None:
+            self._keeper.report(lines.events, None)
+            counts |= lines.wrong
+        elif taken.lines:
+            counts["unread"] = len(taken.lines)
+        return [Problem(socket.path, word, f"{n} lines") for word, n in counts.items() if n]
+
+    def unused(self) -> list[Problem]:
+        """Say which lines told of nothing that is known, since this was asked last."""
+        book = self._keeper.book
+        if book is None:
+            return []
+        now, before = dict(book.witnesses.unused), self._unused
+        self._unused = now
+        return [
+            Problem(SOURCE, why, f"{n - before.get(why, 0)} lines: {book.witnesses.examples[why]}")
+            for why, n in now.items()
+            if n > before.get(why, 0)
+        ]

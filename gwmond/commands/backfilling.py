@@ -1,0 +1,107 @@
+"""What ``ledger export`` and ``import`` have in common: writing the past for Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gwmond import backfill, cli, ledger_reading
+from gwmond.backfill import Hours, Written
+from gwmond.config import ConfigError
+from gwmond.ledger import hourly
+from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import HOUR_US, US, parse_time, rfc3339, to_us
+
+HELP = """\
+OpenMetrics has the counters of pilot time, runs, pilots and site time as they would have stood at
+each full hour, with timestamps, for "promtool tsdb create-blocks-from openmetrics FILE DIR". It
+ends at the daemon's first poll: what Prometheus has scraped must not be there a second time.
+--to names another end, such as when Prometheus first scraped. Give the labels that Prometheus adds
+to what it scrapes with --label, and both are one series. docs/backfill.md has all steps.
+"""
+
+
+def add_options(group: argparse._ActionsContainer, of: str) -> None:
+    """Add what OpenMetrics needs; ``of`` is the option that asks for it."""
+    group.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"with {of}: a further label of all series, such as job=gwmond and "
+        "instance=127.0.0.1:9818; may be given several times",
+    )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Raise ConfigError for options that make no sense, before any work is done."""
+    backfill.parse_labels(arguments.label)
+    _time(arguments.first, end=False)
+    _time(arguments.last, end=True)
+
+
+def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> int:
+    """Write to a file, or to standard output ("-"), and say what; returns an exit code.
+
+    Raises LedgerError, and ConfigError for the options.
+    """
+    labels = backfill.parse_labels(arguments.label)
+    now_us = round(time.time() * US)
+    since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
+    found = hourly.reach(reader)
+    hours = backfill.hours_of(found, since_us, until_us, now_us)
+    with ledger_reading.progress() as report:
+        try:
+            if output == "-":
+                if isinstance(sys.stdout, io.TextIOWrapper):
+                    sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's is
+                written = backfill.write(reader, sys.stdout, hours, labels, report)
+            else:
+                with backfill.replacing(Path(output)) as file:
+                    written = backfill.write(reader, file, hours, labels, report)
+        except BrokenPipeError:  # which is no failure
+            raise
+        except OSError as error:
+            print(f"gwmond: cannot write {output}: {error}", file=sys.stderr)
+            return cli.EXIT_FAILED
+    for line in _told(output, written, hours, found, until_us):
+        print(line, file=sys.stderr if output == "-" else sys.stdout)
+    return cli.EXIT_OK
+
+
+def _told(
+    output: str, written: Written, hours: Hours, found: hourly.Reach, until_us: int | None
+) -> list[str]:
+    poll_us = None if found.first_poll_s is None else round(found.first_poll_s * US)
+    polled = None if poll_us is None else rfc3339(poll_us // US * US)
+    if not written.samples:
+        why = "there is nothing to write"
+        if polled is not None and until_us is None:
+            why += f" before the daemon's first poll at {polled}; --to names another end"
+        return [f"{output}: no series: {why}"]
+    span = f"{rfc3339(hours.first * HOUR_US)} to {rfc3339(hours.last * HOUR_US)}"
+    told = [f"{output}: {written.series} series, {written.samples} samples, {span}"]
+    if polled is not None and poll_us is not None and hours.last * HOUR_US > poll_us:
+        told.append(
+            f"the daemon first polled at {polled}: what Prometheus has scraped since then must not "
+            "be there a second time (--to)"
+        )
+    return told
+
+
+def _time(text: str | None, *, end: bool) -> int | None:
+    """Return a time; a month is its beginning, or its end."""
+    if text is None:
+        return None
+    if month := re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text):
+        number = int(month[1]) * 12 + int(month[2]) - 1 + end
+        return to_us(datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC))
+    try:
+        return parse_time(text, round(time.time() * US))
+    except ValueError as error:
+        raise ConfigError(f"{error}; or a month, such as 2026-01") from None

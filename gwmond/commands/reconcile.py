@@ -1,0 +1,167 @@
+"""Compare pilots' time with jobs' time and with the factory's own numbers, entry by entry.
+
+The factory's pilot hours are those of the lines of completed_jobs that it wrote in the period,
+gwmond's the part of pilots' lives within it. What they differ by is divided among causes; what no
+cause explains is shown as unexplained. docs/reconcile.md says what each column is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gwmond import cli, log
+from gwmond.config import Config, ConfigError
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.periods import FORMS, US, Period, both, parse_period, rfc3339
+from gwmond.reconcile import Reconciled, unexplained_ratio
+from gwmond.reconcile_gather import Reconciliation, gather
+from gwmond.reconcile_tables import explanations, record, tables
+from gwmond.report_markdown import escape
+
+_WIDTH = 2000
+_EPILOG = f"""\
+examples:
+  gwmond reconcile --from 7d                            each entry, and why it differs
+  gwmond reconcile --from yesterday --to today --entry 'CMS_T2_*' --format csv
+  gwmond reconcile --from 2d --max-unexplained 1        exit code 1 if more than 1 % is unexplained
+
+The period is made wider until it begins and ends with an hour (UTC).
+times: {FORMS}.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gwmond reconcile``."""
+    parser.epilog = _EPILOG.replace("%", "%%")
+    parser.add_argument(
+        "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
+    )
+    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
+    parser.add_argument(
+        "--entry", default="*", metavar="PATTERN", help="only entries like this (with * and ?)"
+    )
+    parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    parser.add_argument(
+        "--max-unexplained",
+        type=float,
+        metavar="PERCENT",
+        help="exit with code 1 if a larger part of pilots' time is not explained, or if the "
+        "factory tells nothing at all",
+    )
+    add_ledger_option(parser)
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Reconcile; 1 when there is no ledger that can be read, or too much is unexplained."""
+    log.configure(config.log.model_copy(update={"level": "error"}))
+    now_us = round(time.time() * US)
+    period = _period(arguments, now_us)
+    try:
+        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+            age = age_of(ledger, now_us, config.poll.interval)
+            until_us = min(period.until_us, age.written_us or period.until_us)
+            found = gather(ledger, period, until_us, arguments.entry)
+    except LedgerError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return cli.EXIT_FAILED
+    if age.warning and period.until_us > (age.written_us or 0):
+        print(f"gwmond: {age.warning}", file=sys.stderr)
+    if found.partial:
+        print(
+            f"gwmond: pilots that ended before {rfc3339(found.pruned_us)} are no longer in the "
+            "ledger: the period is reconciled in part",
+            file=sys.stderr,
+        )
+    sys.stdout.write(_text(found, age, arguments.format))
+    return _verdict(found.rows, arguments.max_unexplained)
+
+
+def _period(arguments: argparse.Namespace, now_us: int) -> Period:
+    try:
+        return parse_period(arguments.since, arguments.until, now_us).whole_hours
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _verdict(rows: list[Reconciled], most: float | None) -> int:
+    if most is None:
+        return cli.EXIT_OK
+    ratio = unexplained_ratio(rows)
+    if ratio is None:
+        print("gwmond: no factory numbers for this period", file=sys.stderr)
+        return cli.EXIT_FAILED
+    if 100 * ratio > most:
+        print(
+            f"gwmond: {100 * ratio:.2f} % of pilots' time is unexplained, more than {most:g} %",
+            file=sys.stderr,
+        )
+        return cli.EXIT_FAILED
+    return cli.EXIT_OK
+
+
+def _text(found: Reconciliation, age: Age, form: str) -> str:
+    into = io.StringIO()
+    records = [record(row) for row in found.rows]
+    match form:
+        case "json":
+            since, until = found.period
+            head = {**age.as_json(), "period": {**both("from", since), **both("to", until)}}
+            ratio = unexplained_ratio(found.rows)
+            json.dump({**head, "unexplained_ratio": ratio, "entries": records}, into, indent=2)
+            into.write("\n")
+        case "csv":
+            names = list(record(Reconciled("")))
+            writer = csv.DictWriter(into, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        case "markdown":
+            _markdown(found, age, into)
+        case _:
+            _show(found, age, into)
+    return into.getvalue()
+
+
+def _title(found: Reconciliation) -> str:
+    since, until = found.period
+    return f"Pilots, jobs and the factory's numbers: {rfc3339(since)} to {rfc3339(until)}"
+
+
+def _show(found: Reconciliation, age: Age, into: io.StringIO) -> None:
+    console = Console(file=into, width=_WIDTH, force_terminal=sys.stdout.isatty())
+    console.print(Text(_title(found), "bold"))
+    console.print(Text(age.told))
+    if not found.rows:
+        console.print("\nNothing is known of this period. See gwmond reconcile --help: --from")
+    for each in tables(found.rows) if found.rows else ():
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for index, header in enumerate(each.headers):
+            table.add_column(header, justify="right" if index else "left", no_wrap=True)
+        for row in each.rows:
+            table.add_row(*map(Text, row))
+        console.print(Text(f"\n{each.title}", "bold"))
+        console.print(table)
+    for number, line in enumerate(explanations(found.rows)):
+        console.print(Text(line if number else f"\n{line}"))
+
+
+def _markdown(found: Reconciliation, age: Age, into: io.StringIO) -> None:
+    into.write(f"# {escape(_title(found))}\n\n{escape(age.told)}\n")
+    for each in tables(found.rows):
+        lines = [each.headers, ("---", *["---:"] * (len(each.headers) - 1))]
+        into.write(f"\n## {escape(each.title)}\n\n")
+        for index, cells in enumerate([*lines, *each.rows]):
+            told = cells if index == 1 else tuple(map(escape, cells))
+            into.write(f"| {' | '.join(told)} |\n")
+    into.write("\n")
+    into.writelines(f"- {escape(line)}\n" for line in explanations(found.rows))

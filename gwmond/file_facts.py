@@ -1,0 +1,43 @@
+"""From what reading a factory's directories gave to the book: facts, cursors, problems.
+
+What was read of a directory and how far goes to the keeper together, so that both are stored in
+one transaction: facts are taken in exactly once, whoever reads, the daemon or an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.facts import Cursor, Problem
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources.gwms.directory_cursor import FileLimits
+from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
+
+KIND = "factory_files"
+LIMITS = FileLimits(facts=4000, size=64 << 20)
+"""How much is read at once, so that memory and the time of a transaction stay bounded."""
+
+
+class Taken(NamedTuple):
+    """How many outputs of pilots were taken in, and what was wrong with files."""
+
+    outputs: int
+    problems: tuple[Problem, ...]
+
+
+def wanted(keeper: PilotKeeper, paths: Iterable[str]) -> list[Directory]:
+    """Return directories to be read, each from where its reading stopped."""
+    cursors = ((path, keeper.cursor(path, KIND)) for path in paths)
+    return [Directory(path, of.state if of is not None else "") for path, of in cursors]
+
+
+def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:
+    """Let the keeper take in what was read, and how far; raises LedgerError."""
+    outputs, problems = 0, list[Problem]()
+    for path, answer in answers:
+        keeper.report(answer.facts, Cursor(path, KIND, answer.state, answer.complete_us))
+        problems += answer.problems
+        outputs += sum(isinstance(fact, PilotOutput) for fact in answer.facts)
+    return Taken(outputs, tuple(problems))

@@ -1,0 +1,201 @@
+"""What a reconciliation reads of a ledger, in one transaction: one state of it.
+
+Units: times are microseconds since the epoch; core-time is core-microseconds.  Some grouped
+queries, and of each pilot of the period a few columns: a day of 60,000 pilots takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
+
+from gwmond.accounting.factory_jobs import FactoryJob, jobs
+from gwmond.accounting.pilot_facts import Assumption, Category
+from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
+from gwmond.ledger.factory_schema import factory_hours, factory_totals
+from gwmond.ledger.hours import from_columns
+from gwmond.ledger.pilot_codec import Undecodable
+from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_writes import stored_batches
+from gwmond.ledger.place_rows import PLACE, place_row
+from gwmond.ledger.reader import LedgerReader
+
+HOUR_US = 3_600_000_000
+_LATE_US = 7 * 24 * HOUR_US
+"""A line is written at most so long after its pilot's end, as far as runs are looked for."""
+
+_LASTS = frozenset(
+    rule.value
+    for rule in Assumption
+    if rule not in {Assumption.SIZE, Assumption.GPUS, Assumption.VALIDATION}
+)
+"""Rules on which the length of a life may rest."""
+
+_OF_FILES = ("queue_", "summary_")
+_AT_ONCE = 5000
+
+
+class FactoryLives(NamedTuple):
+    """What is read; ``told`` are entries of which the factory tells in the period.
+
+    ``pruned_us``: pilots that ended before are not in the ledger any more.
+    """
+
+    lives: list[FactoryLife]
+    jobs: dict[tuple[str, str], list[FactoryJob]]
+    numbers: dict[tuple[str, FactoryKind], int]
+    told: frozenset[str]
+    runs: dict[str, RunTime]
+    booked: dict[tuple[str, Category], int]
+    pruned_us: int
+
+
+def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> FactoryLives:
+    """Read what [since, until) is reconciled by; both are full hours, ``now_us`` is the present.
+
+    Raises ``LedgerError``.
+    """
+    with reader._reading() as connection:
+        places = _places(connection, since_us)
+        told = {
+            (entry, number)
+            for (entry, number), found in places.items()
+            for job in found
+            if job.line is not None and since_us <= (job.line.written_us or -1) < until_us
+        }
+        return FactoryLives(
+            lives=_lives(connection, since_us, until_us, told),
+            jobs=places,
+            numbers=_numbers(connection, since_us, until_us),
+            told=_told(connection, since_us, until_us),
+            runs=_runs(connection, since_us, min(until_us, now_us)),
+            booked=_booked(connection, since_us, until_us),
+            pruned_us=stored_batches(connection).pilots_pruned_us,
+        )
+
+
+def _places(connection: Connection, since_us: int) -> dict[tuple[str, str], list[FactoryJob]]:
+    query = select(*PLACE).where(factory_jobs.c.last_us >= since_us)
+    found = connection.execute(query.execution_options(yield_per=_AT_ONCE))
+    return {(place.entry, place.number): jobs(place) for place in map(place_row, found)}
+
+
+def _lives(
+    connection: Connection, since_us: int, until_us: int, told: set[tuple[str, str]]
+) -> list[FactoryLife]:
+    """Return pilots that live in the period, and those whose line was written in it."""
+    of = pilots.c
+    columns = (of.id, of.entry, of.factory_number, of.start_us, of.end_us, of.origin)
+    query = select(*columns, of.estimated, of.steps)
+    within = query.where(of.start_us < until_us, or_(of.end_us.is_(None), of.end_us >= since_us))
+    wall = _walls(connection, since_us, until_us)
+    found = [_life(row, wall) for row in connection.execute(within)]
+    left = told - {(life.entry, life.number) for life in found}
+    for some in chunks(sorted({number for _, number in left})):
+        earlier = query.where(of.factory_number.in_(some), of.end_us < since_us)
+        lives = (_life(row, wall) for row in connection.execute(earlier))
+        found += [life for life in lives if (life.entry, life.number) in left]
+    return found
+
+
+def _life(row: Sequence[Any], wall: Mapping[int, int]) -> FactoryLife:
+    pilot, entry, number, start, end, origin, estimated, steps = row
+    try:
+        rests = any(
+            first < last and (not rest or rest[0] in _LASTS)
+            for first, last, *rest in json.loads(estimated)
+        )
+        cores = float(json.loads(steps)[0][1])
+    except (ValueError, TypeError, LookupError) as exc:
+        raise Undecodable(f"pilot {pilot}: {exc!r}") from exc
+    return FactoryLife(entry, number, start, end, origin, rests, cores, wall.get(pilot, 0))
+
+
+def _walls(connection: Connection, since_us: int, until_us: int) -> dict[int, int]:
+    """Return how long runs lasted on each pilot that ended in the period or not long before."""
+    of = attempts.c
+    ended = pilots.c.end_us.between(since_us - _LATE_US, until_us)
+    query = select(of.pilot, func.sum(of.end_us - of.start_us))
+    query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
+    query = query.where(ended, of.end_us > of.start_us).group_by(of.pilot)
+    return {pilot: int(wall) for pilot, wall in connection.execute(query)}
+
+
+def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, RunTime]:
+    of = attempts.c
+    end = func.coalesce(of.end_us, pilots.c.end_us, literal(until_us))
+    inside = _least(end, until_us) - _most(of.start_us, since_us)
+    core = of.cores * inside
+    outcome = case((of.category.is_(None), core), else_=0)
+    query = select(pilots.c.entry, func.sum(core), func.sum(outcome))
+    query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
+    query = query.where(of.start_us < until_us, end > since_us, end > of.start_us)
+    return {
+        entry: RunTime(round(every), round(unknown))
+        for entry, every, unknown in connection.execute(query.group_by(pilots.c.entry))
+    }
+
+
+def _least(one: ColumnElement[int], other: int) -> ColumnElement[int]:
+    return case((one < other, one), else_=other)
+
+
+def _most(one: ColumnElement[int], other: int) -> ColumnElement[int]:
+    return case((one > other, one), else_=other)
+
+
+def _numbers(
+    connection: Connection, since_us: int, until_us: int
+) -> dict[tuple[str, FactoryKind], int]:
+    of, total = factory_hours.c, factory_totals.c
+    query = select(total.entry, total.kind, func.sum(of.number))
+    query = query.join_from(factory_hours, factory_totals)
+    query = query.where(of.hour >= since_us // HOUR_US, of.hour < until_us // HOUR_US)
+    return {
+        (entry, FactoryKind(kind)): int(number)
+        for entry, kind, number in connection.execute(query.group_by(total.entry, total.kind))
+    }
+
+
+def _told(connection: Connection, since_us: int, until_us: int) -> frozenset[str]:
+    """Return entries whose files were read for some of the period, lines of completed_jobs too.
+
+    Files are taken to tell of all the time between two things that they tell.
+    """
+    of, total = factory_hours.c, factory_totals.c
+    of_files = total.kind.in_([of.value for of in FactoryKind if of.value.startswith(_OF_FILES)])
+    query = select(total.entry, func.min(of.hour), func.max(of.hour))
+    query = query.join_from(factory_hours, factory_totals).where(of_files)
+    around = (since_us - _LATE_US) // HOUR_US, (until_us + _LATE_US) // HOUR_US
+    query = query.where(of.hour.between(*around))
+    reach = {
+        entry
+        for entry, first, last in connection.execute(query.group_by(total.entry))
+        if first < until_us // HOUR_US and last >= since_us // HOUR_US
+    }
+    lines = select(total.entry).where(total.kind == FactoryKind.SUMMARY_PILOTS.value)
+    return frozenset(reach & set(connection.scalars(lines)))
+
+
+def _booked(
+    connection: Connection, since_us: int, until_us: int
+) -> dict[tuple[str, Category], int]:
+    """Return what runs got of cores; a pilot's own time has no outcome."""
+    of, series = pilot_hours.c, pilot_seconds.c
+    query = select(series.entry, series.category, func.sum(of.whole), func.sum(of.micros))
+    query = query.join_from(pilot_hours, pilot_seconds)
+    query = query.where(
+        *(of.hour >= since_us // HOUR_US, of.hour < until_us // HOUR_US),
+        *(series.resource == "cpu", series.measure == "resource", series.outcome != ""),
+    )
+    sums: defaultdict[tuple[str, Category], int] = defaultdict(int)
+    for entry, category, whole, micros in connection.execute(
+        query.group_by(series.entry, series.category)
+    ):
+        sums[entry, Category(category)] += from_columns(whole, micros)
+    return dict(sums)

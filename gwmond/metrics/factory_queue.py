@@ -1,0 +1,116 @@
+"""Metrics of the factory's own numbers: its queue's events, and what completed_jobs sums up.
+
+They are what the factory says, not what gwmond accounts: see docs/reconcile.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gwmond.ledger.factory_model import FactoryKind
+from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.snapshot import Snapshot
+
+_QUEUE = "queue_"
+_KEPT = " Kept in the ledger: it goes on after restarts." + POLLED
+_LINES = " As the lines of completed_jobs_*.log that were read have it, by when they were written."
+_CLIENT = " client is frontend.group, of completed_jobs the frontend alone."
+
+
+def _events(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is None:
+        return
+    for (entry, client, kind), shown in s.pilot_time.factory.items():
+        if kind.value.startswith(_QUEUE):
+            event = kind.value.removeprefix(_QUEUE)
+            yield Sample((event, entry, client), shown.micros, shown.created)
+
+
+def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is None:
+        return
+    for (entry, client, of), shown in s.pilot_time.factory.items():
+        if of is kind:
+            yield Sample((entry, client), shown.micros, shown.created)
+
+
+def _family(kind: FactoryKind, name: str, unit: str, meaning: str) -> Family:
+    return Family(
+        name, "counter", unit, meaning + _LINES + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
+    )
+
+
+FAMILIES = (
+    Family(
+        "gwmond_factory_queue_events_total",
+        "counter",
+        "",
+        "Events of pilots as jobs of their factory: submitted, pending (handed to the site), "
+        "started, ended, evicted, removed, held, released, failed (could not be handed over or "
+        "started). As condor_activity_*.log tells." + _CLIENT + " Unit: events." + _KEPT,
+        ("event", "entry", "client"),
+        _events,
+    ),
+    _family(
+        FactoryKind.SUMMARY_PILOTS,
+        "gwmond_factory_completed_pilots_total",
+        "",
+        "Pilots that the factory sums up; some that were killed hard are missing. Unit: pilots.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_NO_DURATION,
+        "gwmond_factory_completed_pilots_without_duration_total",
+        "",
+        "Of them, those with a duration of -1 or 0: their output did not come back whole. "
+        "Unit: pilots.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_STARTED,
+        "gwmond_factory_completed_pilots_condor_started_total",
+        "",
+        "Of them, those in which HTCondor was started, if only for a moment. Unit: pilots.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_SECONDS,
+        "gwmond_factory_completed_pilot_seconds_total",
+        "seconds",
+        "How long pilots lasted. Unit: wall-clock seconds of pilots, not of cores.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_VALIDATION_SECONDS,
+        "gwmond_factory_completed_validation_seconds_total",
+        "seconds",
+        "How long pilots validated; within a thousandth of each one's duration. Unit: wall-clock "
+        "seconds of pilots.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_CONDOR_SECONDS,
+        "gwmond_factory_completed_condor_seconds_total",
+        "seconds",
+        "How long HTCondor ran in pilots. Unit: wall-clock seconds of pilots.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_JOBS,
+        "gwmond_factory_completed_jobs_total",
+        "",
+        "Jobs of pilots; older factories divide them by the pilot's cores, rounded up. Unit: jobs.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_JOB_SECONDS,
+        "gwmond_factory_completed_job_seconds_total",
+        "seconds",
+        "How long jobs ran; older factories divide it by the pilot's cores. Unit: seconds.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_GOODPUT_SECONDS,
+        "gwmond_factory_completed_goodput_seconds_total",
+        "seconds",
+        "How long jobs ran that exited with 0, divided by the pilot's cores. Unit: seconds.",
+    ),
+    _family(
+        FactoryKind.SUMMARY_TERMINATED_SECONDS,
+        "gwmond_factory_completed_terminated_seconds_total",
+        "seconds",
+        "How long jobs ran that exited by themselves, divided by the pilot's cores. Unit: seconds.",
+    ),
+)

@@ -1,0 +1,108 @@
+"""What a factory and a frontend group tell each other of one entry, as both publish it.
+
+A glideresource ad has the factory's part as ``GlideFactoryMonitor*``, the frontend's own as
+``GlideClientMonitor*``; a glidefactoryclient ad the factory's as ``GlideinMonitor*``, and in it the
+frontend's as the factory has last heard it (``GlideinMonitorClientMonitor*``).  These are the
+values that the factory's and the frontend's round-robin databases keep: docs/rrd.md.
+
+Each party is taken at its own word before what the other says of it, so the factory's numbers come
+from its own ad where a WMS collector is asked, and the frontend's from its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Monitor(NamedTuple):
+    """Counts of one entry for one frontend group; what no ad says is ``None``.
+
+    ``status_*`` are pilots as the factory counts them (``status_idle`` is the sum of wait,
+    pending, stage_in and idle_other), ``status_running_cores`` running pilots times the cores that
+    the factory expects.  ``requested_*`` is what the factory says it was asked for, in pilots or
+    expected cores; ``requested_adjusted_idle`` is what its limits leave of it (before that
+    attribute came, in 2025, ``requested_idle`` itself was 0 at a limit).  ``client_*`` are the
+    frontend's: jobs (``client_jobs_idle`` and ``_running`` are counted at every entry that they
+    match, ``client_jobs_here`` run at this one, ``client_jobs_old`` are idle for 10 minutes,
+    divided among the entries that they match), *slots* (not pilots), cores.
+    ``client_info_age`` is how many seconds ago the factory had heard of the frontend when it wrote.
+    ``asked_*`` is what the frontend says it asks for (pilots).
+    """
+
+    status_idle: int | None = None
+    status_running: int | None = None
+    status_held: int | None = None
+    status_wait: int | None = None
+    status_pending: int | None = None
+    status_stage_in: int | None = None
+    status_idle_other: int | None = None
+    status_stage_out: int | None = None
+    status_running_cores: int | None = None
+    requested_idle: int | None = None
+    requested_adjusted_idle: int | None = None
+    requested_max: int | None = None
+    requested_idle_cores: int | None = None
+    requested_max_cores: int | None = None
+    client_info_age: int | None = None
+    client_jobs_idle: int | None = None
+    client_jobs_running: int | None = None
+    client_jobs_here: int | None = None
+    client_slots_total: int | None = None
+    client_slots_idle: int | None = None
+    client_slots_running: int | None = None
+    client_slots_failed: int | None = None
+    client_cores_total: int | None = None
+    client_cores_idle: int | None = None
+    client_cores_running: int | None = None
+    asked_idle: int | None = None
+    asked_max: int | None = None
+    client_jobs_old: int | None = None
+
+    def over(self, other: Monitor) -> Monitor:
+        """Return these values, and those of ``other`` where these have none."""
+        return Monitor(*(b if a is None else a for a, b in zip(self, other, strict=True)))
+
+    def told_by_factory(self) -> Monitor:
+        """Return only what the factory counts itself; the rest is hearsay in its ads."""
+        return Monitor(
+            *(v if n in _FACTORYS else None for n, v in zip(self._fields, self, strict=True))
+        )
+
+    def plus(self, other: Monitor) -> Monitor:
+        """Return the sums; what either does not tell is not told of both."""
+        return Monitor(
+            *(None if a is None or b is None else a + b for a, b in zip(self, other, strict=True))
+        )
+
+
+_FACTORYS = frozenset(
+    name
+    for name in Monitor._fields
+    if name.startswith(("status_", "requested_")) or name == "client_info_age"
+)
+
+
+class EntryMonitor(NamedTuple):
+    """An entry's numbers over all clients of its factories, and its limits (pilots)."""
+
+    total: Monitor = Monitor()
+    max_idle: int | None = None
+    max_held: int | None = None
+    max_pilots: int | None = None
+
+    def plus(self, other: EntryMonitor) -> EntryMonitor:
+        """Return the sums over two factories, which know nothing of each other."""
+        return EntryMonitor(
+            self.total.plus(other.total),
+            *(
+                None if a is None or b is None else a + b
+                for a, b in zip(self[1:], other[1:], strict=True)
+            ),
+        )
+
+    def over(self, other: EntryMonitor) -> EntryMonitor:
+        """Return these values, and those of ``other`` where these have none."""
+        return EntryMonitor(
+            self.total.over(other.total),
+            *(b if a is None else a for a, b in zip(self[1:], other[1:], strict=True)),
+        )

@@ -1,0 +1,43 @@
+"""Reads what a reconciliation is made of, and makes it."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from gwmond.ledger import factory_lives
+from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import Period
+from gwmond.reconcile import Known, Reconciled, reconcile
+
+
+class Reconciliation(NamedTuple):
+    """Entries, by name; pilots that ended before ``pruned_us`` are no longer known."""
+
+    period: Period
+    rows: list[Reconciled]
+    pruned_us: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether retention has taken some of the period's pilots out."""
+        return self.pruned_us > self.period.since_us
+
+
+def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*") -> Reconciliation:
+    """Reconcile a period of whole hours, for entries whose name matches; raises LedgerError.
+
+    ``now_us``: up to when pilots that run are known to do so.
+    """
+    found = factory_lives.read(ledger, period.since_us, period.until_us, now_us)
+    known = Known(
+        lives=found.lives,
+        jobs=found.jobs,
+        numbers=found.numbers,
+        told=found.told,
+        runs=found.runs,
+        booked=found.booked,
+        now_us=now_us,
+    )
+    rows = [row for row in reconcile(known, period) if fnmatchcase(row.entry, pattern)]
+    return Reconciliation(period, rows, found.pruned_us)

@@ -1,0 +1,160 @@
+"""Why validations failed: pilots that ended, by entry, node, class and test.
+
+Units: times are microseconds since the epoch, amounts are micros.
+
+Class and test are those of the pilot's output (metrics ``failure`` and ``TestID``); what a pilot
+only advertises has no class.  A pilot counts with its whole life, its deliberate wait included, in
+the period in which it ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gwmond.accounting.pilot_evidence import FailureClass
+from gwmond.accounting.pilot_facts import Validation
+from gwmond.category_time import KINDS, Kind, hours, kinds_json, percent, ratio
+from gwmond.ledger.pilot_model import PilotRow
+
+HEADERS = ("site", "entry", "node", "class", "test")
+_CLASSES = {of.value for of in FailureClass}
+_GPU: Kind = ("gpu", "canonical")
+_NOT_TOLD = "(not told)"
+
+DEFINITION = (
+    "pilots that ended in the period and whose validation had failed, by entry, node, class and "
+    "test, with their whole life; of_pilots: all pilots of the entry that ended at the node"
+)
+
+
+class FailureKey(NamedTuple):
+    """Where and why; what is not told is empty."""
+
+    site: str
+    entry: str
+    node: str
+    kind: str
+    test: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where: site, entry, node."""
+        return self[:3]
+
+
+@dataclass(slots=True)
+class Failed:
+    """How many pilots, and what of their time is settled."""
+
+    pilots: int = 0
+    sums: Counter[Kind] = field(default_factory=Counter)
+
+    def add(self, other: Failed) -> None:
+        """Add others to these."""
+        self.pilots += other.pilots
+        self.sums.update(other.sums)
+
+
+class Failures:
+    """All failed validations of a period, and how many pilots ended at each node of an entry."""
+
+    def __init__(self) -> None:
+        self.of: dict[FailureKey, Failed] = {}
+        self.ended: Counter[tuple[str, str, str]] = Counter()
+
+    def take(self, rows: Iterable[PilotRow]) -> None:
+        """Count pilots that ended."""
+        for row in rows:
+            (site, entry), node = row.identity.key, row.identity.node
+            self.ended[site, entry, node] += 1
+            if row.validation is not Validation.FAILED or row.ran_jobs:
+                continue
+            key = FailureKey(site, entry, node, *split(row.failure))
+            failed = Failed(1)
+            for (resource, measure, _, _), micros in row.settled.items():
+                failed.sums[resource, measure] += micros
+            self.of.setdefault(key, Failed()).add(failed)
+
+    @property
+    def total(self) -> Failed:
+        """All of them."""
+        made = Failed()
+        for failed in self.of.values():
+            made.add(failed)
+        return made
+
+    @property
+    def ordered(self) -> list[tuple[FailureKey, Failed]]:
+        """The node of an entry with most failures first, and what is most frequent there first."""
+        at: Counter[tuple[str, str, str]] = Counter()
+        for key, failed in self.of.items():
+            at[key.place] += failed.pilots
+        return sorted(
+            self.of.items(),
+            key=lambda of: (-at[of[0].place], of[0].place, -of[1].pilots, of[0]),
+        )
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the lines of a table: names, pilots, share, hours."""
+        return [
+            (
+                *((key.site, key.entry, key.node or "(not known)")),
+                *((key.kind or _NOT_TOLD, key.test or _NOT_TOLD)),
+                *self._cells(failed, self.ended[key.place]),
+            )
+            for key, failed in self.ordered
+        ]
+
+    def total_row(self) -> tuple[str, ...]:
+        """Return the last line."""
+        return ("all", "", "", "", "", *self._cells(self.total, self.ended.total()))
+
+    def headers(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        gpu = ("GPU hours",) if self.total.sums[_GPU] else ()
+        return (*HEADERS, "pilots", "of", "%", "canonical hours", "core-hours", *gpu)
+
+    def _cells(self, failed: Failed, ended: int) -> tuple[str, ...]:
+        gpu = (hours(failed.sums[_GPU]),) if self.total.sums[_GPU] else ()
+        return (
+            str(failed.pilots),
+            str(ended),
+            percent(ratio(failed.pilots, ended), 0),
+            hours(failed.sums["cpu", "canonical"]),
+            hours(failed.sums["cpu", "resource"]),
+            *gpu,
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
+        return [
+            _record(key._asdict(), failed, self.ended[key.place]) for key, failed in self.ordered
+        ]
+
+    def total_record(self) -> dict[str, Any]:
+        """Return all of them for JSON."""
+        return _record({}, self.total, self.ended.total())
+
+
+def split(failure: str) -> tuple[str, str]:
+    """Return class and test of a failure as pilots' facts have it.
+
+    >>> split("WN_Resource main/validate_node.sh"), split("a.sh"), split("Unknown")
+    (('WN_Resource', 'main/validate_node.sh'), ('', 'a.sh'), ('Unknown', ''))
+    """
+    kind, _, test = failure.partition(" ")
+    return (kind, test) if kind in _CLASSES else ("", failure)
+
+
+def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, Any]:
+    named = {{"kind": "class"}.get(name, name): of or None for name, of in names.items()}
+    return {
+        **named,
+        "pilots": failed.pilots,
+        "of_pilots": ended,
+        "share_of_pilots": ratio(failed.pilots, ended),
+        "time": kinds_json({kind: failed.sums[kind] for kind in KINDS}),
+    }

@@ -1,0 +1,48 @@
+"""What the ads of a startd, and of its slots, tell of a pilot's origin.
+
+The attributes (GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gwmond.facts import EntryKey
+from gwmond.sources import ads
+
+if TYPE_CHECKING:
+    import classad2
+
+    from gwmond.config import Attributes
+
+UNKNOWN_SITE = "unknown"
+DEFAULT_LIFETIME_S = 900
+"""How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
+
+
+def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
+    """Return site and entry of an ad, by the configured attributes."""
+    site = ads.label(ad, attributes.site)
+    entry = ads.label(ad, attributes.entry)
+    return EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
+
+
+def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
+    """Return ``frontend.group``, as the glideresource ads name a client; empty when neither.
+
+    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
+    """
+    frontend = ads.label(ad, attributes.frontend) or ""
+    group = ads.label(ad, attributes.group) or ""
+    if frontend.endswith(f".{group}"):
+        return frontend
+    return ".".join(part for part in (frontend, group) if part)
+
+
+def factory_job(ad: classad2.ClassAd) -> str:
+    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
+    schedd = ads.label(ad, ("GLIDEIN_Schedd",))
+    cluster, process = ads.count(ad, "GLIDEIN_ClusterId"), ads.count(ad, "GLIDEIN_ProcId")
+    if schedd is None or cluster is None or process is None:
+        return ""
+    return f"{schedd}#{cluster}.{process}"

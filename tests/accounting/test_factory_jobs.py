@@ -1,0 +1,145 @@
+"""From the events and lines of a number to the jobs that had it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.accounting.factory_jobs import FactoryJob, Place, jobs
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+
+S = QueueState
+US = 1_000_000
+DAY = 86400
+T0 = 1_700_000_000
+
+
+def event(state: QueueState, at: int, user: str = "fe", instance: str = "i") -> QueueEvent:
+    """An event, in seconds from T0."""
+    name = PilotName(instance=instance, user=user, entry="e", cluster=7, proc=0)
+    return QueueEvent("condor_activity_20231114_fe.main.log", name, state, (T0 + at) * US)
+
+
+def line(written: int, duration: int | None = 100, user: str = "fe") -> CompletedPilot:
+    """A line, in seconds from T0."""
+    name = PilotName(user=user, frontend="fe", entry="e", cluster=7, proc=0)
+    numbers = (True, 90, 0, 0, 0, 0, 100, 1000, 0, 1000)
+    return CompletedPilot("p", name, (T0 + written) * US, duration, *numbers)
+
+
+def found(*facts: QueueEvent | CompletedPilot) -> list[FactoryJob]:
+    """The jobs of some facts, told in any order."""
+    shuffled = [*facts, *facts[:1]]
+    random.Random(1).shuffle(shuffled)
+    place = Place("e", "7.0")
+    for fact in shuffled:
+        place = place.told([fact])
+    assert place == Place("e", "7.0").told(facts)
+    return jobs(place)
+
+
+def times(job: FactoryJob) -> tuple[int | None, ...]:
+    """Submitted, started, ended, in seconds from T0."""
+    told = job.submitted_us, job.started_us, job.ended_us
+    return tuple(None if at is None else at // US - T0 for at in told)
+
+
+def test_a_whole_life() -> None:
+    """Pending is of no use; the client is in the log's name."""
+    states = S.SUBMITTED, S.PENDING, S.STARTED, S.ENDED
+    (job,) = found(*(event(state, n * 100) for n, state in enumerate(states)))
+    assert times(job) == (0, 200, 300)
+    assert (job.client, job.over, job.line) == ("fe.main", True, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected", "over"),
+    [
+        ([(S.STARTED, 100), (S.HELD, 200), (S.REMOVED, 300)], (0, 100, 200), True),
+        ([(S.STARTED, 100), (S.HELD, 200)], (0, 100, 200), False),
+        (
+            [(S.STARTED, 100), (S.HELD, 200), (S.RELEASED, 250), (S.ENDED, 300)],
+            (0, 100, 300),
+            True,
+        ),
+        ([(S.STARTED, 100), (S.EVICTED, 200), (S.STARTED, 400), (S.ENDED, 500)], (0, 400, 500), 1),
+        ([(S.STARTED, 100), (S.EVICTED, 200)], (0, 100, 200), True),
+        ([(S.STARTED, 100), (S.STARTED, 150), (S.ENDED, 500)], (0, 100, 500), True),
+        ([(S.HELD, 50), (S.REMOVED, 90)], (0, None, 50), True),
+        ([(S.FAILED, 50)], (0, None, 50), True),
+        ([(S.STARTED, 100)], (0, 100, None), False),
+    ],
+)
+def test_the_last_start_and_the_first_end_after_it(
+    told: list[tuple[QueueState, int]], expected: tuple[int | None, ...], over: bool
+) -> None:
+    """A hold is an end, unless the job goes on without another start."""
+    (job,) = found(event(S.SUBMITTED, 0), *(event(*of) for of in told))
+    assert (times(job), job.over) == (expected, bool(over))
+
+
+def test_a_number_that_comes_again() -> None:
+    """Another submission, another directory, or two months later: another job."""
+    one = [event(S.SUBMITTED, 0), event(S.STARTED, 10), event(S.ENDED, 20)]
+    assert len(found(*one, event(S.SUBMITTED, 500), event(S.STARTED, 600))) == 2
+    assert len(found(*one, event(S.STARTED, 15, instance="other"))) == 2
+    assert len(found(*one, event(S.STARTED, 100 * DAY))) == 2
+
+
+def test_lines_find_their_job() -> None:
+    """By user and time; of two lines of one job the later counts."""
+    one = [event(S.SUBMITTED, 0), event(S.STARTED, 10), event(S.ENDED, 110)]
+    (job,) = found(*one, line(150), line(160, 99))
+    assert job.line is not None
+    assert job.line.duration_s == 99
+    assert job.life == ((T0 + 10) * US, (T0 + 110) * US)
+    other, mine = found(*one, line(150, user="cms"))
+    assert {other.line is None, mine.line is None} == {True, False}
+    first, second = found(*one, line(150), event(S.SUBMITTED, 500), line(900))
+    assert [(of.settled_us or 0, of.line and of.line.written_us) for of in (first, second)] == [
+        ((T0 + 110) * US, (T0 + 150) * US),
+        ((T0 + 900) * US, (T0 + 900) * US),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("duration", "life"), [(100, ((T0 + 900) * US, (T0 + 1000) * US)), (0, None), (None, None)]
+)
+def test_a_line_alone(duration: int | None, life: tuple[int, int] | None) -> None:
+    """Durations of 0 and -1 tell nothing."""
+    (job,) = found(line(1000, duration))
+    assert job.life == life
+    assert job.settled_us == (T0 + 1000) * US
+
+
+def test_which_pilot_it_may_be() -> None:
+    """One that began while the job was there, within an hour."""
+    (job,) = found(event(S.SUBMITTED, 0), event(S.STARTED, 5000), event(S.ENDED, 9000))
+    starts = (-3601, -3599, 8000, 12_599, 12_601)
+    assert [job.fits((T0 + at) * US) for at in starts] == [False, True, True, True, False]
+
+
+facts_of = st.one_of(
+    st.builds(event, st.sampled_from(S), st.integers(0, 300 * DAY), st.sampled_from("ab")),
+    st.builds(line, st.integers(0, 300 * DAY), st.none() | st.integers(0, 99999)),
+)
+
+
+@given(st.lists(facts_of, max_size=30), st.randoms())
+def test_order_and_repetition_do_not_matter(
+    facts: list[QueueEvent | CompletedPilot], rng: random.Random
+) -> None:
+    """A place is its facts; jobs begin before they end, and each line is of one at most."""
+    place = Place("e", "7.0").told(facts)
+    again = [*facts, *facts]
+    rng.shuffle(again)
+    assert Place("e", "7.0").told(again[:7]).told(again[7:]) == place
+    every = jobs(place)
+    lines = [of.line for of in every if of.line is not None]
+    assert len(set(lines)) == len(lines)
+    for job in every:
+        if job.life is not None:
+            assert job.life[0] < job.life[1]

@@ -1,0 +1,121 @@
+"""Outputs, events and lines in any order, any number of times: the same pilots, the same totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.accounting.pilot_evidence import FileFact, QueueState
+from gwmond.accounting.pilot_facts import Assumption, Interval, Validation
+from tests.book.play import Play
+from tests.book.test_factory_jobs import SIZE, line, queue, told
+from tests.book.test_outputs import output
+from tests.book.test_properties import _check
+
+LATEST = 12_000
+
+
+class Told(NamedTuple):
+    """What a test tells: facts in order, with repetitions; after which of them there is a poll."""
+
+    facts: list[FileFact]
+    again: list[FileFact]
+    polls: frozenset[int]
+    restarts: frozenset[int]
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> list[FileFact]:
+    """A few pilots, of each of which some of its evidence is there."""
+    facts: list[FileFact] = []
+    for number in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, 3000))
+        lasted = draw(st.integers(100, 6000))
+        if draw(st.booleans()):
+            how = draw(st.sampled_from([QueueState.ENDED, QueueState.REMOVED, QueueState.EVICTED]))
+            facts += queue(start - 5, start + lasted + draw(st.integers(-20, 60)), how, proc=number)
+        if draw(st.booleans()):
+            jobs = draw(st.integers(0, 3))
+            made = line(
+                start + lasted + draw(st.integers(10, 1000)),
+                draw(st.sampled_from([None, 0, lasted, lasted + 700])),
+                jobs=jobs,
+                jobs_s=jobs * 100,
+                terminated_s=draw(st.integers(0, 9000)),
+                idle=draw(st.integers(-100, 1100)),
+                condor_started=draw(st.booleans()),
+            )
+            facts.append(made._replace(name=made.name._replace(proc=number)))
+        kind = draw(st.sampled_from(["none", "empty", "cut", "no_start", "whole", "failed"]))
+        if kind != "none":
+            made_out = output(start, start + lasted)
+            if kind == "empty":
+                made_out = output(None, None, validation=Validation.UNKNOWN)
+            elif kind == "cut":
+                made_out = output(start, None, condor_start_us=made_out.start_us)
+            elif kind == "no_start":
+                made_out = output(None, start + lasted)
+            elif kind == "failed":
+                made_out = output(start, start + lasted, validation=Validation.FAILED)
+            facts.append(made_out._replace(name=made_out.name._replace(proc=number)))
+    return facts
+
+
+@st.composite
+def tellings(draw: st.DrawFn, facts: list[FileFact]) -> Told:
+    """The facts in some order, some of them again."""
+    order = draw(st.permutations(facts))
+    again = draw(st.lists(st.sampled_from(facts), max_size=4)) if facts else []
+    polls = draw(st.frozensets(st.integers(0, 12), max_size=4))
+    return Told(order, again, polls, draw(st.frozensets(st.integers(0, 12), max_size=2)))
+
+
+def play(of: Told) -> Play:
+    """Tell it, with hours between some of the facts."""
+    made, at = Play(), LATEST
+    for number, fact in enumerate([*of.facts, *of.again]):
+        made.book.report([fact], made.stored, SIZE)
+        if number in of.polls:
+            made.poll(at)
+            made.rest(at + 60, hours=2)
+            at += 3 * 3600
+        else:
+            made.poll(at)
+        if number in of.restarts:
+            made.restart()
+    told(made, at=at + 60, hours=3)
+    return made
+
+
+def lives(of: Play) -> list[tuple[int, int | None, str, dict[Assumption, Interval], object]]:
+    """All that is known of pilots, without their numbers."""
+    return sorted(
+        (
+            row.start_us,
+            row.end_us,
+            row.identity.name,
+            dict(row.assumed),
+            sorted(row.settled.items()),
+        )
+        for row in of.stored.pilots.values()
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_order_does_not_matter(data: st.DataObject) -> None:
+    """Two tellings of the same facts give the same; and each proves itself."""
+    facts = data.draw(truths())
+    one, other = (play(data.draw(tellings(facts))) for _ in range(2))
+    assert lives(one) == lives(other)
+    for made in (one, other):
+        _check(made.stored)
+        assert all(row.closed for row in made.stored.pilots.values())
+        assert not any(made.book.residual.values())
+    hours = [Counter({k: n for k, n in of.stored.hours.items() if n}) for of in (one, other)]
+    assert hours[0] == hours[1]
+    counts = [Counter({k: n for k, n in of.stored.counts.items() if n}) for of in (one, other)]
+    assert counts[0] == counts[1]

@@ -1,0 +1,175 @@
+"""The factory's own numbers: each thing that its files and ads tell is in the sum of its hour."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.accounting.pilot_evidence import (
+    CentralEvent,
+    CentralKind,
+    CompletedPilot,
+    FileFact,
+    PilotName,
+    PilotOutput,
+    QueueEvent,
+    QueueState,
+)
+from gwmond.book.factory_numbers import HOUR_US, MOST, FactoryNumbers
+from gwmond.facts import EntryKey
+from gwmond.ledger.factory_model import WATCHED_FIELDS, FactoryKind, frontend_of
+from gwmond.monitor import Monitor
+from tests.accounting.make import request
+
+HOUR = 480_000
+AT = HOUR * HOUR_US + 59 * 60 * 10**6
+LOG = "/x/user_fe/glidein_g/entry_ce1/condor_activity_20260101_FE.main.log"
+NAME = PilotName(entry="ce1", user="fe", cluster=7, proc=0)
+K = FactoryKind
+Sums = dict[tuple[int, str, str, str], int]
+
+
+def line(**changes: object) -> CompletedPilot:
+    """A line of a pilot that lasted 1000 s, a tenth of it in validation."""
+    made = CompletedPilot(
+        *("/x/completed_jobs_20260101.log", NAME._replace(frontend="FE"), AT, 1000, True, 900),
+        *(3, 800, 700, 750, 100, 0, 0, 0),
+    )
+    return made._replace(**changes)  # type: ignore[arg-type]
+
+
+def sums(*facts: FileFact) -> Sums:
+    """What is to be stored of facts, but zeros."""
+    numbers = FactoryNumbers()
+    numbers.take(facts)
+    return {(*of[:3], of.kind.value): n for of, n in numbers.changes().items() if n}
+
+
+def test_every_event_counts_in_its_own_hour() -> None:
+    """Each state has a kind; the last microsecond of an hour belongs to it."""
+    events = [QueueEvent(LOG, NAME, state, AT) for state in QueueState]
+    late = QueueEvent(LOG, NAME, QueueState.STARTED, (HOUR + 1) * HOUR_US)
+    last = QueueEvent(LOG, NAME, QueueState.STARTED, (HOUR + 1) * HOUR_US - 1)
+    found = sums(*events, late, last)
+    assert {kind: n for (hour, *_, kind), n in found.items() if hour == HOUR} == {
+        **{f"queue_{state.value}": 1 for state in QueueState},
+        "queue_started": 2,
+    }
+    assert found[HOUR + 1, "ce1", "FE.main", "queue_started"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "client"),
+    [
+        (NAME, LOG, "FE.main"),
+        (NAME, "/x/condor_activity_20260101.log", "fe"),
+        (NAME._replace(frontend="FE.main", group="main"), LOG, "FE.main"),
+        (NAME._replace(frontend="FE", group="other"), LOG, "FE.other"),
+    ],
+)
+def test_the_client_has_one_form(name: PilotName, path: str, client: str) -> None:
+    """What is told for one client by several sources is of one client, and of one frontend."""
+    ((_, _, found, _),) = sums(QueueEvent(path, name, QueueState.HELD, AT))
+    assert found == client
+    assert frontend_of("FE.main") == frontend_of("FE") == "FE"
+
+
+def test_a_line_is_summed() -> None:
+    """Every value of it, in its units."""
+    assert {kind: n for (*_, kind), n in sums(line(), line(condor_started=False)).items()} == {
+        "summary_pilots": 2,
+        "summary_started": 1,
+        "summary_seconds": 2000,
+        "summary_validation_seconds": 200,
+        "summary_condor_seconds": 1800,
+        "summary_jobs": 6,
+        "summary_job_seconds": 1600,
+        "summary_goodput_seconds": 1400,
+        "summary_terminated_seconds": 1500,
+    }
+
+
+@pytest.mark.parametrize("duration", [None, 0, MOST + 1])
+def test_a_line_without_a_duration(duration: int | None) -> None:
+    """-1, 0 and nonsense count as a line that tells none, and take nothing from the sum."""
+    found = sums(line(duration_s=duration), line())
+    of = HOUR, "ce1", "FE"
+    assert found[*of, "summary_pilots"] == 2
+    assert found[*of, "summary_no_duration"] == 1
+    assert found[*of, "summary_seconds"] == 1000
+
+
+def test_outputs_count_by_their_end() -> None:
+    """One that is empty is told by when it was written."""
+    whole = PilotOutput("a.out", NAME, start_us=5, end_us=AT, seen_us=AT + HOUR_US)
+    empty = PilotOutput("b.out", NAME, seen_us=AT + HOUR_US)
+    assert sums(whole, empty) == {
+        (HOUR, "ce1", "fe", "outputs_pilots"): 1,
+        (HOUR + 1, "ce1", "fe", "outputs_pilots"): 1,
+        (HOUR + 1, "ce1", "fe", "outputs_empty"): 1,
+    }
+
+
+def test_what_has_no_time_or_entry_is_in_no_sum() -> None:
+    """It is counted as that; a central log is of no factory."""
+    numbers = FactoryNumbers()
+    nowhere = PilotName(cluster=1, proc=0)
+    central = CentralEvent("c", nowhere, CentralKind.PILOT_END, AT, "x", "", "")
+    wrong: list[FileFact] = [
+        line(written_us=None),
+        QueueEvent(LOG, nowhere, QueueState.HELD, AT),
+        PilotOutput("a.out", NAME),
+    ]
+    numbers.take([*wrong, central])
+    assert (numbers.undated, numbers.changes()) == (3, {})
+
+
+def test_what_ads_say_is_summed_over_time() -> None:
+    """Of each value the time in which it was told is known; what is not told is not zero."""
+    numbers = FactoryNumbers()
+    entry = EntryKey("Site", "ce1")
+    told = Monitor(status_running=5, client_slots_total=40, client_slots_running=0)
+    asks = [
+        request(entry, group="FE.main")._replace(monitor=told),
+        request(entry, group="FE.main", factory="other")._replace(
+            monitor=Monitor(status_running=2)
+        ),
+        request(entry, group="FE.dark"),
+    ]
+    numbers.watch(asks, HOUR, 60)
+    numbers.watch(asks[:1], HOUR, 30)
+    found = {(of.client, of.kind.value): n for of, n in numbers.changes().items()}
+    assert found == {
+        ("FE.main", "watched_seconds"): 90,
+        ("FE.dark", "watched_seconds"): 60,
+        ("FE.main", "status_running_seconds"): 7 * 60 + 5 * 30,
+        ("FE.main", "status_running_watched_seconds"): 90,
+        ("FE.main", "client_slots_total_seconds"): 40 * 90,
+        ("FE.main", "client_slots_total_watched_seconds"): 90,
+        ("FE.main", "client_slots_running_seconds"): 0,
+        ("FE.main", "client_slots_running_watched_seconds"): 90,
+    }
+
+
+def test_no_part_of_a_second_is_lost() -> None:
+    """Seconds are summed whole, and what is left goes to the next time."""
+    numbers = FactoryNumbers()
+    asks = [request(EntryKey("Site", "ce1"))]
+    for _ in range(1000):
+        numbers.watch(asks, HOUR, 0.25)
+    (watched,) = numbers.changes().values()
+    assert watched == 250
+
+
+def test_what_is_stored_is_forgotten() -> None:
+    """Until then it comes again, and grows."""
+    numbers = FactoryNumbers()
+    numbers.take([line()])
+    assert numbers.changes() == numbers.changes() != {}
+    numbers.clear()
+    assert numbers.changes() == {}
+
+
+def test_every_watched_field_is_of_the_monitor() -> None:
+    """Kinds are named like the fields that they sum."""
+    assert set(WATCHED_FIELDS) <= set(Monitor._fields)
+    assert all(f"{name}_seconds" in set(K) for name in WATCHED_FIELDS)

@@ -1,0 +1,122 @@
+"""The size of a pilot of which it is not told, or not wholly."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
+from gwmond.book.sizes import Sizes, expected_sizes
+from gwmond.facts import EntryKey, Size
+from tests.accounting.make import request
+from tests.book.play import Play, shown
+from tests.book.test_outputs import output, told
+
+SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
+ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
+
+
+def test_what_is_told_is_believed() -> None:
+    """Nothing is assumed then, whatever others have."""
+    sizes = Sizes(2000)
+    sizes.note("entry", 8, 16000, 2)
+    assert sizes.fill("entry", 4, 8000, 0) == (Resources(4, 8000, 0), NONE)
+
+
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ((None, None), Resources(1, 2000)),
+        ((4, None), Resources(4, 8000)),
+        ((None, 8000), Resources(1, 8000)),
+        ((0, 1), Resources(1, 2000)),
+        ((-4, -1), Resources(1, 2000)),
+        ((4, 1), Resources(4, 8000)),
+    ],
+)
+def test_where_nothing_is_known(told: tuple[float | None, float | None], size: Resources) -> None:
+    """One canonical unit a core; dummies are not believed."""
+    assert Sizes(2000).fill("entry", *told, 0) == (size, ONLY_SIZE)
+
+
+def test_the_most_frequent_of_the_entry() -> None:
+    """Before what is expected of it; other entries do not matter."""
+    sizes = Sizes(2000)
+    sizes.expect({"entry": Resources(16, 32000)})
+    for cores in (4, 8, 8):
+        sizes.note("entry", cores, cores * 2000, None)
+    sizes.note("other", 64, 1e6, None)
+    sizes.note("entry", 64, 1, None)  # a dummy
+    assert sizes.fill("entry", gpus=0).size == Resources(8, 16000)
+    assert sizes.fill("third", gpus=0).size == Resources(1, 2000)
+
+
+def test_gpus_only_where_the_entry_has_any() -> None:
+    """Elsewhere none is right, and nothing was assumed."""
+    sizes = Sizes(2000)
+    sizes.note("with", 8, 16000, 2)
+    sizes.note("without", 8, 16000, 0)
+    sizes.expect({"expected": Resources(8, 16000, 1), "without": Resources(8, 16000, 1)})
+    assert sizes.fill("with", 8, 16000) == (Resources(8, 16000, 2), ONLY_GPUS)
+    assert sizes.fill("without", 8, 16000) == (Resources(8, 16000), NONE)
+    assert sizes.fill("expected", 8, 16000) == (Resources(8, 16000, 1), ONLY_GPUS)
+    assert sizes.fill("unknown", 8, 16000) == (Resources(8, 16000), NONE)
+
+
+def test_the_memory_of_an_entry_is_bounded() -> None:
+    """An entry whose pilots are all different costs no more than a hundred sizes."""
+    sizes = Sizes(2000)
+    for n in range(5000):
+        sizes.note("entry", 8, 16000 + n, n)
+        sizes.note("entry", 8, 16000, 0)
+    assert sizes.fill("entry") == (Resources(8, 16000), ONLY_SIZE)
+    assert len(sizes._sizes["entry"]) <= 100
+
+
+def test_expected_of_the_ad_heard_last() -> None:
+    """An entry has an ad for each group; one that has no size tells none."""
+    key = EntryKey("Site", "entry")
+    old = request(key, pilot_size=Size(4, 8000), last_heard=1)
+    new = request(key, pilot_size=Size(8, 16000, 1), last_heard=2)
+    none = request(key, pilot_size=None, last_heard=3)
+    assert expected_sizes([none, new, old]) == {"entry": Resources(8, 16000, 1)}
+    assert expected_sizes([none]) == {}
+
+
+def test_a_slot_whose_size_makes_no_sense() -> None:
+    """Its pilot is as large as the entry's others until its size is told."""
+    play = Play()
+    play.live(0, 300, [shown("other@node", cores=8, memory=16000)])
+    bad = shown("bad@node")._replace(size=None)
+    play.live(360, 960, [bad, shown("other@node", cores=8, memory=16000)])
+    row = play.pilot("bad@node")
+    assert row.steps[0].size == Resources(8, 16000)
+    assert set(row.assumed) == {SIZE}
+    play.live(1020, 1260, [shown("bad@node", cores=4, memory=8000)])
+    row = play.pilot("bad@node")
+    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    play.live(1320, 1560, [bad])  # what was told once is not forgotten
+    play.rest(1620)
+    row = play.pilot("bad@node")
+    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    assert play.seconds()["decision_problem"] == 4 * 1560.0 + 8 * 960.0
+
+
+def test_one_whose_size_is_never_told() -> None:
+    """All of it is estimated, from its beginning to its end."""
+    play = Play()
+    play.live(0, 1200, [shown()._replace(size=None)])
+    play.rest(1260)
+    row = play.pilot()
+    assert row.assumed == {SIZE: (row.start_us, row.end_us)}
+    assert play.seconds() == {"decision_problem": 1200.0}
+    assert {of.evidence for (_, of), n in play.stored.hours.items() if n} == {"estimated"}
+
+
+def test_the_gpus_of_an_output() -> None:
+    """They are those of the entry's other pilots, and said to be estimated."""
+    play = Play()
+    play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
+    told(play, output(validation=Validation.FAILED))
+    (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
+    assert row.steps[0].size == Resources(4, 8000, 1)
+    assert row.assumed == {GPUS: (row.start_us, row.end_us)}

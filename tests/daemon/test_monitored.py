@@ -1,0 +1,129 @@
+"""What factories and frontends say of each other, from ads in a real collector."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.daemon.running import configuration, gwmond, polls
+from tests.daemon.scene import Scene
+from tests.daemon.scrape import Metrics
+from tests.pool import feign
+
+AT = {"site": "Site", "entry": "ce1", "group": "frontend.main"}
+
+
+def advertise(scene: Scene) -> None:
+    """At its limit the factory reports that nothing is requested, while the client asks for 2."""
+    limit = {"IdleGlideinsPerEntry": (5, 5)}
+    copy = feign.glideresource(
+        *("ce1", "Site"),
+        pending=1,
+        running=3,
+        requested_idle=2,
+        jobs_idle=30,
+        jobs_running=20,
+        slots_idle=4,
+        slots_running=9,
+        GlideFactoryMonitorClientMonitorInfoAge=500,
+        GlideClientMonitorJobsIdleOld=6,
+        GlideClientMonitorGlideinsFailed=1,
+    )
+    del copy["GlideFactoryMonitorRequestedIdle"]
+    own = feign.glidefactoryclient(
+        *("ce1", "Site"),
+        pending=5,
+        running=7,
+        held=1,
+        staging=2,
+        requested_idle=0,
+        jobs_idle=99,
+        info_age=120,
+        limits=limit,
+        GlideinMonitorStatusStageOut=3,
+    )
+    entry = feign.glidefactory("ce1", "Site", pending=6, running=70, held=8)
+    ask = feign.glideclient("ce1", idle=2, most=44)
+    only_asked = feign.glideclient("ce2", idle=1, most=5)
+    second = feign.glideclient("ce2", idle=3, most=5, credential="B_")
+    silent = feign.glideresource("ce2", "Site", factory_heard=False)
+    for name in ("GlideinsRequestIdle", "GlideinsRequestMaxRun"):
+        del silent[f"GlideClientMonitor{name}"]
+    for ad in (copy, silent, own, entry, ask, only_asked, second):
+        scene.pool.advertise([ad], feign.COMMANDS[str(ad["MyType"])])
+
+
+def once(scene: Scene, directory: Path, *, wms: bool) -> Metrics:
+    """What one poll of the pool tells, with its WMS collector or without."""
+    collectors = [scene.pool.collector] if wms else []
+    tables = polls(20) | {"pool": {"wms": {"collectors": collectors}}}
+    file = directory / "gwmond.toml"
+    file.write_text(configuration(directory / "ledger.sqlite", [scene.pool.collector], tables))
+    done = gwmond("once", "--config", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    lint = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=done.stdout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (lint.returncode, lint.stdout + lint.stderr) == (0, "")
+    return Metrics.parse(done.stdout)
+
+
+def test_from_ads_to_metrics(shared_scene: Scene, tmp_path: Path) -> None:
+    """Every party is taken at its own word, and what is asked stands beside what is heard."""
+    advertise(shared_scene)
+    copied = once(shared_scene, tmp_path, wms=False)
+    direct = once(shared_scene, tmp_path, wms=True)
+
+    pilots = "gwmond_pilots"
+    assert copied.value(pilots, state="running", **AT) == 3
+    assert direct.value(pilots, state="running", **AT) == 7
+    assert direct.value(pilots, state="submitted", **AT) == 2
+    states = {"idle": 7, "idle_pending": 5, "idle_stage_in": 0, "idle_other": 0, "stage_out": 3}
+    for state, number in states.items():
+        assert direct.value("gwmond_factory_pilots", state=state, **AT) == number
+    assert copied.value("gwmond_factory_pilots", state="idle", **AT) == 1
+    assert direct.value("gwmond_factory_running_cores", **AT) == 56
+
+    asked, heard = {"state": "requested"}, "gwmond_factory_requested_pilots"
+    for seen in (copied, direct):
+        assert seen.value(pilots, **asked, **AT) == 2
+    assert copied.value(heard, kind="idle", **AT) is None
+    assert direct.value(heard, kind="idle", **AT) == 0
+
+    jobs = "gwmond_entry_frontend_running_jobs"
+    assert direct.value(jobs, kind="here", **AT) == direct.value(jobs, kind="matching", **AT) == 20
+    assert direct.value("gwmond_entry_frontend_idle_jobs", kind="matching", **AT) == 30
+    assert direct.value("gwmond_entry_frontend_old_idle_jobs", **AT) == 6
+    slots = {"total": 13, "idle": 4, "running": 9, "failed": 1}
+    for kind, number in slots.items():
+        assert direct.value("gwmond_entry_frontend_slots", kind=kind, **AT) == number
+    assert direct.value("gwmond_entry_frontend_cores", kind="total", **AT) == 24
+
+    age = "gwmond_entry_information_age_seconds"
+    assert copied.value(age, kind="request", **AT) == 500
+    assert direct.value(age, kind="request", **AT) == 120
+    advertised = direct.value(age, kind="advertisement", **AT)
+    assert advertised is not None
+    assert advertised >= 0
+
+
+def test_entries_and_asks(shared_scene: Scene, tmp_path: Path) -> None:
+    """Entries' totals and limits are the factory's own; glideclient ads ask where nothing does."""
+    advertise(shared_scene)
+    copied = once(shared_scene, tmp_path, wms=False)
+    direct = once(shared_scene, tmp_path, wms=True)
+    at = {"site": "Site", "entry": "ce1"}
+    pilots = "gwmond_factory_entry_pilots"
+    assert copied.value(pilots, state="running", **at) == 3
+    assert direct.value(pilots, state="running", **at) == 70
+    assert direct.value(pilots, state="held", **at) == 8
+    assert direct.value("gwmond_factory_entry_limit_pilots", kind="total", **at) == 1000
+    for kind, number in (("requested", 4), ("requested_max", 10)):
+        found = {"site": "Site", "entry": "ce2", "state": kind}
+        assert copied.value("gwmond_pilots", **found) is None
+        assert direct.value("gwmond_pilots", **found) == number
+    assert direct.value(pilots, site="Site", entry="ce2", state="running") is None

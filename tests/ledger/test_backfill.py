@@ -1,0 +1,276 @@
+"""The past that a real Prometheus is filled with is what the ledger has, hour by hour."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from gwmond import backfill
+from gwmond.backfill import Hours
+from gwmond.config import Config
+from gwmond.ledger import Ledger, LedgerReader, hourly
+from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.pilot_model import Shown
+from gwmond.metrics import pilot_time, sites
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.snapshot import PilotTime, Snapshot
+from tests.backfilled import Filled, Labels, create_blocks
+from tests.ledger import batches
+from tests.ledger.pilot_batches import HOUR, batch, now_us
+from tests.pilot_ledger import write
+
+FAMILIES = {family.name: family for family in (*pilot_time.FAMILIES, *sites.FAMILIES)}
+RESOURCE, CANONICAL, ATTEMPTS, ENDED, SITE = backfill.SOURCES
+BATCHES = 40
+Steps = dict[Labels, Counter[int]]
+"""What each series had in each hour: seconds, or numbers."""
+
+
+def labels(name: str, *values: str, **more: str) -> Labels:
+    """Return labels as Prometheus stores them: an empty one is none."""
+    named = {**dict(zip(FAMILIES[name].labels, map(str, values), strict=True)), **more}
+    return frozenset((label, value) for label, value in named.items() if value)
+
+
+def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
+    """Say from the rows of a ledger what it knows, by metric; time in micros."""
+    found: dict[str, Steps] = {name: defaultdict(Counter) for name in backfill.SOURCES}
+    for hour, of, micros in reader.pilot_hours(0, 10**7):
+        name = RESOURCE if of.measure == "resource" else CANONICAL
+        place = of.site, of.entry, of.group
+        found[name][labels(name, of.resource, of.category, *place, of.evidence, **more)][hour] += (
+            micros
+        )
+    for hour, key, micros in reader.hours(0, 10**7):
+        found[SITE][labels(SITE, *key, **more)][hour] += micros
+    ran = set()
+    for attempt, pilot in reader.attempt_rows():
+        ran.add(attempt.pilot)
+        if attempt.outcome is not None and attempt.end_us is not None:
+            at = *pilot.key, pilot.group
+            hour = (attempt.end_us - 1) // HOUR
+            found[ATTEMPTS][labels(ATTEMPTS, *attempt.outcome[:2], *at, **more)][hour] += 1
+    for row in reader.pilot_rows():
+        if row.end_us is None:
+            continue
+        decided = row.known_until_us is None or row.known_until_us >= row.end_us
+        if decided or row.id in ran:
+            category = "pilot_overhead" if row.id in ran else "decision_problem"
+            at = *row.identity.key, row.identity.group
+            hour = (row.end_us - 1) // HOUR
+            found[ENDED][labels(ENDED, category, *at, **more)][hour] += 1
+    return {
+        name: {key: +hours for key, hours in series.items() if +hours}
+        for name, series in found.items()
+    }
+
+
+def text(
+    reader: LedgerReader, hours: Hours | None = None, more: dict[str, str] | None = None
+) -> str:
+    """Return what is written of some hours, of all if none are named."""
+    out = io.StringIO()
+    reach = hourly.reach(reader)
+    backfill.write(reader, out, hours or Hours(reach.start, reach.stop), more or {})
+    return out.getvalue()
+
+
+def values(written: str) -> dict[str, dict[Labels, dict[int, float]]]:
+    """Return what a text says, as prometheus_client reads it: by hour."""
+    found: dict[str, dict[Labels, dict[int, float]]] = {}
+    for metric in text_string_to_metric_families(written):  # type: ignore[no-untyped-call]
+        assert metric.type == "counter"
+        for sample in metric.samples:
+            series = found.setdefault(sample.name, {})
+            key = frozenset((name, value) for name, value in sample.labels.items() if value)
+            assert sample.timestamp is not None
+            hour, rest = divmod(float(sample.timestamp), 3600)
+            assert rest == 0
+            series.setdefault(key, {})[int(hour)] = sample.value
+    return found
+
+
+def unit(name: str) -> int:
+    return 10**6 if FAMILIES[name].unit == "seconds" else 1
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    """A ledger in which outcomes were revised, with time of sites."""
+    with Ledger.open(url) as opened:
+        for number in range(1, BATCHES + 1):
+            opened.commit_pilots(batch(number))
+        for number in range(1, 5):
+            opened.commit(batches.batch(number))
+        yield opened
+
+
+@pytest.fixture
+def ended(ledger: Ledger) -> Ledger:
+    """The same with pilots that are counted when they end; all of them ran jobs."""
+    with ledger._transaction() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO pilot_counts (what, category, outcome, site, entry, group_name, "
+            "number, high, created) SELECT 'pilots', 'pilot_overhead', '', site, entry, "
+            "group_name, count(*), count(*), 0 FROM pilots WHERE end_us IS NOT NULL "
+            "GROUP BY site, entry, group_name"
+        )
+    return ledger
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[LedgerReader]:
+    """A small ledger with a site whose name has to be escaped."""
+    url = f"sqlite:///{tmp_path / 'hostile.sqlite'}"
+    write(url, hostile='"\\\n,} 1 2\n# EOF ü\r\\n{')
+    with LedgerReader.open(url) as reader:
+        yield reader
+
+
+def prove(reader: LedgerReader, tmp_path: Path, **more: str) -> dict[str, Steps]:
+    """Fill a real Prometheus, and compare all that it then knows with the ledger."""
+    reach = hourly.reach(reader)
+    file = tmp_path / "past.om"
+    file.write_text(text(reader, None, more), encoding="utf-8", newline="\n")
+    create_blocks(file, tmp_path / "blocks")
+    first, last = reach.start * 3600, reach.stop * 3600
+    wanted = steps(reader, **more)
+    with Filled(tmp_path / "blocks") as prometheus:
+        names = set(prometheus.api("label/__name__/values"))
+        assert names == {name for name, series in wanted.items() if series}
+        for name, series in wanted.items():
+            stood = prometheus.hourly(name, first, last)
+            rises = prometheus.hourly(f"increase({name}[1h])", first, last)
+            whole = prometheus.at(f"increase({name}[{reach.stop - reach.start}h])", last)
+            assert set(stood) == set(series) == set(whole)
+            for key, hours in series.items():
+                total, begins = 0, min(hours)
+                assert min(stood[key]) == begins * 3600
+                assert stood[key][begins * 3600] == 0
+                for hour in range(begins, reach.stop):
+                    total += hours[hour]
+                    at = (hour + 1) * 3600
+                    assert stood[key][at] == total / unit(name)
+                    assert math.isclose(
+                        rises[key][at], hours[hour] / unit(name), rel_tol=1e-9, abs_tol=1e-6
+                    )
+                assert math.isclose(whole[key], total / unit(name), rel_tol=1e-9)
+    return wanted
+
+
+def test_prometheus_has_what_the_ledger_has(ended: Ledger, tmp_path: Path) -> None:
+    """Each hour of each series exactly, though outcomes were revised."""
+    assert len(ended.corrections()) > 10
+    wanted = prove(ended, tmp_path, job="gwmond", instance="127.0.0.1:9818")
+    assert all(wanted.values())
+
+
+def test_the_live_counter_goes_on(ended: Ledger) -> None:
+    """The same series; what it has last is the net total, and never more than the counter."""
+    keeper = PilotKeeper(Config())
+    keeper.attach(ended)
+    shown, state = keeper.shown(), ended.load_pilots()
+    assert shown is not None
+    net = shown._replace(
+        shown={key: Shown(micros, 0) for key, micros in state.net.items()},
+        counted={key: Shown(number, 0) for key, number in state.numbers.items()},
+    )
+    written = values(text(ended))
+    last = hourly.reach(ended).stop
+    below = 0
+    for name in (RESOURCE, CANONICAL, ATTEMPTS, ENDED):
+        live, exact = _live(name, shown), _live(name, net)
+        stood = {key: found[last] for key, found in written[name].items()}
+        assert stood == {key: value for key, value in exact.items() if value}
+        assert all(value <= live[key] for key, value in stood.items())
+        below += sum(value < live[key] for key, value in stood.items())
+    assert below  # a correction has taken something away
+    site = {labels(SITE, *key): of.micros / 10**6 for key, of in ended.load().totals.items()}
+    assert {key: found[last] for key, found in written[SITE].items()} == {
+        key: value for key, value in site.items() if value
+    }
+
+
+def _live(name: str, shown: PilotTime) -> dict[Labels, float]:
+    """Return what a live metric shows."""
+    now = cast("Snapshot", SimpleNamespace(pilot_time=shown))
+    return {labels(name, *of.labels): of.value for of in FAMILIES[name].samples(now)}
+
+
+def test_names_that_have_to_be_escaped(hostile: LedgerReader, tmp_path: Path) -> None:
+    wanted = prove(hostile, tmp_path)
+    assert any("# EOF" in value for key in wanted[CANONICAL] for _, value in key)
+
+
+def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
+    """Nothing but the end of the file; promtool takes it, and makes no block of it."""
+    Ledger.open(url).close()
+    with LedgerReader.open(url) as reader:
+        assert text(reader) == "# EOF\n"
+    (tmp_path / "past.om").write_text("# EOF\n")
+    assert create_blocks(tmp_path / "past.om", tmp_path / "blocks") == []
+
+
+def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
+    """Counters begin, at the first hour that is whole, with what was spent before it."""
+    before = values(text(ended))
+    now = now_us(BATCHES) / 1e6
+    pruned = ended.prune_pilots(now, 8 * 3600, 10 * 3600, 11 * 3600, 0)
+    assert all((pruned.hours, pruned.pilots, pruned.attempts))
+    ended.prune(now, 8 * 3600)
+    after = values(text(ended))
+    assert set(after) == set(before)
+    for name, series in after.items():
+        assert set(series) == set(before[name])
+        for key, found in series.items():
+            old = before[name][key]
+            assert found == {hour: value for hour, value in old.items() if hour in found}
+            assert max(found) == max(old)
+            assert min(found) >= min(old)
+    assert any(min(of.values()) > 0 for of in after[CANONICAL].values())
+    assert any(min(of.values()) > 0 for of in after[ATTEMPTS].values())
+
+
+def test_a_part(ended: Ledger) -> None:
+    """From and to cut the text; what is left stands where it stood."""
+    every = values(text(ended))
+    reach = hourly.reach(ended)
+    part = Hours(reach.start + 4, reach.stop - 3)
+    for name, series in values(text(ended, part)).items():
+        for key, found in series.items():
+            whole = every[name][key]
+            assert found == {h: v for h, v in whole.items() if part.first <= h <= part.last}
+    assert text(ended, Hours(5, 4)) == "# EOF\n"
+
+
+def test_hours_more_than_their_total(ended: Ledger) -> None:
+    """A ledger that does not sum up gives no history that looks right."""
+    with ended._transaction() as connection:
+        connection.exec_driver_sql("UPDATE pilot_seconds SET whole = 0 WHERE whole > 0")
+    with pytest.raises(LedgerCorrupt, match="gwmond ledger check"):
+        text(ended)
+
+
+def test_the_first_poll(ledger: Ledger, url: str) -> None:
+    """It is when the first entry was seen, or when the first time of a site began."""
+    found = hourly.reach(ledger).first_poll_s
+    state = ledger.load()
+    times = [of.first_seen for of in state.entries.values()]
+    assert found == min(times + [of.created for of in state.totals.values()])
+
+
+def test_only_pilots_no_poll(tmp_path: Path) -> None:
+    """A ledger into which only files were imported was never polled for."""
+    with Ledger.open(str(tmp_path / "ledger.sqlite")) as opened:
+        opened.commit_pilots(batch(1))
+        opened.commit_pilots(batch(2))
+        assert hourly.reach(opened).first_poll_s is None
+        assert hourly.reach(opened).start == now_us(0) // HOUR

@@ -1,0 +1,162 @@
+"""One pilot's figures from its rows, on examples computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.accounting.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.analyze_pilots import figures_of
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
+
+ORIGIN = 1_700_000_000 * 10**6
+LIFE = 4 * HOUR
+LATE = ORIGIN + 100 * HOUR
+
+
+def pilot(**changes: object) -> PilotRow:
+    """A pilot of four cores and four hours that has ended, and is closed."""
+    some = pilot_at(1, LATE)
+    assert some is not None
+    row = some.row._replace(
+        start_us=ORIGIN,
+        end_us=ORIGIN + LIFE,
+        steps=(Step(ORIGIN, Resources(4, 8000)),),
+        assumed={},
+        settled={},
+        ran_jobs=False,
+    )
+    return row._replace(**changes)  # type: ignore[arg-type]
+
+
+def run(
+    start: float, end: float | None, cores: float = 1, code: int | None = 0, number: int = 1
+) -> AttemptRow:
+    """A run from an hour of the pilot's life to another; without a code nobody has told its end."""
+    some = pilot_at(1, LATE)
+    assert some is not None
+    row = some.attempts[1]
+    facts = tuple(
+        fact._replace(ending=fact.ending._replace(exit_code=code if fact.ending.over else None))
+        for fact in row.facts
+    )
+    return row._replace(
+        key=AttemptKey(f"job{number}", 1),
+        start_us=ORIGIN + round(start * HOUR),
+        end_us=None if end is None else ORIGIN + round(end * HOUR),
+        size=Resources(cores, 2000 * cores),
+        outcome=None if code is None else GOOD if code == 0 else FAILED,
+        facts=facts,
+    )
+
+
+def test_cores_that_jobs_hold() -> None:
+    """Two of four cores for two hours, a third for one: an hour and a quarter of the pilot's."""
+    found = figures_of(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
+    assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
+    assert (found.jobs, found.lengths_us) == (2, (2 * HOUR, HOUR))
+    # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
+    assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
+
+
+def test_memory_does_not_use_cores() -> None:
+    """A job on one core that takes all memory uses a quarter of the pilot's time."""
+    big = run(0, 4)._replace(size=Resources(1, 8000))
+    assert figures_of(pilot(), [big]).used_us == LIFE // 4
+
+
+def test_never_more_than_the_pilot_has() -> None:
+    """Where jobs hold more cores than there are they share them; times outside do not count."""
+    jobs = [run(-1, 2, cores=4), run(1, 5, cores=4, code=1, number=2)]
+    found = figures_of(pilot(), jobs)
+    assert (found.used_us, found.good_us) == (LIFE, HOUR + HOUR // 2)
+    assert found.lengths_us == (3 * HOUR, 4 * HOUR)
+
+
+def test_a_size_that_changes() -> None:
+    """Of two hours on one core one is a quarter of the pilot's, one half of it."""
+    steps = (Step(ORIGIN, Resources(4, 8000)), Step(ORIGIN + HOUR, Resources(2, 4000)))
+    found = figures_of(pilot(steps=steps), [run(0, 2)])
+    assert found.used_us == HOUR // 4 + HOUR // 2
+
+
+def test_a_run_whose_end_nobody_told() -> None:
+    """It lasts as long as the pilot, and has not exited 0."""
+    found = figures_of(pilot(closed=False), [run(2, None, cores=4, code=None)])
+    assert (found.used_us, found.good_us, found.lengths_us) == (2 * HOUR, 0, (2 * HOUR,))
+    assert not found.settled
+
+
+@pytest.mark.parametrize(
+    ("validation", "until_h", "started", "validation_h"),
+    [
+        (Validation.PASSED, 0.5, True, 0.5),
+        (Validation.PASSED, 9, True, 4),  # a clock that goes wrong
+        (Validation.PASSED, -1, True, 0),
+        (Validation.PASSED, None, True, None),
+        (Validation.FAILED, 0.1, False, 4),  # with the deliberate sleep after it
+        (Validation.FAILED, None, False, 4),
+        (Validation.UNKNOWN, None, None, None),
+        (Validation.UNKNOWN, 0.5, None, None),
+    ],
+)
+def test_validation(
+    validation: Validation, until_h: float | None, started: bool | None, validation_h: float | None
+) -> None:
+    """Up to its end; all, if HTCondor never started; None, if nothing tells."""
+    end = None if until_h is None else ORIGIN + round(until_h * HOUR)
+    found = figures_of(pilot(validation=validation, validation_end_us=end), [])
+    assert found.started is started
+    expected = None if validation_h is None else round(validation_h * HOUR)
+    assert found.validation_us == expected
+    assert found.finished.started is (started is True)
+
+
+def test_a_job_proves_that_condor_started() -> None:
+    """Whatever the pilot's output says, or does not say."""
+    for validation in Validation:
+        assert figures_of(pilot(validation=validation), [run(1, 2)]).started is True
+
+
+def test_runs_that_are_not_kept() -> None:
+    """Of the pilot's totals, in proportion to its life; the number of runs is known."""
+    hours = {("goodput", "exit_zero"): 8, ("goodput", "exit_nonzero"): 2, ("pilot_overhead", ""): 6}
+    settled = {
+        ("cpu", "resource", Category(category), outcome): amount * HOUR
+        for (category, outcome), amount in hours.items()
+    }
+    found = figures_of(pilot(settled=settled, attempts_pruned=5), [])
+    assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
+    assert (found.jobs, found.lengths_us, found.pruned, found.started) == (5, (), True, True)
+    assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
+    nothing = figures_of(pilot(attempts_pruned=1), [])
+    assert (nothing.used_us, nothing.jobs) == (0, 1)
+
+
+def test_a_size_that_is_assumed() -> None:
+    """It is said; the factory's logs are divided by what jobs held at once, if that is more."""
+    steps = (Step(ORIGIN, Resources(1, 2000)),)
+    jobs = [run(1, 3), run(1, 3, number=2)]
+    known = figures_of(pilot(steps=steps), jobs)
+    rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}
+    assumed = figures_of(pilot(steps=steps, assumed=rule), jobs)
+    assert (known.size_assumed, known.finished.jobs_s) == (False, 4 * 3600)
+    assert (assumed.size_assumed, assumed.finished.jobs_s) == (True, 2 * 3600)
+
+
+def test_without_cores_a_job_uses_all() -> None:
+    """No division by nothing."""
+    found = figures_of(pilot(steps=()), [run(1, 3)])
+    assert (found.used_us, found.finished.jobs_s) == (2 * HOUR, 2 * 3600)
+
+
+def test_one_that_runs_has_no_figures() -> None:
+    with pytest.raises(ValueError, match="has not ended"):
+        figures_of(pilot(end_us=None), [])

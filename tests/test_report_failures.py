@@ -1,0 +1,208 @@
+"""``gwmond report --failures``: failed validations by class and test, for each entry and node."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from gwmond import cli
+from gwmond.accounting.pilot_evidence import Failure, FailureClass, PilotName, PilotOutput
+from gwmond.accounting.pilot_facts import Validation
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.facts import Pilot
+from gwmond.ledger import Ledger
+from gwmond.report_failures import split
+from tests.book.play import shown
+
+Report: TypeAlias = Callable[..., str]
+BASE = 1_700_006_400  # 2023-11-15 00:00 UTC
+LIFE = 1200
+HOSTILE = "<b>|n*"
+NODE = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh", 1)
+PROXY = Failure(FailureClass.VO_PROXY, "check_proxy.sh", 1)
+PILOTS = [
+    *(("e1", "n1", NODE, 8),) * 3,
+    ("e1", "n1", PROXY, 8),
+    ("e1", "n1", None, 8),  # passed
+    ("e1", HOSTILE, NODE, 4),
+    ("e2", "n1", PROXY, 1),
+    ("e2", "n2", None, 1),  # passed
+]
+
+
+def _output(number: int, entry: str, node: str, failure: Failure | None, cores: int) -> PilotOutput:
+    name = PilotName(
+        *("factory", "instance", entry, number, 0, "schedd", "frontend", "main"),
+        site="Site",
+        node=node,
+    )
+    return PilotOutput(
+        f"job.{number}.0.out",
+        name,
+        BASE * SECOND_US,
+        (BASE + LIFE) * SECOND_US,
+        validation=Validation.FAILED if failure else Validation.PASSED,
+        failure=failure,
+        cores=cores,
+        memory_mib=cores * 1000,  # half as many canonical units
+    )
+
+
+def _advertised(heard: int) -> Pilot:
+    ad = shown("glidein_1_2@n3", BASE - 1_700_000_400, factory_job="schedd#99.0", entry="e2")
+    return ad._replace(
+        size=None,
+        node="n3",
+        last_heard=BASE + heard,
+        dies=BASE + LIFE,
+        failed=True,
+        failure="check_proxy.sh",
+    )
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Outputs of eight pilots, and a ninth that only advertised."""
+    path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+    with Ledger.open(str(path)) as writer:
+        book = Book(writer.load_pilots(), Rules(refresh_us=0))
+        book.report([_output(n, *of) for n, of in enumerate(PILOTS)], writer)
+        for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
+            now_us = (BASE + at) * SECOND_US
+            book.see(now_us, 60 * SECOND_US, ads, writer, complete=True)
+            book.settle(now_us, now_us, writer)
+            writer.commit_pilots(book.batch(now_us))
+            book.stored()
+    return path
+
+
+@pytest.fixture
+def report(
+    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Report:
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+
+    def report(*arguments: str) -> str:
+        day = ("--from", "2023-11-15", "--to", "2023-11-16")
+        code = cli.main(["report", "--ledger", str(ledger), *day, "--failures", *arguments])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return told.out
+
+    return report
+
+
+def failures(report: Report, *more: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(report("--format", "json", *more))["validation_failures"]
+    return found
+
+
+def test_by_entry_node_class_and_test(report: Report) -> None:
+    """Numbers of pilots, their share of all that ended there, and the time of their lives."""
+    found = failures(report)
+    names = ("entry", "node", "class", "test", "pilots", "of_pilots")
+    assert [tuple(of[name] for name in names) for of in found["groups"]] == [
+        ("e1", "n1", "WN_Resource", "main/validate_node.sh", 3, 5),
+        ("e1", "n1", "VO_Proxy", "check_proxy.sh", 1, 5),
+        ("e1", HOSTILE, "WN_Resource", "main/validate_node.sh", 1, 1),
+        ("e2", "n1", "VO_Proxy", "check_proxy.sh", 1, 1),
+        ("e2", "n3", None, "check_proxy.sh", 1, 1),
+    ]
+    first, total = found["groups"][0], found["total"]
+    assert first["time"]["cpu"] == {
+        "resource_seconds": 3 * 8 * LIFE,
+        "canonical_seconds": 3 * 4 * LIFE,
+    }
+    assert first["share_of_pilots"] == 3 / 5
+    assert (total["pilots"], total["of_pilots"]) == (7, 9)
+    # e2's others have one core and 1000 MiB, which the advertised one is taken to have.
+    cores = 4 * 8 + 4 + 1 + 1
+    assert total["time"]["cpu"]["resource_seconds"] == cores * LIFE
+
+
+def test_they_are_all_of_validation_fails(report: Report) -> None:
+    """The same time as the report has in that category, in both measures."""
+    whole = json.loads(report("--format", "json", "--by", "node"))
+    time = whole["validation_failures"]["total"]["time"]["cpu"]
+    for measure in ("resource_seconds", "canonical_seconds"):
+        assert whole["total"]["categories"]["cpu"][measure]["validation_fails"] == time[measure]
+    assert whole["total"]["analyze_entries"]["failed_validation_share_of_pilots"] == 7 / 9
+
+
+def test_csv(report: Report) -> None:
+    """The same lines, and nothing else."""
+    lines = list(csv.DictReader(io.StringIO(report("--format", "csv"))))
+    groups = failures(report)["groups"]
+    assert len(lines) == len(groups)
+    for line, group in zip(lines, groups, strict=True):
+        for name in ("site", "entry", "node", "class", "test"):
+            assert line[name] == (group[name] or "")
+        assert int(line["pilots"]) == group["pilots"]
+        seconds = group["time"]["cpu"]["canonical_seconds"]
+        assert float(line["time_cpu_canonical_seconds"]) == seconds
+
+
+def test_table(report: Report) -> None:
+    """What is not told is said so."""
+    text = report()
+    assert "Validation failures of pilots that ended, by entry and node" in text
+    (line,) = re.findall(r"^Site +e1 +n1 +WN_Resource .*$", text, re.MULTILINE)
+    assert line.split()[-5:] == ["3", "5", "60%", "4.0", "8.0"]
+    assert re.search(r"^Site +e2 +n3 +\(not told\) +check_proxy.sh ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_names_are_escaped(report: Report, form: str) -> None:
+    """A node may have any name."""
+    text = report("--format", form)
+    assert "Validation failures of pilots that ended" in text
+    assert HOSTILE not in text
+    assert {"markdown": r"\<b\>\|n\*", "html": "&lt;b&gt;|n*"}[form] in text
+
+
+def test_of_a_place_only(report: Report) -> None:
+    """As the whole report is."""
+    groups = failures(report, "--entry", "e2", "--by", "user")["groups"]
+    assert {of["entry"] for of in groups} == {"e2"}
+    assert failures(report, "--site", "Other") == {
+        "groups": [],
+        "total": failures(report, "--site", "Other")["total"],
+    }
+    assert failures(report, "--site", "Other")["total"]["share_of_pilots"] is None
+
+
+def test_not_with_a_style(capsys: pytest.CaptureFixture[str]) -> None:
+    """That has a layout of its own."""
+    assert cli.main(["report", "--failures", "--style", "analyze-entries"]) != 0
+    assert "--failures: not with --style" in capsys.readouterr().err
+
+
+def test_the_list_of_pilots_says_why(
+    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one that only advertised it, too."""
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+    assert cli.main(["pilots", "--ledger", str(ledger), "--past", "--name", "glidein_1_2"]) == 0
+    assert "failed validation: check_proxy.sh" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("failure", "parts"),
+    [
+        ("WN_Resource a b", ("WN_Resource", "a b")),
+        ("other x", ("other", "x")),
+        ("Disk N full", ("", "Disk N full")),
+        ("", ("", "")),
+    ],
+)
+def test_what_a_failure_is_made_of(failure: str, parts: tuple[str, str]) -> None:
+    """The class is one of GlideinWMS's, or not told."""
+    assert split(failure) == parts
