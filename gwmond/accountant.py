@@ -125,10 +125,11 @@ class Accountant:
     def step(
         self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
     ) -> list[Problem]:
-        """Account what one poll has shown; without a ledger nothing is taken in."""
+        """Account what one poll has shown; nothing is taken in without a ledger that stores it."""
         self.failure = None
         try:
             self._keeper.attach(ledger)
+            self._keeper.retry()
             if not self._keeper.ready:
                 return []
             self._expect(found)

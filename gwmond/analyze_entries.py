@@ -190,6 +190,11 @@ def notes(of: Analysis) -> list[str]:
             f"(strt, fval), when validation ended of {sums.known_validation} (val, idle); the "
             "others are left out there, and count in all else."
         )
+    if sums.known_jobs < sums.pilots:
+        told.append(
+            f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots; the others "
+            "are not counted as without jobs (0job)."
+        )
     if sums.size_assumed:
         told.append(
             f"Of {sums.size_assumed} of {sums.pilots} pilots the cores are assumed, and so is the "

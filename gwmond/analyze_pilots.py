@@ -44,8 +44,8 @@ _ZERO = "exit_zero"
 class PilotFigures(NamedTuple):
     """One pilot that ended; what is None is not known.
 
-    ``size_assumed``: its cores rest on a rule, and so does ``used``.  ``finished`` is the same
-    pilot as the factory's own log parser would hand it on.
+    ``jobs_known``: whether it ran any is told.  ``size_assumed``: its cores rest on a rule, and so
+    does ``used``.  ``finished`` is the same pilot as the factory's own log parser would hand it on.
     """
 
     frontend: str
@@ -62,6 +62,7 @@ class PilotFigures(NamedTuple):
     pruned: bool
     size_assumed: bool
     finished: Finished
+    jobs_known: bool = True
 
 
 def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
@@ -95,6 +96,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         started=started,
         validation_us=validation_us,
         jobs=jobs,
+        jobs_known=jobs > 0 or row.validation is not Validation.UNKNOWN,
         lengths_us=lengths,
         settled=row.closed or row.mark_us >= life.until_us,
         pruned=row.attempts_pruned > 0,
@@ -132,7 +134,9 @@ def _finished(
 def _started(row: PilotRow, jobs: int) -> bool | None:
     if jobs or row.ran_jobs or row.validation is Validation.PASSED:
         return True
-    return False if row.validation is Validation.FAILED else None
+    if row.validation is Validation.FAILED:
+        return False
+    return None if row.validation_end_us is None else True  # a hard kill cut its output off
 
 
 def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
@@ -207,6 +211,7 @@ class Sums:
     failed: int = 0
     known_started: int = 0
     without_jobs: int = 0
+    known_jobs: int = 0
     life: int = 0
     used: int = 0
     good: int = 0
@@ -226,7 +231,8 @@ class Sums:
         self.jobs += of.jobs
         self.failed += of.started is False
         self.known_started += of.started is not None
-        self.without_jobs += of.jobs == 0
+        self.without_jobs += of.jobs_known and of.jobs == 0
+        self.known_jobs += of.jobs_known
         self.life += of.life_us
         self.used += of.used_us
         self.good += of.good_us

@@ -13,7 +13,7 @@ from collections import deque
 
 from gwmond.config import Config
 from gwmond.facts import Cursor, Problem
-from gwmond.file_facts import LIMITS
+from gwmond.file_facts import LIMITS, read_on
 from gwmond.log_socket import LogSocket, PlaceError
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
@@ -65,7 +65,7 @@ class CentralLogs:
         problems = self._received() if self._socket is not None else []
         if not self._waiting and time.monotonic() >= self._again_at:
             self._again_at = time.monotonic() + self._options.every
-            self._waiting.extend(self._options.central_logs)
+            self._waiting.extend(dict.fromkeys(self._options.central_logs))
         if self._waiting:
             problems += self._files(now)
         return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
@@ -84,9 +84,7 @@ class CentralLogs:
                 answer.facts, Cursor(path, SOURCE, answer.state, answer.complete_us)
             )
             problems += answer.problems
-            self._waiting.popleft()
-            if answer.behind:
-                self._waiting.appendleft(path)
+        read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
         return problems

@@ -11,7 +11,7 @@ from collections import deque
 
 from gwmond.config import Config
 from gwmond.facts import Problem
-from gwmond.file_facts import KIND, LIMITS, take, wanted
+from gwmond.file_facts import KIND, LIMITS, read_on, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
@@ -48,10 +48,7 @@ class FactoryFiles:
             keep=False,
         )
         problems += take(self._keeper, answers or ()).problems
-        for path, answer in answers or ():
-            self._waiting.popleft()
-            if answer.behind:
-                self._waiting.appendleft(path)
+        read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
         return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
@@ -63,6 +60,7 @@ class FactoryFiles:
         )
         problems: list[Problem] = []
         for tree in trees or ():
-            self._waiting.extend(tree.directories)
             problems += tree.problems
+        # One root may be within another.
+        self._waiting.extend(dict.fromkeys(of for tree in trees or () for of in tree.directories))
         return problems

@@ -6,7 +6,8 @@ one transaction: facts are taken in exactly once, whoever reads, the daemon or a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import PilotOutput
@@ -31,6 +32,16 @@ def wanted(keeper: PilotKeeper, paths: Iterable[str]) -> list[Directory]:
     """Return directories to be read, each from where its reading stopped."""
     cursors = ((path, keeper.cursor(path, KIND)) for path in paths)
     return [Directory(path, of.state if of is not None else "") for path, of in cursors]
+
+
+def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
+    """Take what was read off a queue of directories; what is unfinished stays the first, in order.
+
+    ``answers`` are of the first ones that wait.
+    """
+    for _ in answers:
+        waiting.popleft()
+    waiting.extendleft(of.path for of in reversed(answers) if of.answer.behind)
 
 
 def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:

@@ -2,6 +2,10 @@
 
 Each chunk is stored with its cursors in one transaction, so an import may be killed and repeated:
 nothing counts twice.  While one chunk is accounted the next is being read by another process.
+
+At the end nothing waits for better than what was read.  What waits for the jobs' schedds (verdicts,
+attempts without an end) is decided then, too, unless a daemon keeps the ledger: there it goes on
+with the real clock, as the daemon's sources may tell more.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
 from gwmond.facts import Problem
-from gwmond.file_facts import LIMITS, take, wanted
+from gwmond.file_facts import KIND, LIMITS, take, wanted
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
@@ -47,6 +51,7 @@ class Importer:
         self._memory_mib = config.poll.memory_limit_mib
         self._keeper = PilotKeeper(config)
         self._keeper.attach(ledger)
+        self._kept = self._is_kept()
         self._processes = processes
         self._now = time.time()
         self._outputs = 0
@@ -81,10 +86,10 @@ class Importer:
                 unread = some[len(answers) :]
                 waiting.extendleft(reversed([*unfinished, *unread]))
                 read_on()  # while this is accounted
-                self._settle(self._now_us)
+                self._settle()
                 left = sum(of.answer.progress.left for of in answers)
                 progress(self._outputs, self._outputs + left)
-        self._settle(self._now_us + _LATER_US)
+        self._finish()
         self._note_left_out()
         return Imported(len(found), self._outputs, self._problems, tuple(self._examples.values()))
 
@@ -105,8 +110,20 @@ class Importer:
         self._outputs += taken.outputs
         self._note(taken.problems)
 
-    def _settle(self, now_us: int) -> None:
-        self._keeper.settle(now_us, self._now_us, ())
+    def _is_kept(self) -> bool:
+        """Return whether the ledger has something that waits and that no import has brought."""
+        pilots = book.pilots if (book := self._keeper.book) is not None else ()
+        return any(of.kind != KIND for of in self._keeper.cursors) or any(
+            of.identity.origin == "collector" for of in pilots
+        )
+
+    def _finish(self) -> None:
+        if (book := self._keeper.book) is not None:
+            book.files.hurry(_LATER_US)
+        self._settle(0 if self._kept else _LATER_US)
+
+    def _settle(self, ahead_us: int = 0) -> None:
+        self._keeper.settle(self._now_us, self._now_us, (), ahead_us=ahead_us)
 
     def _note_left_out(self) -> None:
         """Note what could be read and not be accounted, unless its file was noted for that."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -17,6 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gwmond.file_facts import KIND
+from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import US, both, rfc3339, span
 
@@ -71,14 +74,28 @@ def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
         latest = ledger.pilot_rows(order="contact", descending=True, limit=1)
         written_us = max((row.contact_us for row in latest), default=None)
     stale = written_us is None or now_us - written_us > POLLS * poll_s * US
+    if tick is None and any(kind == KIND for _, kind in ledger.cursors()):
+        stale = stale and hourly.reach(ledger).first_poll_s is not None  # else only imported
     return Age(ledger.where, written_us, now_us, stale)
 
 
 def add_ledger_option(parser: argparse._ActionsContainer) -> None:
     """Add ``--ledger``."""
     parser.add_argument(
-        "--ledger", metavar="URL", help="another ledger than [ledger] url: a path or URL"
+        "--ledger",
+        type=_place,
+        metavar="URL",
+        help="another ledger than [ledger] url: a path or URL",
     )
+
+
+def _place(text: str) -> str:
+    """Return what names a ledger; a mere name of a file does not."""
+    if re.fullmatch(r"[\w.-]+", text):
+        raise argparse.ArgumentTypeError(
+            f"{text} has no slash: for a file in this directory write ./{text}"
+        )
+    return text
 
 
 @contextmanager

@@ -36,6 +36,10 @@ class PlaceError(ConfigError):
     """A configured path cannot be used; says which key to change, and how."""
 
 
+class PlaceTaken(PlaceError):
+    """Somebody listens there already."""
+
+
 class Received(NamedTuple):
     """Lines, and how many were dropped since the last time: there was no room, or too long."""
 
@@ -129,6 +133,18 @@ class LogSocket:
                 self._bytes += len(line)
 
 
+def check(path: str) -> None:
+    """Raise PlaceError where ``LogSocket`` would, as far as that shows without making it."""
+    directory = os.path.dirname(path) or "."
+    try:
+        _make_room(path)
+        os.stat(os.path.join(directory, ""))
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "")
+    except OSError as error:
+        raise PlaceError(f"factory.log_socket: {_why(path, error)}") from None
+
+
 def _bind(path: str) -> tuple[socket.socket, tuple[int, int] | None]:
     """Return a bound socket, and which file it is; raises PlaceError."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -172,7 +188,7 @@ def _make_room(path: str) -> None:
                     f"factory.log_socket: another program listens on {path}: {_MOVE}"
                 ) from None
             raise
-    raise PlaceError(
+    raise PlaceTaken(
         f"factory.log_socket: {path} is in use by another process: stop that one or configure "
         "another path"
     )

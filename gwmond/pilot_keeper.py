@@ -1,8 +1,8 @@
 """Keeps the book of pilots in the ledger: what is shown is what is stored.
 
-While the ledger cannot be written, what is known of pilots goes on in memory and counters stand
-still; records of jobs are not fetched then, so that memory stays bounded and nothing is lost: the
-histories keep them.
+While the ledger cannot be written, what waits to be stored stays in memory and counters stand
+still.  Nothing new is taken in then (``ready``), so that memory stays bounded, and no record is
+lost: the histories and files keep them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gwmond.config import Config
 from gwmond.facts import Cursor, EntryRequest, Gap, Pilot
 from gwmond.ledger.errors import LedgerConflict, LedgerError
 from gwmond.ledger.factory_model import FactoryTotalKey
+from gwmond.ledger.pilot_codec import identity
 from gwmond.ledger.pilot_model import (
     CountKey,
     PilotBatch,
@@ -72,6 +73,7 @@ class PilotKeeper:
         self._factory_shown: dict[FactoryTotalKey, Shown] = {}
         self._judged_us = 0
         self._known_us: int | None = None
+        self._waits_us: int | None = None  # of the batch that could not be stored
 
     @property
     def book(self) -> Book | None:
@@ -80,8 +82,11 @@ class PilotKeeper:
 
     @property
     def ready(self) -> bool:
-        """Whether facts may be told: the ledger is there to look up what is not in memory."""
-        return self._ledger is not None and self._book is not None
+        """Whether facts may be told: the ledger is there to look up what is not in memory.
+
+        Not while a batch waits that could not be stored.
+        """
+        return self._ledger is not None and self._book is not None and self._waits_us is None
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
@@ -90,7 +95,7 @@ class PilotKeeper:
 
     def cursor(self, source: str, kind: str) -> Cursor | None:
         """Return how far a source's records have been taken."""
-        return self._cursors.get((source, kind))
+        return self._cursors.get((identity(source), kind))
 
     def attach(self, ledger: Ledger | None) -> None:
         """Use a ledger, or none; raises LedgerError.
@@ -106,17 +111,25 @@ class PilotKeeper:
         book = self._book
         if book is not None and state.batches == book.batches + 1:
             book.stored()  # the answer to the last commit was lost, but not the commit
-            self._moved_on.clear()
-            self._gaps.clear()
-            self._factory.clear()
+            self._clear()
         if book is None or state.batches != book.batches:
             self._book = Book(state, self._rules)
             self._cursors = dict(state.cursors)
-            self._moved_on.clear()
-            self._gaps.clear()
-            self._factory.clear()
+            self._clear()
         self._take_totals(state)
         self._ledger = ledger
+
+    def retry(self) -> None:
+        """Store what could not be stored before, if anything waits; raises LedgerError."""
+        if self._ledger is not None and self._waits_us is not None:
+            self._commit(self._waits_us)
+
+    def _clear(self) -> None:
+        """Nothing waits any more, besides what is in the book."""
+        self._moved_on.clear()
+        self._gaps.clear()
+        self._factory.clear()
+        self._waits_us = None
 
     def _take_totals(self, state: PilotState) -> None:
         self._net, self._numbers = dict(state.net), dict(state.numbers)
@@ -173,19 +186,28 @@ class PilotKeeper:
         book.report((), ledger, expected)
 
     def _move_on(self, cursor: Cursor | None) -> None:
-        if cursor is not None and cursor != self._cursors.get((cursor.source, cursor.kind)):
+        if cursor is None:
+            return
+        cursor = cursor._replace(source=identity(cursor.source))  # as it comes back from the ledger
+        if cursor != self._cursors.get((cursor.source, cursor.kind)):
             self._cursors[cursor.source, cursor.kind] = cursor
             self._moved_on.add((cursor.source, cursor.kind))
 
-    def settle(self, now_us: int, known_us: int, silent: Collection[str]) -> None:
-        """Settle what can be, and store it; raises LedgerError."""
+    def settle(
+        self, now_us: int, known_us: int, silent: Collection[str], *, ahead_us: int = 0
+    ) -> None:
+        """Settle what can be, and store it; raises LedgerError.
+
+        ``ahead_us``: what waits does so as if it were so much later.
+        """
         book, ledger = self._both()
-        book.settle(now_us, known_us, ledger, silent)
-        if now_us - self._judged_us >= _JUDGE_EVERY_US and (groups := book.open_groups):
-            self._judged_us = now_us
+        then_us = now_us + ahead_us
+        book.settle(then_us, known_us, ledger, silent)
+        if then_us - self._judged_us >= _JUDGE_EVERY_US and (groups := book.open_groups):
+            self._judged_us = then_us
             since = now_us - 2 * self._rules.verdict_us
-            book.judge(now_us, ledger.trials(since, groups, _TRIALS))
-            book.settle(now_us, known_us, ledger, silent)
+            book.judge(then_us, ledger.trials(since, groups, _TRIALS))
+            book.settle(then_us, known_us, ledger, silent)
         self._known_us = known_us or self._known_us
         self._commit(now_us)
 
@@ -216,13 +238,12 @@ class PilotKeeper:
         try:
             ledger.commit_pilots(batch)
         except LedgerError as error:
+            self._waits_us = now_us
             if error.reopen or isinstance(error, LedgerConflict):
                 self._ledger = None
             raise
         book.stored()
-        self._moved_on.clear()
-        self._gaps.clear()
-        self._factory.clear()
+        self._clear()
         self._raise(batch)
 
     def _raise(self, batch: PilotBatch) -> None:

@@ -46,7 +46,7 @@ _ENDED = {
 _NEVER_RAN = {
     Category.VALIDATION_FAILS: "failed validation",
     Category.DECISION_PROBLEM: "never ran a job",
-    Category.UNCLASSIFIED: "never ran a job, validation unknown",
+    Category.UNCLASSIFIED: "nothing tells what it ran",
 }
 
 

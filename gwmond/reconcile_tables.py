@@ -5,12 +5,13 @@ Tables have hours, records seconds; None (``-`` in tables) is what nobody told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gwmond.ledger.factory_model import FactoryKind
+from gwmond.ledger.factory_model import FactoryKind, RunTime
 from gwmond.periods import US
-from gwmond.reconcile import UNEXPLAINED, Cause, Reconciled
+from gwmond.reconcile import UNEXPLAINED, Cause, Part, Reconciled
 
 K = FactoryKind
 HOUR_US = 3600 * US
@@ -31,6 +32,12 @@ WORDS = {
     Cause.UNKNOWN_PILOT: "NOT EXPLAINED: lines of pilots that gwmond does not know",
     Cause.DIFFERENT: "NOT EXPLAINED: the line differs from a life that was measured",
 }
+
+
+NO_LINES = (
+    "No completed_jobs log was read for this period: the factory's server directory has them too "
+    "(gwmond import /var/log/gwms-factory, or [factory] directories)"
+)
 
 
 class Table(NamedTuple):
@@ -122,10 +129,19 @@ def ratio(part: int | None, whole: int) -> float | None:
 def tables(rows: Iterable[Reconciled]) -> list[Table]:
     """Return the tables: pilots, jobs, and why they differ."""
     every = list(rows)
+    whole = [total(every)] if len(every) > 1 else []
     causes = [cause for cause in Cause if any(cause in row.parts for row in every)]
     found = [
-        Table("Pilots: hours, and what the factory says", PILOTS, [_pilots(of) for of in every]),
-        Table("Jobs: core-hours, and what the factory says", JOBS, [_jobs(of) for of in every]),
+        Table(
+            "Pilots: hours, and what the factory says",
+            PILOTS,
+            [_pilots(of) for of in (*every, *whole)],
+        ),
+        Table(
+            "Jobs: core-hours, and what the factory says",
+            JOBS,
+            [_jobs(of) for of in (*every, *whole)],
+        ),
     ]
     if causes:
         headers = ("entry", "residual h", *(cause.value.replace("_", " ") for cause in causes))
@@ -133,9 +149,50 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
             Table(
                 "Why the factory's hours of pilots differ (number of pilots)",
                 (*headers, "unexplained h"),
-                [_why(of, causes) for of in every if of.parts],
+                [_why(of, causes) for of in (*every, *whole) if of.parts],
             )
         )
+    return found
+
+
+class _Total(Reconciled):
+    """All entries; what differs is of those that the factory tells of."""
+
+    told_us: int = 0
+
+    @property
+    def residual_us(self) -> int | None:
+        """The sum of the entries' residuals."""
+        return None if self.factory_us is None else self.factory_us - self.told_us
+
+    @property
+    def unexplained_ratio(self) -> float | None:
+        """See ``gwmond.reconcile.unexplained_ratio``."""
+        if self.factory_us is None:
+            return None
+        return self.doubtful_us / most if (most := max(self.factory_us, self.told_us)) else 0.0
+
+
+def total(rows: Iterable[Reconciled]) -> Reconciled:
+    """Return the sums of all entries, under the name ``all``."""
+    found = _Total("all")
+    numbers, parts = Counter[FactoryKind](), dict[Cause, Part]()
+    for row in rows:
+        found.ended += row.ended
+        found.pilots_us += row.pilots_us
+        found.pilot_core_us += row.pilot_core_us
+        found.booked_core_us += row.booked_core_us
+        found.doubtful_us += row.doubtful_us
+        found.jobs = RunTime(*map(sum, zip(found.jobs, row.jobs, strict=True)))
+        found.fits.update(row.fits)
+        numbers.update(row.numbers)
+        if row.factory_us is not None:
+            found.factory_us = (found.factory_us or 0) + row.factory_us
+            found.told_us += row.pilots_us
+        for cause, part in row.parts.items():
+            before = parts.get(cause, Part(0, 0))
+            parts[cause] = Part(before.pilots + part.pilots, before.us + part.us)
+    found.numbers, found.parts = dict(numbers), parts
     return found
 
 
@@ -160,9 +217,14 @@ def _pilots(row: Reconciled) -> tuple[str, ...]:
         *(number(of[name]) for name in (*numbers, "factory_lines_without_duration")),
         "no factory numbers" if row.factory_us is None else hours(row.factory_us),
         seconds(of["factory_condor_seconds"]),
-        *(hours(row.residual_us), percent(of["residual_ratio"])),
+        *(hours(row.residual_us), percent(_residual_ratio(row))),
         *(hours(row.unexplained_us), percent(row.unexplained_ratio)),
     )
+
+
+def _residual_ratio(row: Reconciled) -> float | None:
+    """Return the residual, of the pilots' time that the factory tells of."""
+    return ratio(row.residual_us, row.told_us if isinstance(row, _Total) else row.pilots_us)
 
 
 def _jobs(row: Reconciled) -> tuple[str, ...]:
@@ -189,20 +251,25 @@ def _why(row: Reconciled, causes: list[Cause]) -> tuple[str, ...]:
 
 def explanations(rows: Iterable[Reconciled]) -> list[str]:
     """Return what each cause that occurs means, those that explain nothing last."""
-    found = {cause for row in rows for cause in row.parts}
+    every = list(rows)
+    found = {cause for row in every for cause in row.parts}
     ordered = [of for of in Cause if of in found - UNEXPLAINED]
     ordered += [of for of in Cause if of in found & UNEXPLAINED]
-    return [f"{cause.value.replace('_', ' ')}: {WORDS[cause]}" for cause in ordered]
+    told = [f"{cause.value.replace('_', ' ')}: {WORDS[cause]}" for cause in ordered]
+    kinds = {kind.value for row in every for kind in row.numbers}
+    if every and not any(kind.startswith("summary") for kind in kinds):
+        told.append(NO_LINES)
+    return told
 
 
 def hours(us: int | None) -> str:
     """Return microseconds as hours."""
-    return "-" if us is None else f"{us / HOUR_US:.2f}"
+    return "-" if us is None else f"{us / HOUR_US:z.2f}"
 
 
 def seconds(value: int | None) -> str:
     """Return seconds as hours."""
-    return "-" if value is None else f"{value / 3600:.2f}"
+    return "-" if value is None else f"{value / 3600:z.2f}"
 
 
 def number(value: int | None) -> str:
@@ -212,4 +279,4 @@ def number(value: int | None) -> str:
 
 def percent(share: float | None) -> str:
     """Return a share in percent."""
-    return "-" if share is None else f"{100 * share:.1f}"
+    return "-" if share is None else f"{100 * share:z.1f}"

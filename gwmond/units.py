@@ -18,6 +18,12 @@ RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
 
 DEFAULT_MEMORY_MIB = 2000
 
+MAX_CORES = 1e5
+"""No pilot has more cores, or GPUs: what says so is garbage."""
+
+MAX_MEMORY_MIB = 1e9
+"""Nor more memory."""
+
 MICRO = 1_000_000
 """Micros in one: amounts of time are exact integers of 10^-6 of a unit for a second."""
 

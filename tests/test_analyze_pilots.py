@@ -104,7 +104,7 @@ def test_a_run_whose_end_nobody_told() -> None:
         (Validation.FAILED, 0.1, False, 4),  # with the deliberate sleep after it
         (Validation.FAILED, None, False, 4),
         (Validation.UNKNOWN, None, None, None),
-        (Validation.UNKNOWN, 0.5, None, None),
+        (Validation.UNKNOWN, 0.5, True, 0.5),  # killed hard: its output is cut off
     ],
 )
 def test_validation(

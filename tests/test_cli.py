@@ -342,3 +342,49 @@ def test_as_a_module() -> None:
         [sys.executable, "-m", "gwmond", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"gwmond {__version__}\n"
+
+
+def test_help_has_no_doubled_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    """What argparse does not format is not escaped."""
+    for command in cli.COMMANDS:
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+    assert "%%" not in capsys.readouterr().out
+
+
+def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
+    """What run refuses, or goes without, check tells; each with a remedy."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    plain, good = tmp_path / "plain", tmp_path / "good"
+    plain.touch()
+    good.mkdir()
+
+    def found(**factory: Any) -> list[tuple[str, str]]:
+        config = Config.model_validate({"factory": factory})
+        statuses = check._places(config)
+        assert all(check._remedy(of) != check._ELSE for of in statuses)
+        assert list(tmp_path.rglob("*.new")) == []
+        return [(of.kind, of.problem) for of in statuses]
+
+    assert found(directories=[str(good)], central_logs=[str(good)]) == [
+        ("directories", ""),
+        ("central_logs", ""),
+    ]
+    assert found(directories=[str(tmp_path / "no")]) == [("directories", "no_directory")]
+    assert found(central_logs=[str(plain)]) == [("central_logs", "no_directory")]
+    assert found(log_socket=str(plain)) == [("log_socket", "place")]
+    assert found(log_socket=str(tmp_path / "no" / "socket")) == [("log_socket", "place")]
+    assert found(log_socket=str(good / "socket")) == [("log_socket", "")]
+
+
+def test_a_ledger_without_a_slash(capsys: pytest.CaptureFixture[str]) -> None:
+    """A mere name is refused, and told how to write it."""
+    with pytest.raises(SystemExit):
+        cli.main(["report", "--ledger", "k2.sqlite"])
+    assert "./k2.sqlite" in capsys.readouterr().err
+
+
+def test_a_ledger_that_is_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "--ledger", str(tmp_path)]) == 1
+    assert "is a directory" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from gwmond.accounting.pilot_facts import Category
 from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
 from gwmond.periods import HOUR_US, US, Period
 from gwmond.reconcile import Cause, Known, Part, Reconciled, reconcile, unexplained_ratio
-from gwmond.reconcile_tables import explanations, record, tables
+from gwmond.reconcile_tables import NO_LINES, explanations, hours, percent, record, tables
 
 H = HOUR_US
 SINCE = 1_000 * H
@@ -212,3 +212,24 @@ def test_tables_have_a_cell_for_each_header() -> None:
     for some in product(rows, rows):
         for table in tables(some):
             assert {len(cells) for cells in table.rows} == {len(table.headers)}
+
+
+def test_the_sum_of_all_entries() -> None:
+    """A line of all of them; what differs is of those that the factory tells of."""
+    told = compared((life(2, 5), job(2, 5, 5.1, 2)))
+    silent = compared((life(2, 5), job(2, 5)), told=False)
+    silent.entry = "ce2"
+    assert "all" not in [row[0] for row in tables([told])[0].rows]
+    sums = tables([told, silent])[0].rows[-1]
+    assert (sums[0], sums[2], sums[8]) == ("all", "6.00", "2.00")
+    assert sums[10:] == tables([told])[0].rows[0][10:]
+    assert tables([told, silent])[1].rows[-1][0] == "all"
+
+
+def test_no_negative_zero() -> None:
+    assert (hours(-1), percent(-1e-9)) == ("0.00", "0.0")
+
+
+def test_without_any_line_the_servers_directory_is_named() -> None:
+    assert explanations([compared((life(2, 5), job(2, 5)), told=False)])[-1] == NO_LINES
+    assert NO_LINES not in explanations([compared((life(2, 5), job(2, 5, 5.1, 2)))])

@@ -24,7 +24,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import (
@@ -97,7 +96,10 @@ class Place(NamedTuple):
 
 
 class FactoryJob(NamedTuple):
-    """A pilot as a job of its factory; ``client``: for whom (frontend.group, by the log's name)."""
+    """A pilot as a job of its factory; ``client``: for whom (frontend.group, by the log's name).
+
+    ``written_us``: when each of its lines was written; ``line`` is the last.
+    """
 
     instance: str
     user: str
@@ -107,6 +109,7 @@ class FactoryJob(NamedTuple):
     ended_us: int | None = None
     over: bool = False
     line: CompletedPilot | None = None
+    written_us: tuple[int, ...] = ()
 
     @property
     def duration_us(self) -> int | None:
@@ -160,10 +163,15 @@ def jobs(place: Place) -> list[FactoryJob]:
         if index is None:
             alone[line.name.user].append(line)
         else:
-            found[index] = found[index]._replace(line=line)
-    for lines in alone.values():
-        last = [one for one, later in pairwise(lines) if _age(one, later) > AGE_US] + lines[-1:]
-        found += [FactoryJob("", of.name.user, "", line=of) for of in last]
+            found[index] = _with(found[index], line)
+    for user, lines in alone.items():
+        job = FactoryJob("", user, "")
+        for line in lines:
+            if job.line is not None and _age(job.line, line) > AGE_US:
+                found.append(job)
+                job = FactoryJob("", user, "")
+            job = _with(job, line)
+        found.append(job)
     return sorted(found, key=lambda of: (of.submitted_us or of.settled_us or 0, of.instance))
 
 
@@ -174,6 +182,10 @@ def _by_time(event: QueueEvent) -> tuple[object, ...]:
 
 def _by_writing(line: CompletedPilot) -> tuple[object, ...]:
     return line.written_us or 0, repr(line)
+
+
+def _with(job: FactoryJob, line: CompletedPilot) -> FactoryJob:
+    return job._replace(line=line, written_us=(*job.written_us, line.written_us or 0))
 
 
 def _age(one: CompletedPilot, later: CompletedPilot) -> int:

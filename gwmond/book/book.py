@@ -55,7 +55,7 @@ class Book:
         self._shelf = Shelf()
         self._sightings = Sightings(self._shelf, rules, state.next_id)
         self._joining = Joining(self._shelf, self._sightings, rules)
-        self._files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
+        self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
         self._increments: Counter[tuple[int, PilotSeries]] = Counter()
         self._corrections: list[PilotCorrection] = []
@@ -70,9 +70,9 @@ class Book:
         for pilot in self._shelf.pilots.values():
             pilot.note_booked()
             pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
-            pilot.counted = booking.own(pilot)
+            pilot.counted = booking.counted(pilot)
             self._sightings.sizes.note_pilot(pilot)
-        self._files.load(state.places)
+        self.files.load(state.places)
 
     @property
     def pilots(self) -> Collection[OpenPilot]:
@@ -90,7 +90,7 @@ class Book:
         return {
             "no_startd": self._joining.homeless,
             "too_late": self._joining.late,
-            **(of := self._files.left_out),
+            **(of := self.files.left_out),
             "bad_time": self._joining.absurd + of["bad_time"],
         }
 
@@ -108,7 +108,7 @@ class Book:
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
         self._sightings.late = False
-        self._files.watch(now_us, period_us, complete=complete)
+        self.files.watch(now_us, period_us, complete=complete)
         self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
         self._relabel(now_us, lookup)
         return self._sightings.late
@@ -143,7 +143,7 @@ class Book:
     ) -> None:
         """Take in what files tell; ``expected``, remembered: the size of an entry's pilots."""
         self._sightings.sizes.expect(expected)
-        self._files.take(facts, lookup)
+        self.files.take(facts, lookup)
         self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
 
     def settle(
@@ -156,7 +156,7 @@ class Book:
         """
         self._relabel(now_us, lookup)
         self.witnesses.settle(now_us, known_us, lookup)
-        self._files.settle(now_us, lookup)
+        self.files.settle(now_us, lookup)
         self._relabel(now_us, lookup)
         due = list(self._shelf.pilots.values())
         while due:  # what is decided on one pilot may tell something of another
@@ -224,7 +224,7 @@ class Book:
             counts=self._counts.changes(),
             cursors=(*cursors, *self.witnesses.cursors()),
             gaps=tuple(gaps),
-            places=self._files.rows(),
+            places=self.files.rows(),
         )
 
     def stored(self) -> None:
@@ -234,7 +234,7 @@ class Book:
         self._corrections.clear()
         self._counts.clear()
         self.witnesses.stored()
-        self._files.stored()
+        self.files.stored()
         self._shelf.stored()
         for pilot in list(self._shelf.pilots.values()):
             pilot.dirty = False

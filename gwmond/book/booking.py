@@ -153,6 +153,11 @@ def own(pilot: OpenPilot) -> Category | None:
     return own_category(pilot.booked) if ended and pilot.booked is not None else None
 
 
+def counted(pilot: OpenPilot) -> Category | None:
+    """Return under what a stored pilot was counted; one that was never booked was not."""
+    return own(pilot) if pilot.known_us else None
+
+
 def residual(pilot: OpenPilot, rules: Rules) -> dict[Measure, int]:
     """Return by how much what is booked misses a wholly settled pilot's total."""
     if pilot.booked is None:

@@ -54,10 +54,14 @@ class FactoryFacts:
         """Take in facts."""
         outputs = [of for of in facts if isinstance(of, PilotOutput)]
         if outputs:
-            self._jobs.reported(self._outputs.take(outputs, lookup), lookup)
+            self._jobs.reported(self._outputs.take(outputs, lookup))
         told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot)]
         if told:
             self._jobs.take(told, lookup)
+
+    def hurry(self, ahead_us: int) -> None:
+        """Wait for better as if it were so much later: no more comes of the files."""
+        self._jobs.ahead_us = ahead_us
 
     def settle(self, now_us: int, lookup: Lookup) -> None:
         """Use what can be used by now."""

@@ -64,6 +64,7 @@ class FactoryJobs:
         self._fresh: set[str] = set()
         self._dirty: set[str] = set()
         self._wake: list[tuple[int, str]] = []
+        self.ahead_us = 0  # how much later it is for what waits
         self.left_out: Counter[str] = Counter()
 
     def load(self, places: Iterable[Place]) -> None:
@@ -96,24 +97,30 @@ class FactoryJobs:
                 self._fresh.add(name_)
 
     def touch(self, pilot: OpenPilot) -> None:
-        """Say that more is known of a pilot."""
-        if pilot.identity.factory_job and (name := place_of(pilot.identity)) in self._places:
+        """Say that more is known of a pilot: what was told at its place is used anew."""
+        if not pilot.identity.factory_job or pilot.pruned:
+            return
+        name = place_of(pilot.identity)
+        if name in self._places or Assumption.NO_OUTPUT not in pilot.assumed:
             self._changed.add(name)
 
-    def reported(self, names: Iterable[str], lookup: Lookup) -> None:
+    def reported(self, names: Iterable[str]) -> None:
         """Say that outputs of pilots at these places have come: what was told is used anew."""
-        unknown = set(names) - self._places.keys()
-        self._places |= lookup.find_places(unknown) if unknown else {}
-        self._changed |= self._places.keys() & set(names)
+        self._changed |= set(names)
 
     def settle(self, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
         """Use what can be used; collectors were watched without a gap since ``watched_us``."""
+        told_us, now_us = now_us, now_us + self.ahead_us
         while self._wake and self._wake[0][0] <= now_us:
             self._changed.add(heappop(self._wake)[1])
         if not self._changed:
             return
+        unknown = self._changed - self._places.keys()
+        stored = lookup.find_places(unknown) if unknown else {}
+        self._places |= stored
+        self._fresh |= stored.keys()  # so that what is open again is waited for, but not for ever
         names = sorted(self._changed & self._places.keys())
-        self._told_us |= dict.fromkeys(self._fresh, now_us)
+        self._told_us |= dict.fromkeys(self._fresh, told_us)
         self._fresh.clear()
         self._changed.clear()
         numbers = {self._places[name].number for name in names}
@@ -137,18 +144,19 @@ class FactoryJobs:
 
     def _decide(self, name: str, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
         place = self._places[name]
-        here = [of for of in self._shelf.by_place.get(name, ()) if not of.pruned]
+        here = list(self._shelf.by_place.get(name, ()))
         jobs = factory_jobs.jobs(place)
-        fits = [[pilot for pilot in here if job.fits(pilot.start_us)] for job in jobs]
+        fits = [[pilot for pilot in here if _may_be(pilot, job)] for job in jobs]
         claims = Counter(pilot.id for some in fits for pilot in some)
+        used: set[int] = set()
         waits = False
         for job, some in zip(jobs, fits, strict=True):
             told_us = self._told_us.get(name, now_us)
             due_us = self._due(job, told_us)
             late = due_us is not None and now_us >= due_us
             if len(some) == 1 and claims[some[0].id] == 1:
-                self._use(some[0], job, place, lookup)
-                done = _is_done(some[0], job, late=late)
+                used.add(some[0].id)
+                done = some[0].pruned or self._use(some[0], job, place, lookup, late=late)
             elif some or any(job.fits(pilot.start_us, ZONES_US) for pilot in here):
                 done = late and self._once(place, "ambiguous")
             else:
@@ -157,7 +165,7 @@ class FactoryJobs:
             if not done and not late and due_us is not None:
                 heappush(self._wake, (due_us, name))
         for pilot in here:
-            if claims[pilot.id] != 1:
+            if pilot.id not in used and not pilot.pruned:
                 release(pilot)
         place = self._places[name]
         if place.open is not waits:
@@ -179,7 +187,10 @@ class FactoryJobs:
             self._once(place, "no_times")
         return late or (job.over and not told)
 
-    def _use(self, pilot: OpenPilot, job: FactoryJob, place: Place, lookup: Lookup) -> None:
+    def _use(
+        self, pilot: OpenPilot, job: FactoryJob, place: Place, lookup: Lookup, *, late: bool
+    ) -> bool:
+        """A job that is this pilot; return whether it can tell nothing more of it."""
         if Assumption.NO_OUTPUT in pilot.assumed:
             if job.life is not None and sane(*job.life):
                 self._shelf.load_whole(pilot, lookup)
@@ -187,10 +198,11 @@ class FactoryJobs:
                     pilot, identity_of(place, job, pilot.identity.key.site, pilot.identity.factory)
                 )
                 self._shape(pilot, job)
-            return
-        amend(pilot, job)
-        for word in _contradictions(pilot, job):
-            self._once(place, word, self._joining.contradictions)
+        else:
+            amend(pilot, job)
+            for word in _contradictions(pilot, job):
+                self._once(place, word, self._joining.contradictions)
+        return _is_done(pilot, job, late=late)
 
     def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
         """Let there be a pilot that nothing else tells of."""
@@ -226,6 +238,12 @@ class FactoryJobs:
             self._places[place.name] = place._replace(checked=(*place.checked, word))
             self._dirty.add(place.name)
         return True
+
+
+def _may_be(pilot: OpenPilot, job: FactoryJob) -> bool:
+    """Return whether a pilot may be this job; one made of a line that was written late is."""
+    made = Assumption.NO_OUTPUT in pilot.assumed and pilot.end_us in job.written_us
+    return made or job.fits(pilot.start_us)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:

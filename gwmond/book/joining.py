@@ -43,8 +43,8 @@ class Joining:
         self.absurd = 0
         self.removed: list[OpenAttempt] = []
 
-    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> set[OpenAttempt]:
-        """Join records; return the attempts that they are about and that have changed."""
+    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Join records with attempts, and these with pilots."""
         sound = [of for of in records if sane(of.fact.start_us, of.fact.end_us, of.fact.written_us)]
         self.absurd += len(records) - len(sound)
         records = sound
@@ -59,20 +59,17 @@ class Joining:
                 self.late += 1
                 continue
             by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
-        changed: set[OpenAttempt] = set()
         for job, facts in by_job.items():
-            changed |= self.add(job, facts)
-        return changed
+            self.add(job, facts)
 
-    def add(self, job: str, facts: Iterable[AttemptFact]) -> set[OpenAttempt]:
+    def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
         before = list(self._shelf.jobs.get(job, ()))
         known = {fact for attempt in before for fact in attempt.facts}
         new = {fact for fact in set(facts) - known if not _said_again(fact, known)}
         if not new:
-            return set()
+            return
         old = {attempt.key: attempt for attempt in before}
-        changed: set[OpenAttempt] = set()
         kept: set[OpenAttempt] = set()
         for merged, of in merge_each(known | new):
             attempt = old.get(merged.key)
@@ -97,12 +94,10 @@ class Joining:
             else:
                 attempt = self._new(pilot, merged, of)
                 kept.add(attempt)
-            changed.add(attempt)
             prolong(pilot)
         for attempt in before:
             if attempt not in kept:
                 self.remove(attempt)
-        return changed
 
     def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
         attempt = OpenAttempt(pilot, merged, facts)

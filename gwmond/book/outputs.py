@@ -30,12 +30,15 @@ from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validatio
 from gwmond.book.entries import Entries
 from gwmond.book.joining import UNKNOWN, Joining
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.rules import SECOND_US, Lookup, Rules, sane
+from gwmond.book.rules import LATEST_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
 from gwmond.book.summaries import forget
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
+
+_CLOCKS_US = 86400 * SECOND_US
+"""By how much at most a worker node's clock or zone and the factory's may differ."""
 
 
 class Outputs:
@@ -64,8 +67,8 @@ class Outputs:
         self._joining.recall([of for output in outputs for of in output.attempts], lookup)
         self._entries.learn(outputs, lookup)
         places: set[str] = set()
-        for output in outputs:
-            if not sane(*_times(output), *(of.start_us for of in output.runs)):
+        for output in map(_ended, outputs):
+            if not _is_sound(output):
                 self.absurd += 1
                 continue
             pilot = self._pilot(output, lookup)
@@ -96,17 +99,11 @@ class Outputs:
 
     def _find(self, output: PilotOutput) -> OpenPilot | None:
         for pilot in self._shelf.by_name.get(name_of(output), ()):
-            if output.start_us is None or pilot.start_us >= output.start_us:
+            later = output.start_us is None or pilot.start_us >= output.start_us
+            if later and _may_be(pilot, output):
                 return pilot
-        job = factory_job(output)
-        first, last = min(_times(output), default=None), max(_times(output), default=None)
         for pilot in self._shelf.by_place.get(_place(output), ()):
-            known = pilot.identity.factory_job
-            if job and known != job and not known.startswith("#"):
-                continue
-            if first is None or last is None:
-                return pilot
-            if pilot.start_us - ZONES_US <= last and first <= pilot.until_us + ZONES_US:
+            if _may_be(pilot, output):
                 return pilot
         return None
 
@@ -136,12 +133,15 @@ class Outputs:
             pilot.start_us = start_us
         if output.validation_end_us not in {None, pilot.validation_end_us}:
             pilot.validation_end_us, pilot.dirty = output.validation_end_us, True
-        if output.validation is not Validation.UNKNOWN and not (
-            output.validation is Validation.FAILED and pilot.identity.origin == "collector"
+        validation = output.validation
+        if validation is Validation.PASSED and ours and not _tells_runs(output):
+            validation = Validation.UNKNOWN  # else it would be one that never ran a job
+        if validation is not Validation.UNKNOWN and not (
+            validation is Validation.FAILED and pilot.identity.origin == "collector"
         ):
-            if pilot.validation is not output.validation:
+            if pilot.validation is not validation:
                 pilot.touch(pilot.start_us)
-            pilot.validation = output.validation
+            pilot.validation = validation
             pilot.know(Assumption.VALIDATION)
         if output.failure is not None and pilot.validation is Validation.FAILED:
             pilot.failure = f"{output.failure.kind.value} {output.failure.test}".strip()
@@ -217,6 +217,17 @@ def _place(output: PilotOutput) -> str:
     return place_name(output.name.entry, _number(output))
 
 
+def _may_be(pilot: OpenPilot, output: PilotOutput) -> bool:
+    """Return whether no other schedd is told of a pilot, and its time is about the output's."""
+    job, known = factory_job(output), pilot.identity.factory_job
+    if job and known and known != job and not known.startswith("#"):
+        return False
+    times = _times(output)
+    if not times:
+        return True
+    return pilot.start_us - ZONES_US <= max(times) and min(times) <= pilot.until_us + ZONES_US
+
+
 def _is_better(pilot: OpenPilot) -> bool:
     """Return whether any output tells more of a pilot than what has told of it."""
     return pilot.implied or Assumption.NO_OUTPUT in pilot.assumed
@@ -236,6 +247,12 @@ def _numbers(job: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
+def _tells_runs(output: PilotOutput) -> bool:
+    """Return whether it tells what ran: it is complete, or has statistics or logs."""
+    told = output.end_us, output.activations, output.jobs
+    return bool(output.logs) or any(of is not None for of in told)
+
+
 def _times(output: PilotOutput) -> list[int]:
     """Return all times that an output tells, but for when its files were written."""
     told = [output.start_us, output.end_us, output.validation_end_us]
@@ -243,6 +260,24 @@ def _times(output: PilotOutput) -> list[int]:
     told += [output.pause.end_us if output.pause else None]
     told += [of.fact.end_us for of in output.attempts] + [of.end_us for of in output.runs]
     return [time_us for time_us in told if time_us is not None]
+
+
+def _ended(output: PilotOutput) -> PilotOutput:
+    """Return an output without its end where that is after its files were written."""
+    end_us = output.end_us
+    return output if end_us is None or end_us < _latest(output) else output._replace(end_us=None)
+
+
+def _is_sound(output: PilotOutput) -> bool:
+    """Return whether all its times are such as a clock shows, and none is yet to come."""
+    times, latest = [*_times(output), *(of.start_us for of in output.runs)], _latest(output)
+    return sane(*times) and all(time_us < latest for time_us in times)
+
+
+def _latest(output: PilotOutput) -> int:
+    """Return what no time of an output reaches: its files were written before, but for clocks."""
+    seen_us = output.seen_us
+    return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + _CLOCKS_US
 
 
 def _of_starter(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:

@@ -14,13 +14,16 @@ SECOND_US = 1_000_000
 FAR_US = 1 << 62
 """Later than any time."""
 
+EARLIEST_US = 10**15
+"""No clock shows less (September 2001): there was no pilot before."""
+
 LATEST_US = 10**16
 """No clock shows more (the year 2286); what does is garbage."""
 
 
 def sane(*times_us: int | None) -> bool:
     """Return whether times are such as a clock shows, or not told."""
-    return all(time_us is None or 0 < time_us < LATEST_US for time_us in times_us)
+    return all(time_us is None or EARLIEST_US <= time_us < LATEST_US for time_us in times_us)
 
 
 class Rules(NamedTuple):

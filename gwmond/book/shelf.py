@@ -10,7 +10,7 @@ from operator import attrgetter
 from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import AttemptKey
 from gwmond.accounting.records import JobRecord
-from gwmond.book.booking import own
+from gwmond.book.booking import counted
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, Lookup
@@ -129,7 +129,7 @@ class Shelf:
             if row.id not in self.pilots:
                 pilot = OpenPilot.of(row, kept_us=FAR_US)
                 pilot.note_booked()
-                pilot.counted = own(pilot)
+                pilot.counted = counted(pilot)
                 self.add_pilot(pilot)
 
     def recall_attempts(self, rows: Iterable[AttemptRow]) -> None:

@@ -184,7 +184,8 @@ class Sightings:
                 return pilot
         guard = self._rules.start_guard_us
         for pilot in same:
-            if pilot.implied and pilot.contact_us >= shown.started * SECOND_US - guard:
+            began = shown.started and pilot.contact_us >= shown.started * SECOND_US - guard
+            if pilot.implied and began:
                 return pilot
         place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
         for pilot in self._shelf.by_place.get(place, ()) if shown.factory_job else ():
@@ -197,14 +198,14 @@ class Sightings:
 
     def _adopt(self, pilot: OpenPilot, shown: Pilot) -> None:
         """A pilot of which only jobs, or its factory, told is shown by a collector now."""
-        start_us = shown.started * SECOND_US
+        start_us = shown.started * SECOND_US if shown.started else pilot.start_us
         pilot.touch(min(pilot.start_us, start_us))
         pilot.start_us = start_us
         pilot.steps, pilot.validation = (), Validation.PASSED
         pilot.know(*Assumption)
         if pilot.ended != "logged":
             pilot.end_us, pilot.ended = None, ""
-        self.relabelled.append((pilot, _identity(shown, shown.started)))
+        self.relabelled.append((pilot, _identity(shown, start_us // SECOND_US)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
         """End the pilots before this one that had its name."""

@@ -20,6 +20,7 @@ from gwmond.accounting.pilot_facts import Assumption, Resources, Step
 from gwmond.book.open_pilot import OpenPilot, resources
 from gwmond.book.rules import LATEST_US
 from gwmond.facts import EntryRequest
+from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
 LEAST_MEMORY_MIB = 16
 """No pilot has less: what says so is a dummy."""
@@ -54,7 +55,7 @@ class Sizes:
         """Say what a pilot of an entry has, as far as it is told."""
         if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
             _add(self._sizes[entry], (cores, memory_mib))
-        if gpus is not None and gpus >= 0:
+        if gpus is not None and 0 <= gpus <= MAX_CORES:
             _add(self._gpus[entry], gpus)
 
     def note_pilot(self, pilot: OpenPilot) -> None:
@@ -72,10 +73,10 @@ class Sizes:
         gpus: float | None = None,
     ) -> Filled:
         """Return a size for a pilot of which this is told; what makes no sense is not told."""
-        cores = cores if cores is not None and cores > 0 else None
-        sound = memory_mib is not None and memory_mib >= LEAST_MEMORY_MIB
+        cores = cores if cores is not None and 0 < cores <= MAX_CORES else None
+        sound = memory_mib is not None and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
         memory_mib = memory_mib if sound else None
-        gpus = gpus if gpus is not None and gpus >= 0 else None
+        gpus = gpus if gpus is not None and 0 <= gpus <= MAX_CORES else None
         rules = set()
         if cores is None or memory_mib is None:
             rules.add(Assumption.SIZE)
@@ -124,7 +125,7 @@ def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:
 
 
 def _sound(cores: float, memory_mib: float) -> bool:
-    return cores > 0 and memory_mib >= LEAST_MEMORY_MIB
+    return 0 < cores <= MAX_CORES and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
 
 
 def _most(known: Counter[T] | None) -> T | None:

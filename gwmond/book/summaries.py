@@ -81,8 +81,9 @@ def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) 
     pilot.start_us, pilot.end_us, pilot.contact_us, pilot.steps = start_us, end_us, end_us, steps
     pilot.ended, pilot.gone_us, pilot.dirty = "queue", end_us, True
     validation = verdict(job.line)
-    guessed = Assumption.VALIDATION in pilot.assumed and pilot.validation is Validation.FAILED
-    if validation is Validation.UNKNOWN and guessed:
+    by_others = Assumption.VALIDATION in pilot.assumed or pilot.failure  # guessed, or its ads say
+    failed = pilot.validation is Validation.FAILED and by_others
+    if validation is Validation.UNKNOWN and failed:
         validation = Validation.FAILED
     elif validation is not Validation.UNKNOWN:
         pilot.know(Assumption.VALIDATION)
@@ -91,7 +92,8 @@ def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) 
     pilot.validation = validation
     line = job.line
     validation_s = line.validation_s if line and validation is Validation.PASSED else None
-    pilot.validation_end_us = None if validation_s is None else start_us + validation_s * SECOND_US
+    validated_us = None if validation_s is None else start_us + validation_s * SECOND_US
+    pilot.validation_end_us = None if validated_us is None else min(validated_us, end_us)
     pilot.assume(Assumption.NO_OUTPUT, *life)
     pilot.assume(Assumption.SIZE, *life)
     _tell(pilot, busy(line, life), joining)

@@ -73,7 +73,7 @@ class Witnesses:
         if not events:
             return
         self._recall(events, lookup)
-        index = _Index(self._shelf.pilots.values(), self._rules)
+        index = _Index(events, self._shelf, self._rules)
         for event in (of._replace(path="") for of in events):
             if not sane(event.at_us):
                 self._leave(event, "bad_time")
@@ -89,7 +89,7 @@ class Witnesses:
         self._now_us, self._known_us = now_us, max(self._known_us, known_us)
         if not self._waiting:
             return
-        index = _Index(self._shelf.pilots.values(), self._rules)
+        index = _Index(self._waiting, self._shelf, self._rules)
         for event, waits in list(self._waiting.items()):
             since_us = now_us if waits.since_us is None else waits.since_us
             late = now_us >= since_us + self._rules.quiet_us
@@ -202,19 +202,22 @@ class Witnesses:
 
 
 class _Index:
-    """Pilots by what lines call them."""
+    """The pilots that lines may mean, by what they are called."""
 
-    def __init__(self, pilots: Collection[OpenPilot], rules: Rules) -> None:
+    def __init__(self, events: Collection[CentralEvent], shelf: Shelf, rules: Rules) -> None:
         self._guard_us = rules.start_guard_us
-        self._jobs: defaultdict[str, list[OpenPilot]] = defaultdict(list)
+        self._jobs = shelf.by_job
         self._startds: defaultdict[str, list[OpenPilot]] = defaultdict(list)
         self._nodes: defaultdict[tuple[str, str], list[OpenPilot]] = defaultdict(list)
-        for pilot in pilots:
+        names = [event.name for event in events]
+        startds = {name.startd for name in names} - {""}
+        nodes = {_short(name.node) for name in names if not name.startd} - {""}
+        for pilot in shelf.pilots.values() if startds or nodes else ():
             of = pilot.identity
-            if of.factory_job:
-                self._jobs[of.factory_job].append(pilot)
-            self._startds[of.name.partition("@")[0]].append(pilot)
-            self._nodes[of.key.site.lower(), _short(of.node)].append(pilot)
+            if startds and (startd := of.name.partition("@")[0]) in startds:
+                self._startds[startd].append(pilot)
+            if nodes and (node := _short(of.node)) in nodes:
+                self._nodes[of.key.site.lower(), node].append(pilot)
 
     def find(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots that may be meant."""

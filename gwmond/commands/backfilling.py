@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
 import sys
 import time
@@ -43,6 +44,16 @@ def check(arguments: argparse.Namespace) -> None:
     backfill.parse_labels(arguments.label)
     _time(arguments.first, end=False)
     _time(arguments.last, end=True)
+
+
+def unwritable(output: str) -> str:
+    """Return why a file cannot be written, before any work is done; empty if it seems to be."""
+    path = Path(output)
+    if not path.parent.is_dir():
+        return f"{path.parent} is no directory"
+    if path.is_dir():
+        return "it is a directory"
+    return "" if os.access(path.parent, os.W_OK | os.X_OK) else f"no right to, in {path.parent}"
 
 
 def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> int:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gwmond import cli, log
+from gwmond import cli, log, places
 from gwmond.config import Config
 from gwmond.historian import SCHEDD_KINDS
 from gwmond.ledger.errors import LedgerError, LedgerLocation
@@ -43,6 +43,7 @@ REMEDIES = {
     "too_large": "Raise [poll] memory_limit_mib.",
     "no_ledger": "Make the directory of [ledger] url, writable for the user that runs gwmond.",
     "port": "Stop the other process, or configure another [http] listen.",
+    **places.REMEDIES,
     "none": "Name collectors that know schedds, or look at the collector's verdict above.",
 }
 _FEW, _LATELY_S = 100, 3600.0
@@ -112,7 +113,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
 
 
 def _local(config: Config) -> list[Status]:
-    """Check what is ours: the ledger can be read, the address can be listened on."""
+    """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
     results = []
     try:
         LedgerReader.open(config.ledger.url).close()
@@ -132,7 +133,17 @@ def _local(config: Config) -> list[Status]:
         results.append(
             _success("http", "running") if ours else _failure("http", "listen", "port", str(error))
         )
-    return results
+    return results + _places(config)
+
+
+def _places(config: Config) -> list[Status]:
+    """Check the paths of [factory]; its socket may be the daemon's, which runs."""
+    return [
+        _success(of.path, of.key)
+        if not of.problem or (of.problem == "in_use" and _is_gwmond(config))
+        else _failure(of.path, of.key, of.problem, of.detail)
+        for of in places.places(config)
+    ]
 
 
 def _is_gwmond(config: Config) -> bool:

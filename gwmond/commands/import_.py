@@ -1,12 +1,16 @@
-"""Account the output that pilots left in a factory's directories, however old.
+"""Account what pilots and their factory left in a factory's directories, however old.
 
-PATH is a factory's log directory (such as /var/log/gwms-factory/client), or anything above or in
-it: job.*.out and job.*.err are read wherever they are. Each pilot is accounted once, together with
-what the ledger knows of it already; an import may be interrupted, killed and repeated. Stop the
-daemon meanwhile, for it holds the ledger, or import into another one with --ledger.
+PATH is any directory at or above what is to be read: all below it is looked for. It should have
+both of a factory's log directories, client and server (best is /var/log/gwms-factory itself):
+  client/.../job.*.out, job.*.err       what each pilot wrote: validation, its startd's history
+  client/.../condor_activity_*.log      when pilots began and ended, by the factory's queue
+  server/.../completed_jobs_*.log       the factory's own line on each pilot (gwmond reconcile)
+Each pilot is accounted once, together with what the ledger knows of it already; an import may be
+interrupted, killed and repeated. Stop the daemon meanwhile, for it holds the ledger, or import into
+another one with --ledger.
 
 Examples:
-  gwmond import /var/log/gwms-factory/client
+  gwmond import /var/log/gwms-factory
   gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
   gwmond report --from 30d --by site,category      then look at it
   gwmond import /backup/factory-logs --openmetrics past.om      and give it to Prometheus
@@ -28,14 +32,22 @@ from gwmond import cli, ledger_reading, log
 from gwmond.commands import backfilling
 from gwmond.config import Config, ConfigError
 from gwmond.importer import Imported, Importer
+from gwmond.ledger import hourly
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
+from gwmond.ledger_text import reach_times
+from gwmond.problem_words import told
 from gwmond.sources import child
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond import``."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="a directory of pilots' output")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="a directory of a factory's logs: client and server, or above",
+    )
     ledger_reading.add_ledger_option(parser)
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
     parser.add_argument(
@@ -56,22 +68,33 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Import; 0, or 1 when there was nothing to read or the ledger failed."""
     log.configure(config.log.model_copy(update={"level": "error"}))
-    missing = [path for path in arguments.paths if not Path(path).is_dir()]
-    if missing:
-        print(f"gwmond: no such directory: {', '.join(missing)}", file=sys.stderr)
-        return cli.EXIT_FAILED
+    for path in arguments.paths:
+        if not Path(path).is_dir():
+            why = "no such directory"
+            if Path(path).exists():
+                why = "is a file: name the directory that it is in, or one above"
+            print(f"gwmond: {path}: {why}", file=sys.stderr)
+            return cli.EXIT_FAILED
+    if arguments.processes < 1:
+        raise ConfigError("--processes: at least 1")
     backfilling.check(arguments)
     if arguments.openmetrics == "-":
         raise ConfigError("--openmetrics needs a file")
     if arguments.openmetrics is None and (arguments.last or arguments.label):
         raise ConfigError("--to and --label are for --openmetrics")
+    if arguments.openmetrics is not None and (why := backfilling.unwritable(arguments.openmetrics)):
+        print(f"gwmond: cannot write {arguments.openmetrics}: {why}", file=sys.stderr)
+        return cli.EXIT_FAILED
     child.start()
     written = cli.EXIT_OK
     try:
         ledger = Ledger.open(arguments.ledger or config.ledger.url)
         try:
-            importer = Importer(config, ledger, max(1, arguments.processes))
+            before = _read_until(ledger)
+            importer = Importer(config, ledger, arguments.processes)
             imported = _with_progress(importer, arguments.paths)
+            new = _read_until(ledger) != before
+            code = _say(imported, new, reach_times(hourly.reach(ledger)))
             if arguments.openmetrics is not None:
                 written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
@@ -79,7 +102,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     except (LedgerError, child.QueryError) as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
-    return max(_say(imported), written)
+    return max(code, written)
 
 
 def _with_progress(importer: Importer, paths: list[str]) -> Imported:
@@ -91,12 +114,26 @@ def _with_progress(importer: Importer, paths: list[str]) -> Imported:
         )
 
 
-def _say(imported: Imported) -> int:
+def _read_until(ledger: Ledger) -> dict[tuple[str, str], str]:
+    """Return how far each source was read."""
+    return {key: of.state for key, of in ledger.cursors().items()}
+
+
+def _say(imported: Imported, new: bool, hours: tuple[str, str] | None) -> int:
     print(f"{imported.outputs} outputs of pilots in {imported.directories} directories were read")
     for problem, number in imported.problems.most_common():
         example = next(of for of in imported.examples if of.problem == problem)
-        print(f"  {problem}: {number}, such as {example.source}: {example.detail}")
+        print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
     if not imported.directories:
-        print("gwmond: no job.*.out or job.*.err below these directories", file=sys.stderr)
+        print(
+            "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
+            "completed_jobs_*.log below these directories",
+            file=sys.stderr,
+        )
         return cli.EXIT_FAILED
+    if not new:
+        print("nothing is new since the last import")
+    if hours is not None:
+        since, until = hours
+        print(f"the ledger has {since} to {until}: gwmond report --from {since} --to {until}")
     return cli.EXIT_OK

@@ -25,6 +25,8 @@ from gwmond.ledger.pilot_model import PilotResidual
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats
 from gwmond.ledger.store import Ledger
+from gwmond.ledger_text import cursor_lines
+from gwmond.periods import US
 
 if TYPE_CHECKING:
     from gwmond.ledger.parquet import Month
@@ -75,11 +77,12 @@ def options(parser: argparse.ArgumentParser) -> None:
         ledger_reading.add_ledger_option(action)
         return action
 
-    for name, summary in (
-        ("check", "prove, exactly, that all time in the ledger sums up; exit code 1 if not"),
-        ("stats", "show rows, bytes, hours, cursors and gaps"),
-    ):
-        add(name, summary).add_argument("--format", choices=("table", "json"), default="table")
+    forms = "table", "json"
+    proof = add("check", "prove, exactly, that all time in the ledger sums up; exit code 1 if not")
+    proof.add_argument("--format", choices=forms, default="table")
+    stats = add("stats", "show rows, bytes, hours, cursors and gaps")
+    stats.add_argument("--format", choices=forms, default="table")
+    stats.add_argument("--cursors", action="store_true", help="each cursor, not each kind of them")
     add("vacuum", "give space that is not used back; the daemon must not run")
     _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))
 
@@ -116,7 +119,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             case "check":
                 return _check(url, config.canonical.memory_mib, arguments.format)
             case "stats":
-                return _stats(url, arguments.format)
+                return _stats(url, arguments.format, arguments.cursors)
             case "vacuum":
                 return _vacuum(url)
             case _ if arguments.format == "openmetrics":
@@ -174,7 +177,7 @@ def _exact(micros: int) -> str:
 # --- stats ------------------------------------------------------------------------------------
 
 
-def _stats(url: str, form: str) -> int:
+def _stats(url: str, form: str, each: bool) -> int:
     with LedgerReader.open(url) as ledger:
         found = ledger.stats()
     if form == "json":
@@ -193,12 +196,7 @@ def _stats(url: str, form: str) -> int:
             console.print(f"hours of {name}: {_hour(first)} to {_hour(last)}", highlight=False)
     if found.attempt_bytes is not None:
         console.print(f"bytes for each attempt: {found.attempt_bytes:.0f}")
-    now = time.time()
-    for cursor in found.cursors:
-        age = "nothing yet"
-        if cursor.complete_us is not None:
-            age = f"complete until {now - cursor.complete_us / 1e6:.0f} s ago"
-        line = f"cursor {cursor.source} {cursor.kind}: {age}"
+    for line in cursor_lines(found.cursors, round(time.time() * US), each):
         console.print(line, markup=False, highlight=False)
     for gap in found.gaps:
         start = "?" if gap.start_us is None else _time(gap.start_us)
@@ -218,7 +216,9 @@ def _as_json(found: LedgerStats) -> dict[str, object]:
         "cursors": [
             {
                 **of._asdict(),
-                "age_s": None if of.complete_us is None else round(now - of.complete_us / 1e6, 3),
+                "age_s": None
+                if of.complete_us is None
+                else max(0.0, round(now - of.complete_us / 1e6, 3)),
             }
             for of in found.cursors
         ],

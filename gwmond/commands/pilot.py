@@ -117,10 +117,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 def _not_one(text: str, found: list[PilotRow], where: str) -> None:
     if not found:
-        print(
-            f'gwmond: no pilot "{text}" in ledger {where}. See gwmond pilots --past --name PART',
-            file=sys.stderr,
-        )
+        told = f'no pilot "{text}" in ledger {where}. See gwmond pilots --past --name PART'
+        print(f"gwmond: {told}", file=sys.stderr)
         return
     many = "more than 20" if len(found) > 20 else str(len(found))
     print(f'gwmond: {many} pilots fit "{text}"; give one\'s number:', file=sys.stderr)
@@ -313,7 +311,8 @@ def _codes(run: Run) -> Text:
 
 
 def _evidence(of: OwnSpan) -> str:
-    return "estimated" if of.estimated else "measured"
+    known = "estimated" if of.estimated else "measured"
+    return "nothing tells what it ran" if of.category is Category.UNCLASSIFIED else known
 
 
 def _exact(micros: int) -> str:

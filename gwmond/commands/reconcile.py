@@ -43,7 +43,7 @@ times: {FORMS}.
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond reconcile``."""
-    parser.epilog = _EPILOG.replace("%", "%%")
+    parser.epilog = _EPILOG
     parser.add_argument(
         "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
     )

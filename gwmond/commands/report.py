@@ -25,6 +25,7 @@ from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.ledger_text import nothing
 from gwmond.periods import FORMS, US, parse_period
 from gwmond.report import BYS, Report, Scope, parse_by
 from gwmond.report_gather import gather
@@ -131,6 +132,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log.model_copy(update={"level": "error"}))
     now_us = round(time.time() * US)
     of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
+    why = ""
     try:
         with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
             age = age_of(ledger, now_us, config.poll.interval)
@@ -138,14 +140,19 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 text = analyze_report.tell(ledger, of).written(age, arguments.format)
             else:
                 q = config.canonical.memory_mib
-                counted, why = not arguments.hours_only, arguments.failures
-                report = gather(ledger, of, q, age.written_us, counted=counted, failures=why)
+                counted, failures = not arguments.hours_only, arguments.failures
+                report = gather(ledger, of, q, age.written_us, counted=counted, failures=failures)
                 text = _text(report, age, arguments.format)
+                if not report.groups:
+                    places = arguments.site, arguments.entry, arguments.group
+                    why = f"nothing in this period: {nothing(ledger, places)}"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
     if age.warning and of.period.until_us > (age.written_us or 0):
         print(f"gwmond: {age.warning}", file=sys.stderr)
+    if why:
+        print(f"gwmond: {why}", file=sys.stderr)
     if arguments.output is None:
         sys.stdout.write(text)
         return cli.EXIT_OK

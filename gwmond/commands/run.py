@@ -10,7 +10,9 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from gwmond import cli, log
+import structlog
+
+from gwmond import cli, log, places
 from gwmond.config import Config
 from gwmond.daemon import Daemon
 from gwmond.log_socket import PlaceError
@@ -23,10 +25,29 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
+    log.configure(config.log)
+
+    def reload() -> Config:
+        found = cli.configuration(arguments)
+        _warn(found, arguments)
+        return found
+
+    _warn(config, arguments)
     try:
-        return serve(config, lambda: cli.configuration(arguments))
+        return serve(config, reload)
     except PlaceError as error:
         raise PlaceError(f"{arguments.config}: {error}") from None
+
+
+def _warn(config: Config, arguments: argparse.Namespace) -> None:
+    """Say which directories cannot be read: the daemon runs without them."""
+    for of in places.places(config):
+        if of.problem and of.key == "directories":
+            structlog.get_logger().warning(
+                f"factory.directories: {of.path} {of.detail}",
+                file=str(arguments.config or "-"),
+                remedy=places.REMEDIES[of.problem],
+            )
 
 
 def serve(config: Config, reload: Callable[[], Config]) -> int:

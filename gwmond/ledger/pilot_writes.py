@@ -207,7 +207,7 @@ def store_corrections(connection: Connection, made: Iterable[PilotCorrection], s
 
 
 def store_cursors(connection: Connection, moved: Iterable[Cursor]) -> None:
-    rows = [{**of._asdict(), "source": clean(of.source), "kind": clean(of.kind)} for of in moved]
+    rows = [{**of._asdict(), "source": identity(of.source), "kind": clean(of.kind)} for of in moved]
     if rows:
         statement = upsert(connection, cursors)
         changed = {c: statement.excluded[c] for c in ("state", "complete_us")}

@@ -257,7 +257,13 @@ def open_reader(path: Path) -> SqliteBackend:
     try:
         path = path.resolve()
         if not path.exists():
-            raise LedgerLocation(shown, "does not exist", "Start the daemon once: it creates it.")
+            remedy = (
+                "Start the daemon once: it creates it; or gwmond import, or correct --ledger or "
+                "[ledger] url."
+            )
+            raise LedgerLocation(shown, "does not exist", remedy)
+        if path.is_dir():
+            raise LedgerLocation(shown, "is a directory", "Name a file in a directory.")
         _inspect(path, shown)
         connection = _connect(path, "ro", "BEGIN")
         with connection.begin():

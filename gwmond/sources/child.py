@@ -16,6 +16,7 @@ import resource
 import signal
 import threading
 from collections.abc import Callable
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TypeVar
 
@@ -96,9 +97,11 @@ def run(
             process.kill()
 
     try:
-        process.start()
+        _start(process)
     except Exception as error:  # no memory, no file descriptor, an argument that does not pickle
         receiver.close()
+        if _stopping.is_set():
+            raise Stopped from None
         raise QueryError("failed", f"no process: {type(error).__name__}: {error}") from None
     finally:
         sender.close()
@@ -133,6 +136,19 @@ def run(
     return result, usage
 
 
+def _start(process: Any) -> None:
+    """Start a child that no Ctrl-C reaches, nor the fork server, which may be started by this.
+
+    Both inherit what is blocked here; the resource tracker would unblock it when it is started.
+    """
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _child(
     sender: Connection,
     deadline_s: float,
@@ -154,8 +170,9 @@ def _child(
         payload = _pickled(QueryError("too_large", f"answer needs more than {memory_mib} MiB"))
     except Exception as error:  # whatever it is, the parent is told
         payload = _pickled(QueryError("failed", f"{type(error).__name__}: {error}"))
-    sender.send_bytes(payload)
-    sender.close()
+    with contextlib.suppress(OSError):  # nobody waits any more: the parent has died
+        sender.send_bytes(payload)
+        sender.close()
 
 
 def _pickled(result: Any) -> bytes:

@@ -16,10 +16,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import DemandGroup, JobCount, Problem, Size
-from gwmond.sources import ads, slots
+from gwmond.sources import ads
 from gwmond.sources.access import Query
 from gwmond.sources.child import QueryError
-from gwmond.units import DEFAULT_MEMORY_MIB
+from gwmond.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -169,9 +169,9 @@ def _group(
         if name.lower() not in drop and name.lower() not in ads.SECRET
     ]
     text = ads.source_text(ad, names)
-    cores = _request(ad, "RequestCpus", slots.MAX_CORES)
-    memory = _request(ad, "RequestMemory", slots.MAX_MEMORY_MIB)
-    gpus = _request(ad, "RequestGPUs", slots.MAX_CORES) or 0
+    cores = _request(ad, "RequestCpus", MAX_CORES)
+    memory = _request(ad, "RequestMemory", MAX_MEMORY_MIB)
+    gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
     if cores is None or memory is None:
         missing = "RequestCpus" if cores is None else "RequestMemory"
         problems.append(Problem(schedd, "bad_request", f"{missing} of {jobs} jobs is no number"))

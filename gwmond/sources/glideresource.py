@@ -16,6 +16,7 @@ from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
 from gwmond.sources.matching import template_from_glideresource
 from gwmond.sources.monitors import FactoryEntry
+from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,13 +137,13 @@ def _client(ad: classad2.ClassAd) -> str:
 
 def _pilot_size(ad: classad2.ClassAd) -> Size | None:
     """Return what a pilot of the entry is expected to be; GLIDEIN_CPUS may say "auto"."""
-    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"), slots.MAX_CORES)
-    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"), slots.MAX_MEMORY_MIB)
+    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"), MAX_CORES)
+    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"), MAX_MEMORY_MIB)
     if memory is None:
         names = ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu")
-        per_core = _positive(ad, names, slots.MAX_MEMORY_MIB)
+        per_core = _positive(ad, names, MAX_MEMORY_MIB)
         memory = None if per_core is None or cores is None else per_core * cores
-    if cores is None or memory is None or memory > slots.MAX_MEMORY_MIB:
+    if cores is None or memory is None or memory > MAX_MEMORY_MIB:
         return None
     return Size(cores, memory, _gpus(ad))
 
@@ -156,8 +157,8 @@ def _gpus(ad: classad2.ClassAd) -> int:
         name, *rest = (part.strip() for part in resource.split(","))
         if name.lower() == "gpus":
             said = rest[0] if rest else ""
-            return min(int(said), int(slots.MAX_CORES)) if said.isdecimal() else 1
-    return int(_positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs"), slots.MAX_CORES) or 0)
+            return min(int(said), int(MAX_CORES)) if said.isdecimal() else 1
+    return int(_positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs"), MAX_CORES) or 0)
 
 
 def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> float | None:

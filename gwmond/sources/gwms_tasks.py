@@ -40,18 +40,24 @@ def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.T
 def read(
     wanted: Sequence[Directory], limits: FileLimits, now: float
 ) -> Counted[tuple[DirectoryAnswer, ...]]:
-    """Read on in directories, one after the other, until the limits are reached."""
+    """Read on in directories, one after the other, until the limits are reached.
+
+    Only the last one that was read may be unfinished.
+    """
     answers: list[DirectoryAnswer] = []
-    facts = size = 0
+    facts = weight = size = 0
     for directory in wanted:
-        left = limits._replace(facts=limits.facts - facts, size=limits.size - size)
+        left = limits._replace(facts=limits.facts - weight, size=limits.size - size)
         if left.facts <= 0 or left.size <= 0:
             break
         kinds = log_kinds.CENTRAL if directory.central else log_kinds.FACTORY
         answer = factory_dir.fetch(directory.path, directory.state, left, now, kinds)
         answers.append(DirectoryAnswer(directory.path, answer))
         facts += len(answer.facts)
+        weight += answer.weight
         size += answer.size
+        if answer.behind:
+            break
     return tuple(answers), facts
 
 

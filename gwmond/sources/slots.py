@@ -24,6 +24,7 @@ from gwmond.sources.origin import (
     factory_job,
     group_of,
 )
+from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     from gwmond.config import Attributes
 
-MAX_CORES = 1e5
-MAX_MEMORY_MIB = 1e9
 LEAST_MEMORY_MIB = 16
 """No pilot has less; what says so is a dummy."""
 

@@ -8,14 +8,15 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.pilot_evidence import FileFact, QueueState
+from gwmond.accounting.pilot_evidence import FileFact, PilotOutput, QueueState
 from gwmond.accounting.pilot_facts import Assumption, Interval, Validation
 from tests.book.play import Play
 from tests.book.test_factory_jobs import SIZE, line, queue, told
 from tests.book.test_outputs import output
 from tests.book.test_properties import _check
 
-LATEST = 12_000
+LATEST = 400_000
+LATE_S = 3 * 86400
 
 
 class Told(NamedTuple):
@@ -34,13 +35,15 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
     for number in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, 3000))
         lasted = draw(st.integers(100, 6000))
+        kind = draw(st.sampled_from(["none", "empty", "cut", "no_start", "whole", "failed"]))
         if draw(st.booleans()):
             how = draw(st.sampled_from([QueueState.ENDED, QueueState.REMOVED, QueueState.EVICTED]))
             facts += queue(start - 5, start + lasted + draw(st.integers(-20, 60)), how, proc=number)
         if draw(st.booleans()):
             jobs = draw(st.integers(0, 3))
+            waits = LATE_S if kind in {"none", "empty"} else 40_000
             made = line(
-                start + lasted + draw(st.integers(10, 1000)),
+                start + lasted + draw(st.integers(10, 1000) | st.integers(1000, waits)),
                 draw(st.sampled_from([None, 0, lasted, lasted + 700])),
                 jobs=jobs,
                 jobs_s=jobs * 100,
@@ -49,19 +52,29 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
                 condor_started=draw(st.booleans()),
             )
             facts.append(made._replace(name=made.name._replace(proc=number)))
-        kind = draw(st.sampled_from(["none", "empty", "cut", "no_start", "whole", "failed"]))
         if kind != "none":
-            made_out = output(start, start + lasted)
-            if kind == "empty":
-                made_out = output(None, None, validation=Validation.UNKNOWN)
-            elif kind == "cut":
-                made_out = output(start, None, condor_start_us=made_out.start_us)
-            elif kind == "no_start":
-                made_out = output(None, start + lasted)
-            elif kind == "failed":
-                made_out = output(start, start + lasted, validation=Validation.FAILED)
-            facts.append(made_out._replace(name=made_out.name._replace(proc=number)))
+            facts.append(_output(kind, start, lasted, number))
+        if kind not in {"none", "empty"} and draw(st.booleans()):
+            # Another schedd's pilot of this number, so that the queue may mean either.
+            other = draw(st.sampled_from(["cut", "no_start", "whole", "failed"]))
+            late = start + draw(st.integers(-3000, 9000))
+            facts.append(_output(other, max(0, late), lasted, number, "factory2"))
     return facts
+
+
+def _output(
+    kind: str, start: int, lasted: int, number: int, schedd: str = "factory"
+) -> PilotOutput:
+    made = output(start, start + lasted)
+    if kind == "empty":
+        made = output(None, None, validation=Validation.UNKNOWN)
+    elif kind == "cut":
+        made = output(start, None, condor_start_us=made.start_us)
+    elif kind == "no_start":
+        made = output(None, start + lasted)
+    elif kind == "failed":
+        made = output(start, start + lasted, validation=Validation.FAILED)
+    return made._replace(name=made.name._replace(proc=number, schedd=schedd))
 
 
 @st.composite

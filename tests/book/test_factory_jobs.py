@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from gwmond.accounting.pilot_evidence import (
     QueueState,
 )
 from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
-from gwmond.book.rules import SECOND_US
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.ledger.store import Ledger
 from tests.book.play import T0, Play, record, shown
 from tests.book.test_outputs import output, us
 
@@ -134,8 +137,9 @@ def test_a_pilot_whose_output_tells_neither_beginning_nor_end() -> None:
     assert row.assumed == {
         Assumption.BEGIN: (us(0), us(100)),
         Assumption.END: (us(900), us(1200)),
+        Assumption.VALIDATION: (us(0), us(1200)),  # it may have run jobs
     }
-    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert play.seconds() == {"unclassified": 4 * 1200.0}
 
 
 @pytest.mark.parametrize(
@@ -307,6 +311,23 @@ def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
     told(play, *facts)
     assert play.book.left_out["bad_time"] == 1
     assert play.stored.places == {}
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: bool) -> None:
+    """One number of one pilot does not stop the accounting of all."""
+    summary = line(1300, 999_999_999_999)._replace(validation=1000, condor_s=999)
+    facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        book = Book(ledger.load_pilots(), Rules())
+        book.report(facts, ledger, SIZE)
+        for at in (2000, 20_000, 50_000):
+            book.settle(us(at), us(at), ledger)
+            ledger.commit_pilots(book.batch(us(at)))
+            book.stored()
+        rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
+        assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
+        assert book.left_out.get("no_times", 0) == (0 if queued else 1)
 
 
 def test_an_empty_output_beside_its_queue() -> None:

@@ -175,6 +175,8 @@ def test_its_factorys_queue_had_told_of_it() -> None:
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert (row.start_us, row.end_us) == (before.start_us, before.end_us)
     assert play.seconds() == {"validation_fails": 4.0 * (DIES + 105)}
+    factory.told(play, *factory.queue(-100, DIES + 6), at=100_000)
+    assert only(play).validation is Validation.FAILED
 
 
 def test_its_factorys_queue_tells_of_it_later() -> None:

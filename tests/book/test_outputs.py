@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -181,3 +181,45 @@ def test_a_number_of_its_factory_that_is_used_again() -> None:
         us(1200),
         us(later + 600),
     ]
+
+
+def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
+    """It is not believed; clocks and zones may differ by a day."""
+    for end, until in ((1200 + 86_300, 1200 + 86_300), (1200 + 86_500, 1000), (10**9, 1000)):
+        play = Play()
+        told(play, output(0, end, condor_end_us=us(1000), seen_us=us(1200)), at=100_000)
+        (row,) = play.stored.pilots.values()
+        assert (row.end_us, row.closed) == (us(until), True)
+        assert sum(play.seconds().values()) == 4.0 * until
+
+
+@pytest.mark.parametrize("late", [{"start_us": us(10**9)}, {"condor_end_us": us(10**9)}])
+def test_other_times_that_were_to_come(late: dict[str, int]) -> None:
+    """Nothing that the output tells is believed; where its files tell no time, it is."""
+    play = Play()
+    told(play, output(0, 1200, seen_us=us(1200))._replace(**cast(Any, late)))
+    assert not play.stored.pilots
+    assert play.book.left_out["bad_time"] == 1
+    for seen_us in (None, 0):
+        play = Play()
+        told(play, output(0, 1200, seen_us=seen_us))
+        assert play.seconds() == {"decision_problem": 4 * 1200.0}
+
+
+@pytest.mark.parametrize(
+    ("schedd", "start"), [("factory2", 0), ("factory2", 100_000), ("factory", 300 * 86400)]
+)
+def test_a_number_that_another_pilot_had(schedd: str, start: int) -> None:
+    """Neither tells its startd: another schedd's, or one long after, is another pilot."""
+    failed = output(validation=Validation.FAILED)
+    name = failed.name._replace(schedd=schedd)
+    later = output(start, start + 1200, validation=Validation.FAILED, name=name)
+    for one, other in ((failed, later), (later, failed)):
+        play = Play()
+        told(play, one, at=start + 2000)
+        told(play, other, at=start + 90_000)
+        rows = play.stored.pilots.values()
+        assert sorted((of.identity.factory_job, of.start_us) for of in rows) == sorted(
+            [(JOB, us(0)), (f"{schedd}#7.0", us(start))]
+        )
+        assert play.seconds() == {"validation_fails": 2 * 4 * 1200.0}

@@ -209,7 +209,7 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
     assert not see(now, SECOND_US, [shown(heard=2990), young], play.stored, complete=True)
 
 
-@pytest.mark.parametrize("bad", [-1, 0, 10**15])
+@pytest.mark.parametrize("bad", [-1, 0, 1, 10**9 - 1, 10**15])
 def test_a_pilot_with_absurd_times(bad: int) -> None:
     """It began when it was first heard of; what makes no sense is not told."""
     play = Play()
@@ -219,3 +219,26 @@ def test_a_pilot_with_absurd_times(bad: int) -> None:
     row = play.pilot()
     assert (row.start_us, row.retire_us, row.die_us) == ((T0 + 60) * SECOND_US, None, None)
     assert play.seconds() == {"decision_problem": 4 * 540.0}
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_pilot_of_jobs_is_shown_with_an_absurd_start(bad: int) -> None:
+    """It goes on from when its jobs tell that it began, as one pilot."""
+    play = Play()
+    play.poll(0, records=[record("1.0", -600, -60, started=-700)])
+    for at in range(60, 1200, 60):
+        play.poll(at, [shown(heard=at)._replace(started=bad)])
+    play.rest(1200)
+    row = play.pilot()
+    assert (row.start_us, row.identity.started) == ((T0 - 700) * SECOND_US, T0 - 700)
+    assert (row.identity.origin, until(play)) == ("collector", 1140)
+    assert play.seconds() == {"goodput": 540.0, "pilot_overhead": 4 * 1840.0 - 540}
+
+
+def test_a_pilot_of_jobs_that_is_gone_when_one_of_its_name_is_shown() -> None:
+    """Nothing tells when that one began; it is not the one that has ended."""
+    play = Play()
+    play.poll(0, records=[record("1.0", -600, -60, started=-700)])
+    play.rest(600)
+    play.poll(50_000, [shown(heard=50_000)._replace(started=0)])
+    assert len(play.stored.pilots) == 2

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
+from gwmond.book.book import Book
+from gwmond.book.rules import Rules
 from gwmond.book.sizes import Sizes, expected_sizes
 from gwmond.facts import EntryKey, Size
+from gwmond.ledger.store import Ledger
 from tests.accounting.make import request
 from tests.book.play import Play, shown
-from tests.book.test_outputs import output, told
+from tests.book.test_outputs import output, told, us
 
 SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
 ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
@@ -31,6 +36,9 @@ def test_what_is_told_is_believed() -> None:
         ((0, 1), Resources(1, 2000)),
         ((-4, -1), Resources(1, 2000)),
         ((4, 1), Resources(4, 8000)),
+        ((999_999_999, 8000), Resources(1, 8000)),
+        ((4, 10**12), Resources(4, 8000)),
+        ((float("nan"), float("inf")), Resources(1, 2000)),
     ],
 )
 def test_where_nothing_is_known(told: tuple[float | None, float | None], size: Resources) -> None:
@@ -120,3 +128,24 @@ def test_the_gpus_of_an_output() -> None:
     (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
     assert row.steps[0].size == Resources(4, 8000, 1)
     assert row.assumed == {GPUS: (row.start_us, row.end_us)}
+
+
+def test_absurd_sizes_are_not_learnt() -> None:
+    """Neither of pilots nor of what is expected of them; nobody has so many GPUs."""
+    sizes = Sizes(2000)
+    sizes.expect({"entry": Resources(10**9, 8000)})
+    sizes.note("entry", 4, 10**12, 10**12)
+    assert sizes.fill("entry", gpus=10**12) == (Resources(1, 2000), ONLY_SIZE)
+
+
+@pytest.mark.parametrize("absurd", [{"cores": 10**9, "memory_mib": 10**9}, {"gpus": 10**12}])
+def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) -> None:
+    """One number of one pilot does not stop the accounting of all."""
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        book = Book(ledger.load_pilots(), Rules())
+        book.report([output(0, 30_000, **absurd)], ledger)
+        now_us = us(100_000)
+        book.settle(now_us, now_us, ledger)
+        ledger.commit_pilots(book.batch(now_us))
+        (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
+        assert row.closed

@@ -18,7 +18,7 @@ from gwmond.accounting.pilot_evidence import (
     PilotOutput,
     StarterRun,
 )
-from gwmond.accounting.pilot_facts import Validation
+from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.book import witnesses
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import Pilot
@@ -193,8 +193,10 @@ def test_a_pilot_whose_output_has_no_end() -> None:
     play.book.report([output], play.stored)
     play.rest(1120)
     (row,) = play.stored.pilots.values()
-    assert (row.ended, row.end_us, row.estimated) == ("logged", us(900), ())
-    assert play.seconds() == {"decision_problem": 4 * 900.0}
+    assert (row.ended, row.end_us) == ("logged", us(900))
+    # Nothing tells whether it ran jobs.
+    assert row.assumed == {Assumption.VALIDATION: (us(0), us(900))}
+    assert play.seconds() == {"unclassified": 4 * 900.0}
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -574,6 +576,27 @@ def _played(parts: list[list[CentralEvent]], restart: bool) -> Play:
             play.restart()
     play.rest(1620)
     return play
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_logged_end_before_a_pilot_of_jobs_is_booked(restart: bool, adopted: bool) -> None:
+    """It is counted once, when it is booked, also if it was stored before that."""
+    play = Play()
+    play.poll(0, records=[record("1.0", -600, -60, startd=STARTD)], known=-FAR)
+    tell(play, line(END, -50))
+    play.poll(60, known=-FAR)
+    assert play.pilot(STARTD).ended == "logged"
+    assert not +play.stored.counts
+    if restart:
+        play.restart()
+    if adopted:
+        play.poll(120, [pilot(started=-700, heard=120)], known=-FAR)
+        assert min(play.stored.counts.values(), default=0) >= 0
+    play.rest(180)
+    counted = {of.what: n for of, n in play.stored.counts.items() if n}
+    assert counted.pop("assumed", 0) >= 0
+    assert counted == {"pilots": 1, "attempts": 1}
 
 
 @settings(max_examples=60, deadline=None)

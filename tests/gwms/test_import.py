@@ -188,6 +188,12 @@ def test_again_is_nothing(imported: Path, factory: Path) -> None:
     done = run(imported, factory)
     assert done.returncode == 0
     assert done.stdout.startswith("0 outputs")
+    assert "nothing is new since the last import" in done.stdout
+    assert "gwmond report --from 20" in done.stdout.splitlines()[-1]
+    asked = [sys.executable, "-m", "gwmond", "report", "--ledger", str(imported), "--site", "no"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    assert "no pilot at all of --site no" in told
+    assert "seems not to run" not in told
     assert totals(imported) == before
 
 
@@ -211,3 +217,21 @@ def test_nothing_to_import(tmp_path: Path) -> None:
     assert (done.returncode, "no job.*.out" in done.stderr) == (1, True)
     done = run(tmp_path / "ledger.sqlite", tmp_path / "absent")
     assert (done.returncode, "no such directory" in done.stderr) == (1, True)
+    (tmp_path / "file").touch()
+    done = run(tmp_path / "ledger.sqlite", tmp_path / "file")
+    assert (done.returncode, "is a file" in done.stderr) == (1, True)
+
+
+def test_options_are_proven_before_the_import(tmp_path: Path) -> None:
+    for option, code, why in (
+        (["--processes", "0"], 2, "--processes: at least 1"),
+        (["--openmetrics", str(tmp_path / "none" / "x.om")], 1, "is no directory"),
+    ):
+        done = subprocess.run(
+            [*command(tmp_path / "l.sqlite", tmp_path), *option],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, why in done.stderr) == (code, True), done.stderr
+        assert not (tmp_path / "l.sqlite").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -183,3 +184,27 @@ def test_daemon_itself_never_loads_the_bindings(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines()[-2:] == ["[(False, 'refused')]", "[]"]
+
+
+def test_ctrl_c_reaches_neither_children_nor_the_fork_server() -> None:
+    """SIGINT is blocked there from their first moment on, and in nobody else."""
+    child.run(tasks.echo, 1, deadline_s=20)
+    status = Path(f"/proc/{server_pid()}/status").read_text()
+    blocked, ignored = (
+        int(status.partition(f"\n{name}:\t")[2].split()[0], 16) for name in ("SigBlk", "SigIgn")
+    )
+    assert (blocked | ignored) >> (signal.SIGINT - 1) & 1
+    assert blocked >> (signal.SIGINT - 1) & 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_parent_that_died(capfd: pytest.CaptureFixture[str]) -> None:
+    """The answer that nobody waits for is dropped without a word."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    receiver.close()
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=child._child, args=(sender, 20, 1 << 20, tasks.echo, (1,)))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert capfd.readouterr().err == ""

@@ -38,7 +38,7 @@ class FileAnswer(NamedTuple):
 
     - ``state``: to be stored with these facts, and given to the next call.
     - ``complete_us``: all that was written before is known; None while ``behind``.
-    - ``size``: how many bytes were read.
+    - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
     """
 
     facts: tuple[FileFact, ...]
@@ -48,6 +48,7 @@ class FileAnswer(NamedTuple):
     progress: FileProgress
     problems: tuple[Problem, ...]
     size: int
+    weight: int = 0
 
 
 class State(NamedTuple):

@@ -62,7 +62,8 @@ def fetch(
 ) -> FileAnswer:
     """Read on in one directory; ``now``: the time (epoch seconds) just before.
 
-    A state that is not understood (``bad_state``) is taken as none.
+    A state that is not understood (``bad_state``) is taken as none; of a directory that cannot be
+    listed now nothing is read, and the state stays.
     """
     problems: list[Problem] = []
     try:
@@ -71,7 +72,11 @@ def fetch(
         problems.append(Problem(layout.shown(directory), "bad_state", str(error)[:200]))
         state = State()
     task = _Reading(directory, limits, now, problems)
-    files = list(layout.files_in(directory, problems))
+    try:
+        files = list(layout.files_in(directory, problems))
+    except OSError as error:
+        unread = Problem(layout.shown(directory), "unreadable", str(error)[:300])
+        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
     kinds = ((found, kind) for found in files for kind in logs if kind.names.fullmatch(found.name))
     known = task.follow(sorted(kinds, key=lambda one: one[0].status.st_mtime), state)
     taken, left = task.pilots(files, state)
@@ -84,6 +89,7 @@ def fetch(
         progress=FileProgress(task.done, left),
         problems=tuple(problems),
         size=task.size,
+        weight=task.weight,
     )
 
 
@@ -97,16 +103,16 @@ class _Reading:
         self.size = 0
         self.done = 0
         self.full = False
-        self._weight = 0
+        self.weight = 0
         self._directory, self._limits, self._now = directory, limits, now
         self._place = layout.place_of(os.path.realpath(directory))
         self._problems = problems
 
     def _took(self, size: int, facts: int) -> None:
         self.size += size
-        self._weight += facts
+        self.weight += facts
         limits = self._limits
-        self.full = self.full or self.size >= limits.size or self._weight >= limits.facts
+        self.full = self.full or self.size >= limits.size or self.weight >= limits.facts
 
     def _problem(self, path: str, word: str, detail: object) -> None:
         self._problems.append(Problem(layout.shown(path), word, str(detail)[:300]))
@@ -202,11 +208,17 @@ class _Reading:
     # -- logs
 
     def follow(self, files: Sequence[tuple[Found, LogKind]], state: State) -> list[Known]:
-        """Read on in each log; return how far each is read now."""
+        """Read on in each log; return how far each is read now.
+
+        Also of logs that are there and cannot be read now, so that they go on from there; a log
+        that is gone is forgotten.
+        """
         after: list[Known] = []
         left = {one.inode: one for one in state.logs}
         if len(files) > MAX_LOGS:
             self._problem(self._directory, "too_many_logs", f"{len(files)}")
+            cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])
+            after += [known for known in cut if known is not None][-MAX_LOGS:]
             files = files[-MAX_LOGS:]
         for found, kind in files:
             known = left.pop(found.status.st_ino, None)
@@ -216,6 +228,10 @@ class _Reading:
             except OSError as error:
                 self._problem(found.path, "unreadable", error)
                 after += [] if known is None else [known]
+        failed = {of.source for of in self._problems if of.problem == "vanished"}
+        for known in left.values():
+            if failed and layout.shown(os.path.join(self._directory, known.name)) in failed:
+                after.append(known)
         return after
 
     def _log(
@@ -229,8 +245,9 @@ class _Reading:
         elif known is None and first and written < self._now - self._limits.lookback_s:
             offset = found.status.st_size
         wrong: Counter[str] = Counter()
-        if not self.full:
-            for chunk in tail.chunks(stream, offset, passing, kind.end):
+        length, head = tail.head(stream)
+        try:
+            for chunk in () if self.full else tail.chunks(stream, offset, passing, kind.end):
                 facts, words = kind.parse(layout.shown(found.path), chunk.raw, self._place, written)
                 self.facts += facts
                 wrong += words
@@ -239,9 +256,10 @@ class _Reading:
                 offset, passing = chunk.offset, chunk.passing
                 if self.full:
                     break
+        except OSError as error:  # what was read of it until then counts
+            self._problem(found.path, "unreadable", error)
         for word, number in sorted((+wrong).items()):
             self._problem(found.path, word, f"{number} records")
-        length, head = tail.head(stream)
         return Known(found.name, found.status.st_ino, length, head, offset, passing)
 
 

@@ -94,27 +94,25 @@ def is_wanted(name: str) -> bool:
 
 
 def files_in(directory: str, problems: list[Problem]) -> Iterator[Found]:
-    """Yield the regular files of a directory; what cannot be read is a problem.
+    """Yield the regular files of a directory; one that cannot be read is a problem.
 
-    A link counts as what it leads to, if that is within the directory.
+    A link counts as what it leads to, if that is within the directory.  Raises OSError where the
+    directory cannot be listed to its end.
     """
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                try:
-                    path = entry.path
-                    if entry.is_symlink():
-                        outside = _link(os.path.realpath(directory), entry)
-                        problems += outside
-                        if outside or not os.path.exists(path):
-                            continue
-                        path = os.path.realpath(path)
-                    if entry.is_file():
-                        yield Found(entry.name, path, entry.stat())
-                except OSError as error:
-                    problems.append(Problem(shown(entry.path), "vanished", str(error)))
-    except OSError as error:
-        problems.append(Problem(shown(directory), "unreadable", str(error)))
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            try:
+                path = entry.path
+                if entry.is_symlink():
+                    outside = _link(os.path.realpath(directory), entry)
+                    problems += outside
+                    if outside or not os.path.exists(path):
+                        continue
+                    path = os.path.realpath(path)
+                if entry.is_file():
+                    yield Found(entry.name, path, entry.stat())
+            except OSError as error:
+                problems.append(Problem(shown(entry.path), "vanished", str(error)))
 
 
 def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:

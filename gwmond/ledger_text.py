@@ -1,0 +1,71 @@
+"""Lines about a ledger: how far each source was read, and which hours it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from gwmond.facts import Cursor
+from gwmond.ledger import hourly
+from gwmond.ledger.hourly import Reach
+from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import HOUR_US, US, rfc3339
+
+
+def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:
+    """Return a line for each kind of cursors, or for each of them."""
+    ordered = sorted(cursors, key=lambda of: (of.kind, of.source))
+    if each:
+        return [_one(of, now_us) for of in ordered]
+    kinds = ((kind, list(some)) for kind, some in groupby(ordered, key=lambda of: of.kind))
+    return [
+        _one(some[0], now_us) if len(some) == 1 else _many(kind, some, now_us)
+        for kind, some in kinds
+    ]
+
+
+def reach_times(of: Reach) -> tuple[str, str] | None:
+    """Return the first and the last time of a ledger's hours; None: it has none."""
+    if of.start >= of.stop:
+        return None
+    return rfc3339(of.start * HOUR_US), rfc3339(of.stop * HOUR_US)
+
+
+def nothing(ledger: LedgerReader, places: Sequence[str | None]) -> str:
+    """Return why a period may have nothing of a site, entry and group (None: whichever)."""
+    site, entry, group = places
+    hours = reach_times(hourly.reach(ledger))
+    if hours is None:
+        return "the ledger has no hours yet"
+    if any(places) and not ledger.pilot_rows(
+        PilotFilter(site=site, entry=entry, group=group), limit=1
+    ):
+        named = zip(("--site", "--entry", "--group"), places, strict=True)
+        asked = " ".join(f"{option} {name}" for option, name in named if name)
+        return f"the ledger knows no pilot at all of {asked}: are the names right?"
+    return f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
+
+
+def _one(of: Cursor, now_us: int) -> str:
+    if of.complete_us is None:
+        return f"cursor {of.source} {of.kind}: nothing yet"
+    return f"cursor {of.source} {of.kind}: complete until {_ago(of.complete_us, now_us)} s ago"
+
+
+def _many(kind: str, some: list[Cursor], now_us: int) -> str:
+    read = [of.complete_us for of in some if of.complete_us is not None]
+    paths = [of.source for of in some]
+    what = f"{len(some)} sources"
+    if all(map(os.path.isabs, paths)):
+        what = f"{len(some)} directories in {os.path.commonpath(paths)}"
+    told = f"read until {rfc3339(min(*read, now_us) // US * US)}" if read else "nothing yet"
+    if 0 < len(read) < len(some):
+        told += f", of {len(some) - len(read)} nothing yet"
+    return f"cursors {kind}: {what}, {told} (each: --cursors)"
+
+
+def _ago(time_us: int, now_us: int) -> int:
+    """Return whole seconds since a time, never less than none: a copy is read as of later."""
+    return max(0, now_us - time_us) // US

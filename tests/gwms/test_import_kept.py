@@ -1,0 +1,89 @@
+"""An import decides what waits for files; what waits for jobs it leaves to a daemon, if one is."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.config import Config
+from gwmond.facts import Cursor
+from gwmond.importer import Importer
+from gwmond.ledger.pilot_model import AttemptRow
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources import child
+from tests.book import play
+
+EARLY = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+PLACE = PilotName(user="fe", instance="factory_instance", entry="E", cluster=7, proc=0)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    child.start()
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+def attempts(ledger: Ledger) -> list[AttemptRow]:
+    return sorted(ledger.attempts_of([1])[1])
+
+
+def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
+    """What a daemon stored: an early failure, a run without an end, a line of a summary."""
+    keeper = PilotKeeper(Config())
+    keeper.attach(ledger)
+    since = now - play.T0
+    pilot = play.shown(started=since - 3600, heard=since - 60)
+    failed = play.record("1.0", since - 600, since - 540, started=since - 3600, ending=EARLY)
+    lost = play.claim("2.0", since - 500, started=since - 3600)
+    line = CompletedPilot("", PLACE, (now - 600) * 10**6, 500, True, 400, *[0] * 8)
+    for at, shown, claims in ((now - 60, [pilot], [lost]), (now, [], [])):
+        if pilots:
+            keeper.see(at * 10**6, 60 * 10**6, shown, complete=True)
+            keeper.claim(at * 10**6, claims, complete=True)
+            keeper.tell([failed], None, None)
+        keeper.report([line], Cursor("/var/log/factory", "factory_files", "", None))
+        keeper.settle(at * 10**6, (now - 120) * 10**6, ())
+
+
+def test_a_ledger_that_a_daemon_keeps(url: str, tmp_path: Path) -> None:
+    """Neither is judged nor given up what more may be told of; the summary is not waited with."""
+    now = int(time.time())
+    ledger = Ledger.open(url)
+    keep(ledger, now, pilots=True)
+    before = attempts(ledger)
+    assert [of.open for of in before] == [True, True]
+    Importer(Config(), ledger).run([str(tmp_path)])
+    assert attempts(ledger) == before
+    ledger.close()
+    with LedgerReader.open(url) as reader:
+        rows = sorted(reader.pilot_rows())
+    assert [Assumption.NO_OUTPUT in of.assumed for of in rows] == [False, True]
+
+
+def test_a_ledger_of_imports(url: str, tmp_path: Path) -> None:
+    """Of pilots that have just ended nothing is left open; nothing is dated ahead."""
+    ended = datetime.fromtimestamp(time.time() - 60, UTC).isoformat(timespec="seconds")
+    (tmp_path / "entry_E").mkdir()
+    (tmp_path / "entry_E" / "completed_jobs_20261118.log").write_text(
+        f'<job terminated="{ended}" client="fe_main" username="fe" id="8.0" duration="900" '
+        'condor_started="True" condor_duration="800"><user jobsnr="0" duration="0" goodput="0" '
+        'terminated="0"/><wastemill validation="100" idle="0" nosuccess="0" badput="0"/></job>\n'
+    )
+    ledger = Ledger.open(url)
+    keep(ledger, int(time.time()), pilots=False)
+    Importer(Config(), ledger).run([str(tmp_path)])
+    ledger.close()
+    with LedgerReader.open(url) as reader:
+        rows = reader.pilot_rows()
+        state = reader.load_pilots()
+    assert [of.closed for of in rows] == [True, True]
+    assert state.places == ()
+    assert {of.created <= time.time() for of in state.counted.values()} == {True}

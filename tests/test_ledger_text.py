@@ -1,0 +1,28 @@
+"""Lines about a ledger."""
+
+from __future__ import annotations
+
+from gwmond.facts import Cursor
+from gwmond.ledger_text import cursor_lines
+from gwmond.periods import US
+
+NOW_US = 1_700_000_000 * US
+
+
+def test_cursors_by_kind() -> None:
+    """A line a kind, with the least that was read, and never what is ahead of now."""
+    cursors = [
+        Cursor(f"/logs/client/entry_{n}", "factory_files", "", NOW_US + n * US) for n in range(9)
+    ]
+    (line,) = cursor_lines(cursors, NOW_US, each=False)
+    assert line.startswith("cursors factory_files: 9 directories in /logs/client, read until 2023-")
+    each = cursor_lines(cursors, NOW_US, each=True)
+    assert len(each) == 9
+    assert all("until 0 s ago" in line for line in each)
+
+
+def test_cursors_of_sources() -> None:
+    """Sources that are no paths; some were never read."""
+    cursors = [Cursor("a", "history", "", None), Cursor("b", "history", "", NOW_US - US)]
+    (line,) = cursor_lines([*cursors, Cursor("c", "epochs", "", None)], NOW_US, each=False)[1:]
+    assert "2 sources, read until 2023-11-14T22:13:19Z, of 1 nothing yet" in line
