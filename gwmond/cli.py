@@ -24,7 +24,7 @@ COMMANDS = {
     "pilot": "tell the whole life of one pilot as a timeline, and what each part rests on",
     "report": "report hours, shares and efficiency over a period: table, CSV, JSON, HTML",
     "reconcile": "compare pilots' time with jobs' time and the factory's own numbers",
-    "ledger": "prove the ledger, show its size, compact it, export it as Parquet",
+    "ledger": "prove the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",
     "import": "account what pilots left in a factory's directories",
     "record": "record a pool to a file that demo and tests can replay",
     "demo": "run the daemon on a recorded pool, at accelerated speed",

@@ -216,7 +216,7 @@ class RunningDaemon:
         return self.metrics().value(name, **labels)
 
     def wait_until(
-        self, what: str, predicate: Callable[[Metrics], bool], timeout: float = 60
+        self, what: str, predicate: Callable[[Metrics], bool], timeout: float = 150
     ) -> Metrics:
         """The first scrape of which the predicate holds."""
         last = Metrics()
