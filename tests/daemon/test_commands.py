@@ -289,5 +289,6 @@ def test_help_of_all() -> None:
     done = gwmond("--help")
     assert (done.returncode, done.stderr) == (0, "")
     for command, what in cli.COMMANDS.items():
-        assert re.search(rf"^ +{command}\s+{what}", done.stdout, re.MULTILINE)
+        words = r"\s+".join(map(re.escape, what.split()))
+        assert re.search(rf"^ +{command}\s+{words}", done.stdout, re.MULTILINE)
     assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in done.stdout

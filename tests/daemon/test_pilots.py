@@ -143,6 +143,12 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     _check(running)
 
 
+def _of_factory(metrics: Metrics) -> float:
+    """How many pilots ended that the generated files tell of; the pool has others."""
+    rows = metrics.rows("gwmond_pilots_ended_total")
+    return sum(n for labels, n in rows.items() if dict(labels)["entry"].startswith("Entry_"))
+
+
 def test_what_pilots_wrote_into_a_factorys_directories(
     epochs: CondorPool, daemon: Start, tmp_path: Path
 ) -> None:
@@ -166,11 +172,11 @@ def test_what_pilots_wrote_into_a_factorys_directories(
     assert metrics.value("gwmond_source_up", source="factory", kind="factory_files") == 1
     metrics = running.wait_until(
         "those that only their factory tells of",
-        lambda m: m.sum("gwmond_pilots_ended_total") == 40,
+        lambda m: _of_factory(m) == 40,
     )
     assert metrics.sum(ESTIMATED, rule="jobs") > 0
     assert metrics.sum(ESTIMATED, rule="no_output") <= metrics.sum(SECONDS)
     running.kill9()
     running.start()
-    assert running.next_polls(4).sum("gwmond_pilots_ended_total") == 40
+    assert _of_factory(running.next_polls(4)) == 40
     _check(running)
