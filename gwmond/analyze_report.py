@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -23,6 +24,7 @@ from gwmond.ledger_reading import Age
 from gwmond.periods import HOUR_US, Period, both, rfc3339
 from gwmond.pilot_tables import flatten
 from gwmond.report_markdown import escape
+from gwmond.table_text import PIPED
 
 Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -88,7 +90,8 @@ class Told(NamedTuple):
                 return json.dumps(self._json(age), indent=2) + "\n"
             case "markdown":
                 return self._markdown(age)
-        return "\n".join([self.title, age.told, *self.notes, "", *self.lines]) + "\n"
+        told = [line for note in self.notes for line in textwrap.wrap(note, PIPED)]
+        return "\n".join([self.title, age.told, *told, "", *self.lines]) + "\n"
 
     def _json(self, age: Age) -> dict[str, Any]:
         of = self.asked

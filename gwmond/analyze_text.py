@@ -20,10 +20,10 @@ NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
     "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
-    "strt  - % of glideins in which HTCondor never started",
-    "fval  - % of time, of glideins in which HTCondor never started",
+    "strt  - % of glideins in which HTCondor never started (validation failed)",
+    "fval  - % of time, all of glideins in which HTCondor never started",
     "0job  - % of glideins that ran no job",
-    "val   - % of time before the validation ended",
+    "val   - % of time before the validation ended, failed or not",
     "idle  - % of time after it, without jobs",
     "wst   - % of time without jobs",
     "badp  - % of time, all but that of jobs that exited 0",
@@ -179,7 +179,7 @@ def _line(name: str, cells: list[str]) -> str:
     s = [f"{cell:>6}" for cell in cells[:7]]
     waste, time, number = cells[7:]
     left = f"{name:<40} {' '.join(s[:3])} | {' '.join(s[3:])}"
-    return f"{left} | {waste:>9} {time:>9} | {number:>6}"
+    return f"{left} | {waste:>8} {time:>8} | {number:>6}"
 
 
 def _entry(name: str, row: Row) -> Iterator[str]:

@@ -27,11 +27,11 @@ from typing import NamedTuple, TextIO, TypeAlias
 
 from gwmond.accounting.pilot_facts import Measure
 from gwmond.config import ConfigError
-from gwmond.ledger import hourly
+from gwmond.ledger import estimated_hourly, factory_hourly, hourly
 from gwmond.ledger.hourly import HourlySeries, Reach
 from gwmond.ledger.hours import HOUR_S
 from gwmond.ledger.reader import LedgerReader
-from gwmond.metrics import pilot_time, sites
+from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
 from gwmond.periods import HOUR_US
 from gwmond.units import MICRO
@@ -39,13 +39,27 @@ from gwmond.units import MICRO
 Progress: TypeAlias = Callable[[str, int, int], None]
 Read: TypeAlias = Callable[[LedgerReader, tuple[str, ...], hourly.Done], hourly.Found]
 
-_FAMILIES = {family.name: family for family in (*pilot_time.FAMILIES, *sites.FAMILIES)}
+_FAMILIES = {
+    family.name: family
+    for family in (*pilot_time.FAMILIES, *sites.FAMILIES, *factory_queue.FAMILIES)
+}
+
+
+def _factory(family: Family) -> Read:
+    """Return what reads a counter of a factory's numbers; the ledger has whole seconds of these."""
+    kinds = factory_queue.kinds_of(family)
+    unit = MICRO if family.unit == "seconds" else 1
+    return lambda reader, _, done: factory_hourly.factory_numbers(reader, kinds, unit, done)
+
+
 SOURCES: Mapping[str, Read] = {
     "gwmond_pilot_resource_seconds_total": lambda *of: _pilot_time("resource", *of),
     "gwmond_pilot_canonical_seconds_total": lambda *of: _pilot_time("canonical", *of),
     "gwmond_pilot_attempts_total": hourly.ended_attempts,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,
+    "gwmond_pilot_estimated_canonical_seconds_total": estimated_hourly.estimated_time,
+    **{family.name: _factory(family) for family in factory_queue.FAMILIES},
 }
 """Where the past of a counter is read from; the other counters have none."""
 

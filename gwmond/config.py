@@ -10,11 +10,21 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from gwmond.config_errors import explain
+from gwmond.config_errors import explain, key_lines
 from gwmond.config_pilots import Factory, Histories, Ledger, Pilots
-from gwmond.config_types import Attribute, Duration, HostPort, Section, has_content, is_loopback
+from gwmond.config_types import (
+    Amount,
+    Attribute,
+    Duration,
+    HostPort,
+    Number,
+    NumberOrNone,
+    Section,
+    is_loopback,
+    unusable,
+)
 from gwmond.durations import parse_duration as _seconds
 
 
@@ -93,20 +103,20 @@ class Poll(Section):
     deadline: Duration = Field(
         _seconds("45s"), description="A query that takes longer is killed. Less than the interval."
     )
-    parallel: PositiveInt = Field(8, description="Queries under way at once.")
-    memory_limit_mib: PositiveInt = Field(
+    parallel: Number = Field(8, description="Queries under way at once.")
+    memory_limit_mib: Number = Field(
         8192, description="A query whose process grows beyond this (MiB of address space) fails."
     )
     busy_duty_cycle: Annotated[float, Field(gt=0, le=1)] = Field(
         0.95, description="A schedd whose RecentDaemonCoreDutyCycle is above is asked less often."
     )
-    busy_factor: PositiveInt = Field(5, description="Then, only every so many polls.")
+    busy_factor: Number = Field(5, description="Then, only every so many polls.")
 
 
 class Canonical(Section):
     """The canonical unit: 1 core and this much memory."""
 
-    memory_mib: PositiveInt = Field(2000, description="Memory of a canonical unit in MiB.")
+    memory_mib: Number = Field(2000, description="Memory of a canonical unit in MiB.")
 
 
 class Pledge(Section):
@@ -114,14 +124,14 @@ class Pledge(Section):
 
     site: str = ""
     entry: str = ""
-    cores: Annotated[float, Field(ge=0)]
-    memory_mib: Annotated[float, Field(ge=0)] | None = None
-    gpus: Annotated[int, Field(ge=0)] = 0
+    cores: Amount
+    memory_mib: Amount | None = None
+    gpus: NumberOrNone = 0
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
         if bool(self.site) == bool(self.entry):
-            raise ValueError("give either site or entry")
+            raise ValueError(f"give either site or entry{', not both' if self.site else ''}")
         return self
 
 
@@ -165,7 +175,7 @@ class Demand(Section):
         ("x509UserProxyVOName",),
         description="Job attributes to group by besides those of Requirements and requests.",
     )
-    max_groups: PositiveInt = Field(
+    max_groups: Number = Field(
         20000, description="A schedd with more groups is counted, but not matched beyond these."
     )
 
@@ -195,10 +205,11 @@ class Http(Section):
         if not host or not port.isdigit() or int(port) > 65535:
             raise ValueError('listen: write ADDRESS:PORT, such as "127.0.0.1:9818"')
         if bool(self.tls_cert) != bool(self.tls_key):
-            raise ValueError("tls_cert and tls_key go together")
+            there, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
+            raise ValueError(f"{there}: goes together with {missing}: set both, or none")
         for key in ("tls_cert", "tls_key", "auth_token_file"):
-            if (path := getattr(self, key)) and not has_content(path):
-                raise ValueError(f"{key}: cannot read {path}, or it is empty")
+            if (path := getattr(self, key)) and (why := unusable(path)):
+                raise ValueError(f"{key}: {why}")
         secured = self.tls_cert and self.auth_token_file
         if not (is_loopback(host.strip("[]")) or secured or self.allow_insecure):
             raise ValueError(
@@ -211,7 +222,7 @@ class Http(Section):
 class Metrics(Section):
     """What /metrics shows."""
 
-    series_budget: PositiveInt = Field(
+    series_budget: Number = Field(
         10000,
         description='Series per family. Beyond it the smallest are summed as "other".',
     )
@@ -230,7 +241,9 @@ class Replay(Section):
     """Instead of a live pool: a recording made by ``gwmond record``."""
 
     file: str = Field("", description="The recording. Empty: the live pool.")
-    speed: PositiveFloat = Field(60.0, description="Recorded seconds per real second.")
+    speed: Annotated[float, Field(gt=0, le=1e6)] = Field(
+        60.0, description="Recorded seconds per real second."
+    )
 
 
 class Config(Section):
@@ -254,27 +267,33 @@ class Config(Section):
     @model_validator(mode="after")
     def _deadline(self) -> Self:
         if self.poll.deadline >= self.poll.interval:
-            raise ValueError("poll.deadline must be shorter than poll.interval")
+            default = "" if "deadline" in self.poll.model_fields_set else ", the default,"
+            raise ValueError(
+                f"poll.deadline: {self.poll.deadline:g}s{default} must be shorter than "
+                f"poll.interval, {self.poll.interval:g}s: lower it, or make the interval longer"
+            )
         return self
 
 
 def load(path: Path) -> Config:
     """Read and validate ``path``; raise ConfigError with every problem found."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot read it: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return parse(data, str(path))
+    return parse(data, str(path), text)
 
 
-def parse(data: dict[str, Any], origin: str) -> Config:
-    """Validate a table; ``origin`` names it in errors."""
+def parse(data: dict[str, Any], origin: str, text: str = "") -> Config:
+    """Validate a table; ``origin`` names it in errors, ``text`` has its lines."""
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        lines = [explain(dict(item), origin, Config) for item in error.errors()]
-        raise ConfigError("\n".join(lines)) from None
+        lines = key_lines(text)
+        told = [explain(dict(item), origin, Config, lines) for item in error.errors()]
+        raise ConfigError("\n".join(told)) from None

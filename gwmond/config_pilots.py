@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
-from pydantic import Field, NonNegativeInt, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
-from gwmond.config_types import Duration, Section
+from gwmond.config_types import Duration, Number, NumberOrNone, Section, shown
 from gwmond.durations import parse_duration as _seconds
 
+_SCHEMES = {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}
 SOCKET_PATH_BYTES = 103
 """A socket's path has at most 107 bytes (unix(7)), of which a new one's suffix takes four."""
 
@@ -22,7 +23,7 @@ class Histories(Section):
     lookback: Duration = Field(
         _seconds("1d"), description="How far back at the first start; later, all since then."
     )
-    records: PositiveInt = Field(
+    records: Number = Field(
         20000, description="Records fetched at once; more are left for the next query."
     )
     startds: tuple[str, ...] = Field(
@@ -30,7 +31,7 @@ class Histories(Section):
         description="Entries whose startds are asked for their history, near a pilot's end or "
         "where the schedds' records leave a hole; * and ? match. Empty: none.",
     )
-    startds_per_poll: NonNegativeInt = Field(
+    startds_per_poll: NumberOrNone = Field(
         20, description="At most so many startds are asked in a poll."
     )
     startd_deadline: Duration = Field(
@@ -59,7 +60,7 @@ class Factory(Section):
     @classmethod
     def _place(cls, value: str) -> str:
         if value and not os.path.isabs(value):
-            raise ValueError(f"{value} is not an absolute path: begin it with /")
+            raise ValueError(f"{shown(value)} is not an absolute path: begin it with /")
         if len(os.fsencode(value)) > SOCKET_PATH_BYTES:
             raise ValueError(f"a socket's path has at most {SOCKET_PATH_BYTES} bytes: shorten it")
         return value
@@ -122,3 +123,15 @@ class Ledger(Section):
     problems_retention: Duration = Field(
         _seconds("90d"), description="How long recorded problems are kept."
     )
+
+    @field_validator("url")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        scheme, found, _ = value.partition("://")
+        if (found and scheme not in _SCHEMES) or (not found and "/" not in value):
+            # the value is not shown: it may hold a password
+            raise ValueError(
+                "is neither a path nor a URL of a ledger: write sqlite:////var/lib/gwmond/"
+                "ledger.sqlite, a path with a slash, or postgresql://user@host/database"
+            )
+        return value

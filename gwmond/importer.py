@@ -3,6 +3,8 @@
 Each chunk is stored with its cursors in one transaction, so an import may be killed and repeated:
 nothing counts twice.  While one chunk is accounted the next is being read by another process.
 
+Central logs are read at the end, when all pilots are known (``imported_logs``).
+
 At the end nothing waits for better than what was read.  What waits for the jobs' schedds (verdicts,
 attempts without an end) is decided then, too, unless a daemon keeps the ledger: there it goes on
 with the real clock, as the daemon's sources may tell more.
@@ -16,10 +18,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from gwmond import imported_logs
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
 from gwmond.facts import Problem
 from gwmond.file_facts import KIND, LIMITS, take, wanted
+from gwmond.imported_logs import ImportedLogs, LogsRead
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
@@ -36,10 +40,15 @@ _Answers: TypeAlias = tuple[DirectoryAnswer, ...]
 
 
 class Imported(NamedTuple):
-    """What an import has read: directories, outputs of pilots, and what was wrong."""
+    """What an import has read: directories, outputs of pilots, and what was wrong.
+
+    ``logs``: central logs of which something was read; ``lines`` of these that tell of pilots.
+    """
 
     directories: int
     outputs: int
+    logs: int
+    lines: int
     problems: Counter[str]
     examples: tuple[Problem, ...]
 
@@ -58,8 +67,17 @@ class Importer:
         self._problems: Counter[str] = Counter()
         self._examples: dict[str, Problem] = {}
 
-    def run(self, roots: Sequence[str], progress: Progress = lambda *_: None) -> Imported:
-        """Import all below some roots; ``progress`` is told how many pilots of how many are read.
+    def run(
+        self,
+        roots: Sequence[str],
+        progress: Progress = lambda *_: None,
+        logs: Sequence[str] = (),
+        log_progress: Progress = lambda *_: None,
+    ) -> Imported:
+        """Import all below some roots, and central logs.
+
+        ``progress`` is told how many pilots of how many are read, ``log_progress`` the same of
+        bytes of logs.
 
         Raises QueryError, LedgerError.
         """
@@ -90,8 +108,15 @@ class Importer:
                 left = sum(of.answer.progress.left for of in answers)
                 progress(self._outputs, self._outputs + left)
         self._finish()
+        read = self._read_logs(logs, log_progress)
+        for _ in self._keeper.revise():
+            self._settle(self._ahead_us)
+        self._settle(self._ahead_us, verdicts=True)
         self._note_left_out()
-        return Imported(len(found), self._outputs, self._problems, tuple(self._examples.values()))
+        return Imported(
+            *(len(found), self._outputs, read.files, read.lines),
+            *(self._problems, tuple(self._examples.values())),
+        )
 
     @property
     def _now_us(self) -> int:
@@ -113,17 +138,34 @@ class Importer:
     def _is_kept(self) -> bool:
         """Return whether the ledger has something that waits and that no import has brought."""
         pilots = book.pilots if (book := self._keeper.book) is not None else ()
-        return any(of.kind != KIND for of in self._keeper.cursors) or any(
+        imported = {KIND, imported_logs.KIND}
+        return any(of.kind not in imported for of in self._keeper.cursors) or any(
             of.identity.origin == "collector" for of in pilots
         )
 
     def _finish(self) -> None:
         if (book := self._keeper.book) is not None:
             book.files.hurry(_LATER_US)
-        self._settle(0 if self._kept else _LATER_US)
+        self._settle(self._ahead_us)
 
-    def _settle(self, ahead_us: int = 0) -> None:
-        self._keeper.settle(self._now_us, self._now_us, (), ahead_us=ahead_us)
+    @property
+    def _ahead_us(self) -> int:
+        return 0 if self._kept else _LATER_US
+
+    def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:
+        book = self._keeper.book
+        patience_us = book.rules.quiet_us if self._kept and book is not None else 0
+        reader = ImportedLogs(self._keeper, self._child, lambda: self._settle(self._ahead_us))
+        read = reader.run(paths, self._now, patience_us, progress)
+        self._note(read.problems)
+        self._problems.update(read.unused)
+        for of in read.examples:
+            self._examples.setdefault(of.problem, of)
+        return read
+
+    def _settle(self, ahead_us: int = 0, *, verdicts: bool = False) -> None:
+        now_us = self._now_us
+        self._keeper.settle(now_us, now_us, (), ahead_us=ahead_us, verdicts=verdicts)
 
     def _note_left_out(self) -> None:
         """Note what could be read and not be accounted, unless its file was noted for that."""

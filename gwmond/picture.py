@@ -29,6 +29,7 @@ from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, T
 from gwmond.freshness import Fresh
 from gwmond.monitor import EntryMonitor
 from gwmond.monitored import monitored
+from gwmond.sources import advertised
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.gather import merge_pilots
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
@@ -90,8 +91,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     q = config.canonical.memory_mib
     slots, slots_whole = fresh.all(SLOTS)
     startds, _ = fresh.all(STARTDS)
-    pilots = _pilots(slots, startds)
     requests, totals = _requests(fresh)
+    pilots = _pilots(slots, startds, _told_to_factories(fresh, totals))
     registered = [pilot for pilot in pilots if not pilot.failed]
     used = {resource: in_use(registered, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
@@ -143,7 +144,21 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     )
 
 
-def _pilots(slots: Sequence[Any], startds: Sequence[Any]) -> tuple[Pilot, ...]:
+def _told_to_factories(
+    fresh: Fresh, totals: Mapping[EntryKey, EntryTotals] | None
+) -> tuple[Pilot, ...]:
+    """Return pilots that told a factory's collector that their validation failed, of our groups.
+
+    A WMS collector that does not answer hides them, and nothing else: it is no proof of pilots.
+    """
+    groups = {group for total in (totals or {}).values() for group in total.groups}
+    told = merge_pilots(fresh.all(advertised.KIND)[0])
+    return tuple(pilot for pilot in told if not groups or pilot.group in groups)
+
+
+def _pilots(
+    slots: Sequence[Any], startds: Sequence[Any], told: Sequence[Pilot] = ()
+) -> tuple[Pilot, ...]:
     """Return each pilot once: by its slots, else by its startd's own ad.
 
     One whose validation failed has a new name in each of its ads: its factory's job tells it.
@@ -152,7 +167,7 @@ def _pilots(slots: Sequence[Any], startds: Sequence[Any]) -> tuple[Pilot, ...]:
         return ()
     failed: dict[str, Pilot] = {}
     found = []
-    for pilot in merge_pilots(answer.pilots for answer in slots):
+    for pilot in (*merge_pilots(answer.pilots for answer in slots), *told):
         if not pilot.failed:
             found.append(pilot)
             continue

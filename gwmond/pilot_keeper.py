@@ -7,8 +7,10 @@ lost: the histories and files keep them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+
+import structlog
 
 from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.accounting.pilot_facts import Resources
@@ -18,7 +20,7 @@ from gwmond.book.factory_numbers import FactoryNumbers
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.config import Config
 from gwmond.facts import Cursor, EntryRequest, Gap, Pilot
-from gwmond.ledger.errors import LedgerConflict, LedgerError
+from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.factory_model import FactoryTotalKey
 from gwmond.ledger.pilot_codec import identity
 from gwmond.ledger.pilot_model import (
@@ -31,7 +33,7 @@ from gwmond.ledger.pilot_model import (
 from gwmond.ledger.store import Ledger
 from gwmond.snapshot import PilotTime
 
-_TRIALS = 100_000
+log = structlog.get_logger()
 _JUDGE_EVERY_US = 60 * SECOND_US
 
 
@@ -176,6 +178,14 @@ class PilotKeeper:
         """How many records of factories are in none of their numbers: no time, or no entry."""
         return self._factory.undated
 
+    def revise(self) -> Iterator[int]:
+        """Change what was assumed, some pilots at a time; see ``Book.revise``.
+
+        After each the book is to be settled.  Raises LedgerError.
+        """
+        book, ledger = self._both()
+        yield from book.revise(ledger)
+
     def watch(self, requests: Sequence[EntryRequest], hour: int, seconds: float) -> None:
         """Take in what ads of entries say; it holds for these seconds of an hour."""
         self._factory.watch(requests, hour, seconds)
@@ -194,20 +204,27 @@ class PilotKeeper:
             self._moved_on.add((cursor.source, cursor.kind))
 
     def settle(
-        self, now_us: int, known_us: int, silent: Collection[str], *, ahead_us: int = 0
+        self,
+        now_us: int,
+        known_us: int,
+        silent: Collection[str],
+        *,
+        ahead_us: int = 0,
+        verdicts: bool = True,
     ) -> None:
         """Settle what can be, and store it; raises LedgerError.
 
-        ``ahead_us``: what waits does so as if it were so much later.
+        ``ahead_us``: what waits does so as if it were so much later.  ``verdicts`` on early
+        failures are not to fall as long as evidence of any time may still come.
         """
         book, ledger = self._both()
         then_us = now_us + ahead_us
-        book.settle(then_us, known_us, ledger, silent)
-        if then_us - self._judged_us >= _JUDGE_EVERY_US and (groups := book.open_groups):
+        book.settle(now_us, known_us, ledger, silent, ahead_us=ahead_us)
+        judged = verdicts and then_us - self._judged_us >= _JUDGE_EVERY_US
+        if judged and book.open_groups:
             self._judged_us = then_us
-            since = now_us - 2 * self._rules.verdict_us
-            book.judge(then_us, ledger.trials(since, groups, _TRIALS))
-            book.settle(then_us, known_us, ledger, silent)
+            book.judge(then_us, known_us + ahead_us, ledger)
+            book.settle(now_us, known_us, ledger, silent, ahead_us=ahead_us)
         self._known_us = known_us or self._known_us
         self._commit(now_us)
 
@@ -233,10 +250,14 @@ class PilotKeeper:
 
     def _commit(self, now_us: int) -> None:
         book, ledger = self._both()
-        moved_on = [self._cursors[of] for of in sorted(self._moved_on)]
-        batch = book.batch(now_us, moved_on, self._gaps)._replace(factory=self._factory.changes())
+        batch = self._batch(now_us)
         try:
-            ledger.commit_pilots(batch)
+            try:
+                ledger.commit_pilots(batch)
+            except LedgerRefused as error:
+                self._leave_out(batch, error)
+                batch = self._batch(now_us)
+                ledger.commit_pilots(batch)
         except LedgerError as error:
             self._waits_us = now_us
             if error.reopen or isinstance(error, LedgerConflict):
@@ -245,6 +266,32 @@ class PilotKeeper:
         book.stored()
         self._clear()
         self._raise(batch)
+
+    def _batch(self, now_us: int) -> PilotBatch:
+        book, _ = self._both()
+        moved_on = [self._cursors[of] for of in sorted(self._moved_on)]
+        return book.batch(now_us, moved_on, self._gaps)._replace(factory=self._factory.changes())
+
+    def _leave_out(self, batch: PilotBatch, error: LedgerRefused) -> None:
+        """Leave out what a refused batch has that cannot be stored; raises if nothing is found.
+
+        Each is told once: the pilots are set aside then, until gwmond is started anew.
+        """
+        book, ledger = self._both()
+        found = ledger.refused_parts(book.divide(batch))
+        if not found:
+            raise error
+        rows = {row.id: row.identity for row in batch.pilots}
+        for part, why in found.items():
+            who = rows.get(part) if isinstance(part, int) else None
+            log.error(
+                "the ledger cannot store a pilot: it is left out; please report this",
+                pilot=who.name if who is not None else part,
+                entry=who.key.entry if who is not None else None,
+                site=who.key.site if who is not None else None,
+                cause=why,
+            )
+        book.leave_out(found)
 
     def _raise(self, batch: PilotBatch) -> None:
         """Let counters go up to what is stored; one never falls."""

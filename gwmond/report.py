@@ -168,8 +168,9 @@ class Report(NamedTuple):
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:
-        """The groups: by time, by category, or the largest first."""
+        """The groups: by time, by category, or the largest first; what did not fail is last."""
         by = self.scope.by
+        failure = by.index("failure") if "failure" in by else None
 
         def order(of: tuple[Key, Group]) -> tuple[object, ...]:
             key, group = of
@@ -178,7 +179,8 @@ class Report(NamedTuple):
                 return (key[0], -cpu, -gpu, key)
             if by[0] == "category":
                 return (CATEGORIES.index(Category(str(key[0]))), -cpu, -gpu, key)
-            return (-cpu, -gpu, key) if len(by) < 2 or by[1] not in STEPS else key
+            last = failure is not None and not key[failure]
+            return (last, -cpu, -gpu, key) if len(by) < 2 or by[1] not in STEPS else (last, *key)
 
         return sorted(self.groups.items(), key=order)
 

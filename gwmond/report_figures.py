@@ -2,15 +2,17 @@
 
 There they are sums of coarse shares in RRDs; here each pilot that ended in the period counts with
 its whole life.  Units: amounts are core-micros (10^-6 core-seconds), so that a pilot of eight
-cores counts eight times; for pilots of one core they are what analyze_entries means.
+cores counts eight times (``--style analyze-entries`` has wall-clock time of pilots instead).
 
 =================== ===========================================================================
 total               all settled time of these pilots ("time")
 used                time in which jobs ran, whatever became of them
 waste               total - used
 badput              total - time of runs that exited 0
-validating          pilots that failed validation (of the others it is not told apart)
-idle                overhead of pilots that ran jobs, and all time of those that never did
+failed validation   the whole lives of pilots whose validation failed ("fval"); that of the others
+                    is a part of idle
+idle                overhead of pilots that ran jobs, and all time of those whose validation passed
+                    and that never ran one; their validation is in it
 efficiency          used / total
 goodput fraction    time of runs that exited 0 / total
 jobs per pilot      runs of jobs / pilots
@@ -43,7 +45,7 @@ class Figures:
     total: int = 0
     used: int = 0
     exited_zero: int = 0
-    validating: int = 0
+    failed_validation: int = 0
     idle: int = 0
     lengths_us: int = 0
     known_lengths: int = 0
@@ -66,7 +68,7 @@ class Figures:
                 self.used += micros
                 self.exited_zero += micros if outcome == "exit_zero" else 0
             elif category is Category.VALIDATION_FAILS:
-                self.validating += micros
+                self.failed_validation += micros
             elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
                 self.idle += micros
 
@@ -97,7 +99,7 @@ class Figures:
             "used_core_seconds": seconds(self.used),
             "waste_core_seconds": seconds(self.waste),
             "badput_core_seconds": seconds(self.badput),
-            "validating_core_seconds": seconds(self.validating),
+            "failed_validation_core_seconds": seconds(self.failed_validation),
             "idle_core_seconds": seconds(self.idle),
             "slots": self.total / period_us,
             "used_per_waste": ratio(self.used, self.waste),
@@ -105,7 +107,7 @@ class Figures:
             "goodput_fraction": ratio(self.exited_zero, self.total),
             "failed_validation_share_of_pilots": ratio(self.failed, self.pilots),
             "without_jobs_share_of_pilots": ratio(self.without_jobs, self.pilots),
-            "validating_share": ratio(self.validating, self.total),
+            "failed_validation_share_of_time": ratio(self.failed_validation, self.total),
             "idle_share": ratio(self.idle, self.total),
             "waste_share": ratio(self.waste, self.total),
             "badput_share": ratio(self.badput, self.total),
@@ -119,7 +121,7 @@ class Figures:
             _number(ratio(self.jobs, self.pilots)),
             percent(ratio(self.failed, self.pilots), 0),
             percent(ratio(self.without_jobs, self.pilots), 0),
-            percent(ratio(self.validating, self.total), 0),
+            percent(ratio(self.failed_validation, self.total), 0),
             percent(ratio(self.idle, self.total), 0),
             percent(ratio(self.waste, self.total), 0),
             percent(ratio(self.badput, self.total), 0),
@@ -143,15 +145,15 @@ class Figures:
         for name, micros in (
             ("time", self.total),
             ("time used", self.used),
-            ("time validating", self.validating),
-            ("time idle", self.idle),
+            ("time of failed validation", self.failed_validation),
+            ("time idle, with validation", self.idle),
             ("time wasted", self.waste),
             ("badput", self.badput),
         ):
             share = "" if name == "time" else f" - {percent(ratio(micros, self.total), 0)}"
             slots = micros / period_us
             told.append(
-                f"{name + ':':<17}{hours(micros):>12} core-hours - {slots:8.1f} slots{share}"
+                f"{name + ':':<27}{hours(micros):>12} core-hours - {slots:8.1f} slots{share}"
             )
         told.append(
             f"Time used/time wasted: {_number(ratio(self.used, self.waste))}   "
@@ -162,7 +164,7 @@ class Figures:
 
 
 HEADERS = (
-    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "val", "idle", "wst", "badp"),
+    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "wst", "badp"),
     *("job h", "used h", "waste h", "total h", "efficiency", "goodput fr."),
 )
 

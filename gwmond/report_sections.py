@@ -15,6 +15,7 @@ from gwmond.report import SITE_STATES, Group, Key, Report
 from gwmond.report_failures import HEADERS as PLACE
 from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
+from gwmond.table_text import empty, not_shown
 
 _TITLES = {
     ("cpu", "canonical"): "CPUs: canonical hours",
@@ -38,14 +39,42 @@ _NAMELESS = {
 }
 
 
+_LEFT_OUT = {*_SHORT.values(), "bottleneck", "no demand", "not settled", "estimated"}
+_NOTHING = {"0", "0.0", "0.0%", "0%", "-"}
+
+
 class Section(NamedTuple):
-    """A table; ``names`` columns at the left are text. ``total`` is its last line."""
+    """A table; ``names`` columns at the left are text, and many rows share the first ``heads``.
+
+    ``total`` is its last line, ``note`` what one has to know of it.
+    """
 
     title: str
     names: int
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     total: tuple[str, ...]
+    heads: int = 0
+    note: str = ""
+
+    @property
+    def shown(self) -> Section:
+        """The table without columns of nothing but 0, which the note names then."""
+        every = (*self.rows, self.total)
+        out = empty(self.headers, every, _LEFT_OUT, _NOTHING)
+        if not out:
+            return self
+
+        def kept(cells: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(cell for at, cell in enumerate(cells) if at not in out)
+
+        told = not_shown(self.headers, out)
+        return self._replace(
+            headers=kept(self.headers),
+            rows=tuple(map(kept, self.rows)),
+            total=kept(self.total),
+            note=f"{self.note} {told}".strip(),
+        )
 
 
 def title(report: Report) -> str:
@@ -76,13 +105,13 @@ def label(report: Report, key: Key) -> tuple[str, ...]:
 
 
 def sections(report: Report) -> list[Section]:
-    """Return the tables of a report."""
+    """Return the tables of a report, without what is 0 everywhere."""
     made = [_hours(report, kind) for kind in report.kinds]
     if report.counted and report.scope.of_pilots:
         made.append(_operators(report))
     if report.failures is not None:
         made.append(_failures(report.failures))
-    return made
+    return [section.shown for section in made]
 
 
 def _failures(of: Failures) -> Section:
@@ -92,6 +121,7 @@ def _failures(of: Failures) -> Section:
         headers=of.headers(),
         rows=tuple(of.rows()),
         total=of.total_row(),
+        heads=3,
     )
 
 
@@ -133,12 +163,13 @@ def _hours(report: Report, kind: Kind) -> Section:
             for key, group in report.ordered
         ),
         total=_total(report, (cell(report.total) for _, cell in columns)),
+        heads=len(scope.by) - 1,
     )
 
 
 def _operators(report: Report) -> Section:
     return Section(
-        title="Pilots that ended, as analyze_entries shows them: core-hours of whole lives",
+        title="Pilots that ended, in the columns of analyze_entries: core-hours of whole lives",
         names=len(report.scope.by),
         headers=(*report.scope.by, *HEADERS),
         rows=tuple(
@@ -147,6 +178,7 @@ def _operators(report: Report) -> Section:
             if group.figures is not None and group.figures.pilots
         ),
         total=_total(report, (report.total.figures or Figures()).cells()),
+        heads=len(report.scope.by) - 1,
     )
 
 

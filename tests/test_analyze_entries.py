@@ -224,9 +224,9 @@ Time efficiency: 0.30  Goodput fraction: 0.25                       | analyze_en
 ----------------------------------------
 Per Entry (all frontends) stats for 24.0 hours.
 
-                                           strt   fval   0job |    val   idle    wst   badp |     waste      time |  total
-T2_X                                       0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |       3.9       5.6 |      2
-  analyze_entries                            0%     0%    50% |     2%    62%    70%    75% |         3         5 |      2
+                                           strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
+T2_X                                       0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
+  analyze_entries                            0%     0%    50% |     2%    62%    70%    75% |        3        5 |      2
 """
 GOLDEN_FRONTENDS = """\
 Units: Slots                total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff

@@ -8,25 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from gwmond import config, config_pilots
 from gwmond.config import Config, ConfigError, Pledge
 from gwmond.durations import parse_duration
+from tests.configurations import defaults, errors
 
 EXAMPLE = Path(__file__).parent.parent / "etc" / "gwmond.toml"
-
-
-def defaults(model: type[BaseModel], path: str = "") -> dict[str, Any]:
-    """Every option by its dotted name, with its default; arrays of tables are left out."""
-    found: dict[str, Any] = {}
-    for name, field in model.model_fields.items():
-        annotation = field.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found |= defaults(annotation, f"{path}{name}.")
-        elif name != "pledge":
-            found[path + name] = field.get_default(call_default_factory=True, validated_data={})
-    return found
 
 
 def flat(table: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -126,80 +114,6 @@ def test_no_durations(text: object) -> None:
         parse_duration(text)
 
 
-def errors(text: str, tmp_path: Path) -> list[str]:
-    """The lines of what is wrong with a file, without its name."""
-    path = tmp_path / "gwmond.toml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        config.load(path)
-    lines = str(caught.value).splitlines()
-    assert all(line.startswith(f"{path}: ") for line in lines)
-    return [line.removeprefix(f"{path}: ") for line in lines]
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("[poll]\nintervall = '60s'", "poll.intervall: unknown key; did you mean 'interval'?"),
-        ("[metric]\nseries_budget = 5", "metric: unknown key; did you mean 'metrics'?"),
-        (
-            "[pool.wms]\ncollector = ['a']",
-            "pool.wms.collector: unknown key; did you mean 'collectors'?",
-        ),
-        (
-            "[[site.pledge]]\nsite = 'A'\ncores = 1\nmemory = 5",
-            "site.pledge[0].memory: unknown key; did you mean 'memory_mib'?",
-        ),
-        ("[log]\nxyzzy = 1", "log.xyzzy: unknown key; known are: format, level"),
-    ],
-)
-def test_unknown_keys(text: str, error: str, tmp_path: Path) -> None:
-    """An unknown key is an error at every level, and the nearest known one is named."""
-    assert errors(text, tmp_path) == [error]
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("[poll]\ninterval = 60", "poll.interval: write a duration as a string with its unit"),
-        ("[poll]\ninterval = '0s'", "poll.interval: Input should be greater than 0 (found"),
-        ("[poll]\ninterval = '30s'", "configuration: poll.deadline must be shorter than"),
-        ("[poll]\nparallel = 0", "poll.parallel: Input should be greater than 0 (found 0)"),
-        ("[poll]\nbusy_duty_cycle = 1.5", "poll.busy_duty_cycle: Input should be less than or"),
-        (
-            "[pool]\ncollectors = 'cm'",
-            "pool.collectors: Input should be a valid tuple (found 'cm')",
-        ),
-        ("[pool]\ncollectors = ['a, b']", "pool.collectors[0]: String should match pattern"),
-        ("[attributes]\nsite = ['A B']", "attributes.site[0]: String should match pattern"),
-        ("[log]\nlevel = 'loud'", "log.level: Input should be 'debug', 'info', 'warning' or"),
-        ("[replay]\nspeed = inf", "replay.speed: Input should be a finite number (found inf)"),
-        ("[[site.pledge]]\ncores = 5", "site.pledge[0]: give either site or entry"),
-        (
-            "[[site.pledge]]\nsite = 'A'\nentry = 'a'\ncores = 5",
-            "site.pledge[0]: give either site or entry",
-        ),
-        ("[[site.pledge]]\nsite = 'A'", "site.pledge[0].cores: is required"),
-        ("[[site.pledge]]\nsite = 'A'\ncores = -1", "site.pledge[0].cores: Input should be"),
-        (
-            "[[site.pledge]]\nsite = 'A'\ncores = 1\n[[site.pledge]]\nsite = 'A'\ncores = 2",
-            "site: pledge: more than one for A",
-        ),
-    ],
-)
-def test_bad_values(text: str, error: str, tmp_path: Path) -> None:
-    """A bad value is told with its key, what is expected, and what was found."""
-    (found,) = errors(text, tmp_path)
-    assert found.startswith(error)
-
-
-def test_all_errors_are_told(tmp_path: Path) -> None:
-    """Several errors are all told at once."""
-    text = "[poll]\ninterval = 60\nparallel = 'many'\n[log]\nlevle = 'info'\n[nonsense]\n"
-    found = [line.partition(":")[0] for line in errors(text, tmp_path)]
-    assert sorted(found) == ["log.levle", "nonsense", "poll.interval", "poll.parallel"]
-
-
 def test_pledges(tmp_path: Path) -> None:
     """A site and an entry may be pledged beside each other, also under one name."""
     path = tmp_path / "gwmond.toml"
@@ -270,7 +184,7 @@ def test_beyond_loopback(listen: str, files: dict[str, str], tmp_path: Path) -> 
         given = {} if not missing else {k: v for k, v in files.items() if k not in missing}
         lines = [f"[http]\nlisten = '{listen}'", *(f"{k} = '{v}'" for k, v in given.items())]
         (error,) = errors("\n".join(lines), tmp_path)
-        assert error.startswith(f"http: listen: {listen} is not loopback: set tls_cert, tls_key")
+        assert error.startswith(f"http.listen: {listen} is not loopback: set tls_cert, tls_key")
         assert "allow_insecure = true" in error
 
 
@@ -278,14 +192,14 @@ def test_beyond_loopback(listen: str, files: dict[str, str], tmp_path: Path) -> 
 def test_bad_addresses(listen: str, tmp_path: Path) -> None:
     """An address needs a host and a port that can be."""
     (error,) = errors(f"[http]\nlisten = '{listen}'", tmp_path)
-    assert error.startswith("http: listen: write ADDRESS:PORT")
+    assert error.startswith("http.listen: write ADDRESS:PORT")
 
 
 def test_certificate_and_key_go_together(files: dict[str, str], tmp_path: Path) -> None:
     """A certificate without its key, or a key without certificate, is refused."""
-    for key in ("tls_cert", "tls_key"):
+    for key, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         (error,) = errors(f"[http]\n{key} = '{files[key]}'", tmp_path)
-        assert error == "http: tls_cert and tls_key go together"
+        assert error == f"http.{key}: goes together with {other}: set both, or none"
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])
@@ -295,4 +209,7 @@ def test_token_file_must_hold_a_token(content: str | None, tmp_path: Path) -> No
     if content is not None:
         path.write_text(content)
     (error,) = errors(f"[http]\nauth_token_file = '{path}'", tmp_path)
-    assert error == f"http: auth_token_file: cannot read {path}, or it is empty"
+    why = (
+        f"cannot read {path}: No such file or directory" if content is None else f"{path} is empty"
+    )
+    assert error == f"http.auth_token_file: {why}"

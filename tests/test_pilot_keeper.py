@@ -8,8 +8,10 @@ import pytest
 
 from gwmond.config import Config
 from gwmond.facts import Cursor, Problem
+from gwmond.ledger import pilot_writes
 from gwmond.ledger.errors import LedgerError, LedgerFull, LedgerUnreachable
-from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.ledger.pilot_codec import Values
+from gwmond.ledger.pilot_model import PilotBatch, PilotRow
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from tests.book.play import T0, record
@@ -132,6 +134,29 @@ def test_a_ledger_that_went_away(
         keeper.retry()
         assert keeper.ready
         assert ledger.load_pilots().batches == 1
+
+
+def test_a_pilot_that_cannot_be_stored_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted once among the records that are not accounted; the polls go on."""
+
+    def values(row: PilotRow) -> Values:
+        raise ValueError(f"a bug about {row.identity.name}")
+
+    monkeypatch.setattr(pilot_writes, "pilot_values", values)
+    polls = made(tmp_path, {"schedds": False})
+    for _ in range(3):
+        polls.hear()
+        found = polls.poll()
+    accountant = polls.poller._accountant
+    assert accountant is not None
+    assert accountant.failure is None
+    assert found.problems["records", "not_storable"] == 1
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    assert ledger.load_pilots().batches >= 3
+    assert ledger.pilot_rows() == []
 
 
 def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ independent (all compare with the others).  A pilot or node is only blamed if at
 been possible whatever had happened there, nothing is tested (Tarone 1990, Gilbert 2005); this
 depends on the margins alone, so it is not a choice by results, and it leaves out most pilots.
 
-**Verdicts are revised** as runs become known, until the attempt is settled: at the latest
+**Verdicts are open** as long as more runs may become known: an attempt is settled at the latest
 ``window_us`` after it ended.  Until then it has no outcome.
 """
 

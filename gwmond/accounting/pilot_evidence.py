@@ -65,6 +65,15 @@ class PilotName(NamedTuple):
         return self._replace(**missing)
 
 
+def short_node(node: str) -> str:
+    """Return a host's name without its domain, which logs and ads have or have not.
+
+    >>> short_node("Node7.site.test")
+    'node7'
+    """
+    return node.partition(".")[0].lower()
+
+
 class Jobs(NamedTuple):
     """A number of jobs and their time, summed."""
 

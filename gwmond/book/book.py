@@ -15,34 +15,37 @@ A batch stays in the book until ``stored``: what could not be stored comes again
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from gwmond.accounting.early_failure import Trial
 from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
-from gwmond.accounting.pilot_facts import Measure, Resources
+from gwmond.accounting.pilot_facts import Assumption, Measure, Resources
 from gwmond.accounting.records import JobRecord
-from gwmond.book import booking
+from gwmond.book import booking, decisions
+from gwmond.book.changes import Changes
 from gwmond.book.counts import Counts
+from gwmond.book.decisions import Moment
+from gwmond.book.due import due
 from gwmond.book.factory_facts import FactoryFacts
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
+from gwmond.book.parts import divide
+from gwmond.book.revision import Revision
 from gwmond.book.rules import FAR_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.sizes import keep_assumed
 from gwmond.book.summaries import only_runs
-from gwmond.book.verdicts import decide, undecided
+from gwmond.book.verdicts import Trials, decide, undecided
 from gwmond.book.witnesses import Witnesses
 from gwmond.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     PilotBatch,
-    PilotCorrection,
     PilotRow,
-    PilotSeries,
     PilotState,
 )
+from gwmond.ledger.pilot_parts import Part, Parts
 from gwmond.units import Resource
 
 
@@ -57,9 +60,10 @@ class Book:
         self._joining = Joining(self._shelf, self._sightings, rules)
         self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
-        self._increments: Counter[tuple[int, PilotSeries]] = Counter()
-        self._corrections: list[PilotCorrection] = []
+        self._changes = Changes()
         self._counts = Counts(rules.q)
+        self._now_us = 0  # when it was settled last, by the clock
+        self._not_storable = 0
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
@@ -90,6 +94,7 @@ class Book:
         return {
             "no_startd": self._joining.homeless,
             "too_late": self._joining.late,
+            "not_storable": self._not_storable,
             **(of := self.files.left_out),
             "bad_time": self._joining.absurd + of["bad_time"],
         }
@@ -116,11 +121,13 @@ class Book:
     def _relabel(self, now_us: int, lookup: Lookup) -> None:
         """Book pilots that turned out to be others under their right names."""
         for pilot, identity in self._sightings.relabelled:
+            if pilot.id not in self._shelf.pilots:
+                continue  # it was left out
             self._shelf.load_whole(pilot, lookup)
             only_runs(pilot, self._joining)
             self._counts.uncount(pilot)
             self._shelf.unindex(pilot)
-            self._take(pilot, booking.relabel(pilot, identity, self.rules), now_us)
+            self._changes.take(pilot.id, booking.relabel(pilot, identity, self.rules), now_us)
             self._shelf.index(pilot)
         self._sightings.relabelled.clear()
 
@@ -147,35 +154,46 @@ class Book:
         self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
 
     def settle(
-        self, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str] = ()
+        self,
+        now_us: int,
+        known_us: int,
+        lookup: Lookup,
+        silent: Collection[str] = (),
+        *,
+        ahead_us: int = 0,
     ) -> None:
         """Decide what can be decided, and book what is settled.
 
         ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
-        are missing for now.
+        are missing for now.  ``ahead_us``: what waits does so as if it were so much later.
         """
         self._relabel(now_us, lookup)
+        self._now_us, now_us = now_us, now_us + ahead_us
         self.witnesses.settle(now_us, known_us, lookup)
         self.files.settle(now_us, lookup)
-        self._relabel(now_us, lookup)
-        due = list(self._shelf.pilots.values())
-        while due:  # what is decided on one pilot may tell something of another
-            for pilot in due:
+        self._relabel(self._now_us, lookup)
+        for pilot in self._shelf.withdrawing():
+            self._counts.uncount(pilot)
+            self._changes.take(pilot.id, booking.withdraw(pilot, self.rules), self._now_us)
+        some = list(self._shelf.pilots.values())
+        while some:  # what is decided on one pilot may tell something of another
+            for pilot in some:
                 if not pilot.closed:
                     self._settle(pilot, now_us, known_us, lookup, silent)
-            due = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
+            some = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
         self._counts.remove(self._joining.removed)
         self._joining.removed.clear()
 
     def _settle(
         self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
     ) -> None:
-        if not self._due(pilot, now_us, known_us):
+        if not due(pilot, now_us, known_us, self.rules):
             self._close(pilot, now_us)
             return
         if pilot.implied:  # its life depends on all of its attempts
             self._shelf.load_whole(pilot, lookup)
-        self._decide(pilot, now_us, known_us, silent)
+        at = Moment(now_us, self._now_us, known_us)
+        decisions.decide(pilot, at, self._shelf, self._joining, self.rules, silent)
         if pilot.implied:
             booking.imply(pilot, self.rules.q)
             quiet = known_us >= pilot.contact_us + self.rules.quiet_us
@@ -183,18 +201,31 @@ class Book:
                 return
             if quiet and pilot.end_us is None:
                 pilot.end_us, pilot.ended = pilot.contact_us, "assumed"
+        elif Assumption.SIZE in pilot.assumed and pilot.attempts:
+            self._shelf.load_whole(pilot, lookup)
+            booking.grow(pilot, self.rules.start_guard_us)
+        keep_assumed(pilot)
         booking.doubt(pilot)
         entries = booking.book(
             pilot, known_us, self.rules, lambda of: self._shelf.load_whole(of, lookup)
         )
         pilot.booked_at_us = now_us
-        self._take(pilot, entries, now_us)
+        self._changes.take(pilot.id, entries, self._now_us)
         self._counts.count(pilot)
         self._close(pilot, now_us)
 
-    def judge(self, now_us: int, trials: Iterable[Trial]) -> None:
-        """Decide on early failures, by what all trials say."""
-        decide(self._shelf, now_us, trials, self.rules)
+    def revise(self, lookup: Lookup) -> Iterator[int]:
+        """Go over what was assumed of the pilots of all entries of which files told; see there.
+
+        After each number of pilots that it yields they are to be settled and stored.
+        """
+        revision = Revision(self._shelf, self._sightings, self.rules.q)
+        for entry in sorted(self.files.entries):
+            yield from revision.entry(entry, lookup)
+
+    def judge(self, now_us: int, known_us: int, trials: Trials) -> None:
+        """Decide on early failures; see ``verdicts``."""
+        decide(self._shelf, now_us, known_us, trials, self.rules)
 
     @property
     def open_groups(self) -> set[str]:
@@ -218,20 +249,35 @@ class Book:
             pilots=tuple(rows.values()),
             attempts=tuple(attempts),
             moved=tuple(sorted(self._shelf.moved)),
+            withdrawn=tuple(sorted(self._shelf.withdrawn)),
             heard=self._shelf.heard(rows),
-            increments={of: micros for of, micros in self._increments.items() if micros},
-            corrections=tuple(self._corrections),
+            increments=self._changes.increments(),
+            corrections=self._changes.corrections,
             counts=self._counts.changes(),
             cursors=(*cursors, *self.witnesses.cursors()),
             gaps=tuple(gaps),
             places=self.files.rows(),
         )
 
+    def divide(self, batch: PilotBatch) -> Parts:
+        """Return what a batch has of each pilot and place."""
+        return divide(batch, self._changes, self._counts)
+
+    def leave_out(self, parts: Iterable[Part]) -> None:
+        """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
+        for part in parts:
+            if isinstance(part, int):
+                self._shelf.set_aside(part)
+                self._changes.forget(part)
+                self._counts.forget(part)
+            else:
+                self.files.leave_out(part)
+            self._not_storable += 1
+
     def stored(self) -> None:
         """Say that the last batch is in the ledger; forget what need not be in memory."""
         self.batches += 1
-        self._increments.clear()
-        self._corrections.clear()
+        self._changes.clear()
         self._counts.clear()
         self.witnesses.stored()
         self.files.stored()
@@ -248,55 +294,6 @@ class Book:
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
         return booking.unsettled(self._shelf.pilots.values(), self.rules.q)
-
-    def _due(self, pilot: OpenPilot, now_us: int, known_us: int) -> bool:
-        """Return whether booking a pilot may change anything."""
-        if pilot.from_us < FAR_US or pilot.booked is None:
-            return True
-        attempts = pilot.attempts.values()
-        limit = min(known_us, pilot.until_us)
-        if pilot.end_us is not None and not any(of.is_open for of in attempts):
-            return limit > pilot.mark_us or (pilot.counted is None and known_us >= pilot.end_us)
-        if now_us < pilot.booked_at_us + self.rules.refresh_us:
-            return False
-        pilot.booked_at_us = now_us
-        guard = self.rules.start_guard_us
-        running = [of for of in attempts if of.is_open and not of.merged.ending.over]
-        if any(of.is_open and (of.merged.ending.over or of.gone) for of in attempts):
-            return True
-        if pilot.end_us is not None:
-            return True
-        return limit > pilot.mark_us and all(of.start_us - guard > pilot.mark_us for of in running)
-
-    def _decide(
-        self, pilot: OpenPilot, now_us: int, known_us: int, silent: Collection[str]
-    ) -> None:
-        for attempt in list(pilot.attempts.values()):
-            if attempt.outcome is not None and pilot.from_us > (attempt.end_us or 0):
-                continue
-            of_job = self._shelf.jobs[attempt.key.job]
-            later = later_run(attempt, of_job)
-            if (fact := given_up(attempt, later, now_us, self.rules, silent)) is not None:
-                self._joining.add(attempt.key.job, [fact])
-                of_job = self._shelf.jobs[attempt.key.job]
-            plain = plain_outcome(attempt, later, now_us, known_us, self.rules)
-            outcome, result = weighed(attempt, plain)
-            if (outcome, result) != (attempt.outcome, attempt.result):
-                attempt.dirty = True
-                if outcome != attempt.outcome:
-                    pilot.touch(attempt.start_us)
-                attempt.outcome, attempt.result = outcome, result
-
-    def _take(self, pilot: OpenPilot, entries: Iterable[booking.Entry], now_us: int) -> None:
-        for entry in entries:
-            if entry.cause:
-                self._corrections.append(
-                    PilotCorrection(
-                        now_us, pilot.id, entry.hour, entry.series, entry.micros, entry.cause
-                    )
-                )
-            else:
-                self._increments[entry.hour, entry.series] += entry.micros
 
     def _close(self, pilot: OpenPilot, now_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is booked whole."""

@@ -29,13 +29,14 @@ from gwmond.accounting.pilot_time import (
     settled_to,
     total,
 )
+from gwmond.book.open_attempt import held_at_once
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Rules
 from gwmond.facts import EntryKey
-from gwmond.ledger.pilot_model import PilotIdentity, PilotSeries
+from gwmond.ledger.pilot_model import PilotIdentity, PilotSeries, Told
 from gwmond.units import RESOURCES, Resource
 
-RELABELLED = "relabelled"
+RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
 LOGGED_US = 60 * SECOND_US
 """A central log's clock and an access point's may differ by this."""
 
@@ -94,33 +95,28 @@ def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Ent
     return entries
 
 
+def withdraw(pilot: OpenPilot, rules: Rules) -> list[Entry]:
+    """Take out all of a pilot that never was; all its attempts must be in memory."""
+    if pilot.booked is None:
+        return []
+    amounts: Amounts = partition(pilot.booked, None, rules.q).settled
+    return [_entry(row, pilot.identity, -micros, WITHDRAWN) for row, micros in amounts.items()]
+
+
 def imply(pilot: OpenPilot, q: int) -> None:
     """Set life and size of a pilot of which only jobs tell: as large as they, no longer than they.
 
     It begins with its startd where a record tells when that was, and has ``q`` MiB a core at least.
     All of it is estimated.
     """
-    spans = [(of.start_us, of.end_us or of.start_us, of) for of in pilot.attempts.values()]
+    spans = [(of.start_us, of.end_us or of.start_us) for of in pilot.attempts.values()]
     if not spans:
         return
-    first = min(start for start, _, _ in spans)
-    last = max(end for _, end, _ in spans)
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
     start_us = pilot.start_us if pilot.start_us <= first else first
-    running: Counter[str] = Counter()
-    most: Counter[str] = Counter()
-    edges = []
-    for start, end, of in spans:
-        size = of.merged.size
-        if size is not None and end > start:
-            edges += [(start, 1, size), (end, 0, size)]
-    for _, begins, size in sorted(edges, key=lambda edge: edge[:2]):
-        sign = 1 if begins else -1
-        for name, amount in size._asdict().items():
-            running[name] += sign * amount
-            most[name] = max(most[name], running[name])
+    most = held_at_once(pilot.attempts.values())
     # A core brings a unit: what a job was given of memory is not all that there was.
-    memory_mib = max(most["memory_mib"], most["cores"] * q)
-    size = Resources(most["cores"], memory_mib, most["gpus"])
+    size = most._replace(memory_mib=max(most.memory_mib, most.cores * q))
     changed = (start_us, last, size) != (
         pilot.start_us,
         pilot.contact_us,
@@ -135,6 +131,26 @@ def imply(pilot: OpenPilot, q: int) -> None:
         elif pilot.end_us is not None:
             pilot.end_us, pilot.ended = last, "assumed"
     pilot.assume(Assumption.LIFE, start_us, pilot.until_us)
+
+
+def grow(pilot: OpenPilot, guard_us: int) -> None:
+    """Let a pilot of which no size is told be as large as its runs were at once, at least.
+
+    Runs that meet for ``guard_us`` only may have come one after the other, by another clock.
+    """
+    if Assumption.SIZE not in pilot.assumed or len(pilot.steps) != 1:
+        return
+    runs = [of for of in pilot.attempts.values() if not of.summarised]
+    most, told = held_at_once(runs, guard_us), pilot.told or Told()
+    size = pilot.steps[0].size
+    grown = Resources(
+        size.cores if told.cores is not None else max(size.cores, most.cores),
+        size.memory_mib if told.memory_mib is not None else max(size.memory_mib, most.memory_mib),
+        size.gpus if told.gpus is not None else max(size.gpus, most.gpus),
+    )
+    if grown != size:
+        pilot.steps = (Step(pilot.start_us, grown),)
+        pilot.touch(pilot.start_us)
 
 
 def doubt(pilot: OpenPilot) -> None:

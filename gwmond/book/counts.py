@@ -6,26 +6,38 @@ so it can be set against the canonical time of all pilots.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 
 from gwmond.accounting.pilot_facts import Category, Outcome
 from gwmond.book.booking import own
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.ledger.pilot_model import CountKey
+from gwmond.ledger.pilot_model import CountKey, PilotId
 
 
 class Counts:
-    """Changes of the counts that are not stored yet."""
+    """Changes of the counts that are not stored yet, of each pilot."""
 
     def __init__(self, q: int) -> None:
         self._q = q
-        self._changes: Counter[CountKey] = Counter()
+        self._changes: defaultdict[PilotId, Counter[CountKey]] = defaultdict(Counter)
 
-    def changes(self) -> dict[CountKey, int]:
+    @property
+    def pilots(self) -> Collection[PilotId]:
+        """The pilots of which changes wait."""
+        return self._changes.keys()
+
+    def changes(self, pilots: Iterable[PilotId] | None = None) -> dict[CountKey, int]:
         """Return what is to be added to the stored counts; negative where one was revised."""
-        return {of: n for of, n in self._changes.items() if n}
+        sums: Counter[CountKey] = Counter()
+        for of in self._changes if pilots is None else pilots:
+            sums.update(self._changes.get(of, ()))
+        return {key: n for key, n in sums.items() if n}
+
+    def forget(self, pilot: PilotId) -> None:
+        """Take out what waits of a pilot."""
+        self._changes.pop(pilot, None)
 
     def clear(self) -> None:
         """Say that the changes are stored."""
@@ -51,13 +63,15 @@ class Counts:
     def _attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
         if attempt.summarised:
             return  # it is no run of a job
-        (site, entry), group = attempt.pilot.identity.key, attempt.pilot.identity.group
+        if attempt.counted == outcome:
+            return
+        pilot = attempt.pilot
+        (site, entry), group = pilot.identity.key, pilot.identity.group
         for of, n in ((attempt.counted, -1), (outcome, 1)):
             if of is not None:
                 key = CountKey("attempts", of.category, of.label, site, entry, group)
-                self._changes[key] += n
-        attempt.dirty |= attempt.counted != outcome
-        attempt.counted = outcome
+                self._changes[pilot.id][key] += n
+        attempt.counted, attempt.dirty = outcome, True
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now = {
@@ -70,7 +84,7 @@ class Counts:
         for of, amounts, sign in ((pilot.counted, pilot.counted_micros, -1), (category, now, 1)):
             for rule, micros in amounts.items():
                 key = CountKey("assumed", of or Category.UNCLASSIFIED, rule, site, entry, group)
-                self._changes[key] += sign * micros
+                self._changes[pilot.id][key] += sign * micros
         pilot.dirty |= pilot.counted_micros != now
         pilot.counted_micros = now
 
@@ -79,6 +93,6 @@ class Counts:
         (site, entry), group = pilot.identity.key, pilot.identity.group
         for of, n in ((pilot.counted, -1), (category, 1)):
             if of is not None:
-                self._changes[CountKey("pilots", of, "", site, entry, group)] += n
+                self._changes[pilot.id][CountKey("pilots", of, "", site, entry, group)] += n
         pilot.dirty |= pilot.counted != category  # stored with the count, or it is counted again
         pilot.counted = category

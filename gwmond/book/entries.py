@@ -7,9 +7,7 @@ from collections.abc import Collection, Sequence
 from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.book.rules import Lookup
-from gwmond.book.sizes import Sizes
-
-_UNSURE = {Assumption.SIZE, Assumption.NO_OUTPUT, Assumption.LIFE}
+from gwmond.book.sizes import Sizes, told_of
 
 
 class Entries:
@@ -22,20 +20,19 @@ class Entries:
         self._sizes = sizes
         self._sites: dict[str, str] = {}
         self._factories: dict[str, str] = {}
-        self._recalled: set[str] = set()
+        self.known: set[str] = set()  # entries of which anything was told since the start
 
     def recall(self, entries: Collection[str], lookup: Lookup) -> None:
         """Learn from the ledger of entries that were not asked for before."""
-        new = set(entries) - self._recalled
+        new = set(entries) - self.known
         if not new:
             return
-        self._recalled |= new
+        self.known |= new
         for entry, rows in lookup.pilots_of_entries(new).items():
             for row in rows:
-                if row.closed and row.steps and not _UNSURE & row.assumed.keys():
-                    cores, memory_mib, gpus = row.steps[-1].size
-                    told = None if Assumption.GPUS in row.assumed else gpus
-                    self._sizes.note(entry, cores, memory_mib, told)
+                if row.closed and row.steps and Assumption.LIFE not in row.assumed:
+                    told = told_of(row.told, row.steps[-1].size, row.assumed.keys())
+                    self._sizes.note(entry, *told[:3])
                 if row.identity.key.site != entry:
                     self._sites.setdefault(entry, row.identity.key.site)
                 if row.identity.factory:

@@ -25,7 +25,7 @@ class FactoryFacts:
     def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
         self._shelf = shelf
         self._joining = joining
-        entries = Entries(sightings.sizes)
+        self._entries = entries = Entries(sightings.sizes)
         self._outputs = Outputs(shelf, sightings, joining, entries, rules)
         self._jobs = FactoryJobs(shelf, sightings, joining, entries, rules)
         self._watched_us: int | None = None
@@ -41,6 +41,11 @@ class FactoryFacts:
         found = Counter({"empty_output": self._outputs.empty, "bad_time": self._outputs.absurd})
         found.update(self._jobs.left_out)
         return found
+
+    @property
+    def entries(self) -> frozenset[str]:
+        """The entries of which files have told since the start."""
+        return frozenset(self._entries.known)
 
     def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
         """Note whether collectors show all pilots, without a gap."""
@@ -69,6 +74,10 @@ class FactoryFacts:
             if pilot.from_us < FAR_US and pilot.end_us is not None:
                 self._jobs.touch(pilot)
         self._jobs.settle(now_us, self._watched_us, lookup)
+
+    def leave_out(self, place: str) -> None:
+        """Forget what is not stored of a place, as it cannot be."""
+        self._jobs.leave_out(place)
 
     def rows(self) -> tuple[Place, ...]:
         """Return what waits and is not stored."""

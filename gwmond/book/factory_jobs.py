@@ -130,6 +130,13 @@ class FactoryJobs:
         for name in names:
             self._decide(name, now_us, watched_us, lookup)
 
+    def leave_out(self, name: str) -> None:
+        """Forget what is not stored of a place, as it cannot be."""
+        self._places.pop(name, None)
+        self._told_us.pop(name, None)
+        for names in (self._dirty, self._changed, self._fresh):
+            names.discard(name)
+
     def rows(self) -> tuple[Place, ...]:
         """Return the places that are not stored as they are."""
         return tuple(self._places[name] for name in sorted(self._dirty))
@@ -145,8 +152,11 @@ class FactoryJobs:
     def _decide(self, name: str, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
         place = self._places[name]
         here = list(self._shelf.by_place.get(name, ()))
+        made = [pilot for pilot in here if Assumption.NO_OUTPUT in pilot.assumed]
+        told = [pilot for pilot in here if pilot not in made]
         jobs = factory_jobs.jobs(place)
-        fits = [[pilot for pilot in here if _may_be(pilot, job)] for job in jobs]
+        stale = [pilot for pilot in made if any(_is_made_of(pilot, job) for job in jobs)]
+        fits = [[pilot for pilot in told if job.fits(pilot.start_us)] for job in jobs]
         claims = Counter(pilot.id for some in fits for pilot in some)
         used: set[int] = set()
         waits = False
@@ -157,20 +167,31 @@ class FactoryJobs:
             if len(some) == 1 and claims[some[0].id] == 1:
                 used.add(some[0].id)
                 done = some[0].pruned or self._use(some[0], job, place, lookup, late=late)
-            elif some or any(job.fits(pilot.start_us, ZONES_US) for pilot in here):
+            elif some or any(job.fits(pilot.start_us, ZONES_US) for pilot in told):
                 done = late and self._once(place, "ambiguous")
+            elif (pilot := next((of for of in stale if _is_made_of(of, job)), None)) is not None:
+                stale.remove(pilot)
+                done = pilot.pruned or self._use(pilot, job, place, lookup, late=late)
             else:
                 done = self._alone(place, job, watched_us, late=late)
             waits |= not done
             if not done and not late and due_us is not None:
                 heappush(self._wake, (due_us, name))
-        for pilot in here:
+        for pilot in told:
             if pilot.id not in used and not pilot.pruned:
                 release(pilot)
+        for pilot in stale:
+            self._withdraw(pilot, lookup)
         place = self._places[name]
         if place.open is not waits:
             self._places[name] = place._replace(open=waits)
             self._dirty.add(name)
+
+    def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
+        """Take out a pilot that was made of a job which by now is another, or another's."""
+        self._shelf.load_whole(pilot, lookup)
+        if not pilot.pruned and all(of.summarised for of in pilot.attempts.values()):
+            self._shelf.withdraw(pilot)
 
     def _due(self, job: FactoryJob, told_us: int) -> int | None:
         """Return when a job is not waited for any more; None as long as it is not over."""
@@ -240,10 +261,12 @@ class FactoryJobs:
         return True
 
 
-def _may_be(pilot: OpenPilot, job: FactoryJob) -> bool:
-    """Return whether a pilot may be this job; one made of a line that was written late is."""
-    made = Assumption.NO_OUTPUT in pilot.assumed and pilot.end_us in job.written_us
-    return made or job.fits(pilot.start_us)
+def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
+    """Return whether a pilot that only its factory tells of is this job.
+
+    One that was made of a line alone may have begun long before it was thought to have.
+    """
+    return pilot.end_us in job.written_us or job.fits(pilot.start_us)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:

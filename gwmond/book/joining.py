@@ -56,7 +56,7 @@ class Joining:
                 continue
             pilot = self._pilot(record)
             if pilot.pruned:
-                self.late += 1
+                self.late += not self._shelf.is_aside(pilot)
                 continue
             by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
         for job, facts in by_job.items():

@@ -6,11 +6,12 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
-from gwmond.accounting.pilot_facts import Attempt, AttemptKey, Measure, Outcome
+from gwmond.accounting.pilot_facts import Attempt, AttemptKey, Measure, Outcome, Resources
 from gwmond.accounting.pilot_segments import NOTHING
 from gwmond.ledger.pilot_model import AttemptRow
 
@@ -124,3 +125,24 @@ class OpenAttempt:
             settled=Counter(dict(row.settled)),
             dirty=False,
         )
+
+
+def held_at_once(attempts: Iterable[OpenAttempt], guard_us: int = 0) -> Resources:
+    """Return the most that attempts held of each resource at once, longer than ``guard_us``.
+
+    An attempt without an end, or without a size, is left out.
+    """
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    edges = []
+    for of in attempts:
+        end_us, size = of.end_us, of.merged.size
+        if size is not None and end_us is not None and end_us > of.start_us:
+            last_us = max(end_us - guard_us, of.start_us + 1)
+            edges += [(of.start_us, 1, size), (last_us, 0, size)]
+    for _, begins, size in sorted(edges, key=lambda edge: edge[:2]):
+        sign = 1 if begins else -1
+        for name, amount in size._asdict().items():
+            running[name] += sign * amount
+            most[name] = max(most[name], running[name])
+    return Resources(most["cores"], most["memory_mib"], most["gpus"])

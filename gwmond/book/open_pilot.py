@@ -25,7 +25,7 @@ from gwmond.accounting.pilot_facts import (
 from gwmond.accounting.pilot_segments import total_rate
 from gwmond.accounting.shares import accrued
 from gwmond.book.rules import FAR_US, SECOND_US
-from gwmond.ledger.pilot_model import End, PilotIdentity, PilotRow
+from gwmond.ledger.pilot_model import End, PilotIdentity, PilotRow, Told
 
 if TYPE_CHECKING:
     from gwmond.book.open_attempt import OpenAttempt
@@ -41,6 +41,7 @@ class OpenPilot:
     - ``from_us``: the earliest time about which something has changed since it was booked.
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
+    - ``told``: as in ``PilotRow``: what was told of it itself.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``counted_micros`` what
       is counted under each.
     """
@@ -76,6 +77,7 @@ class OpenPilot:
     gone_us: int | None = None
     lifetime_us: int = 900 * SECOND_US
     heard_us: int = 0  # the last contact that is stored
+    told: Told | None = None
     dirty: bool = True
 
     @property
@@ -181,6 +183,7 @@ class OpenPilot:
             validation_end_us=self.validation_end_us,
             assumed_micros=dict(self.counted_micros),
             heard_us=self.contact_us,
+            told=self.told,
         )
 
     @classmethod
@@ -209,6 +212,7 @@ class OpenPilot:
             failure=row.failure,
             settled=Counter(dict(row.settled)),
             heard_us=row.heard_us,
+            told=row.told,
             dirty=False,
         )
         for (resource, measure, _, _), micros in row.settled.items():

@@ -36,9 +36,17 @@ def later_run(attempt: OpenAttempt, of_job: Iterable[OpenAttempt]) -> int | None
 
 
 def given_up(
-    attempt: OpenAttempt, later_us: int | None, now_us: int, rules: Rules, silent: Collection[str]
+    attempt: OpenAttempt,
+    later_us: int | None,
+    now_us: int,
+    written_us: int,
+    rules: Rules,
+    silent: Collection[str],
 ) -> AttemptFact | None:
-    """Return the fact that an attempt is over of which no record tells, once it was waited for."""
+    """Return the fact that an attempt is over of which no record tells, once it was waited for.
+
+    ``now_us`` is up to when it was waited for, ``written_us`` when that is said.
+    """
     if attempt.merged.ending.over:
         return None
     pilot = attempt.pilot
@@ -58,7 +66,7 @@ def given_up(
         source=Source.LIVE_SLOT,
         job=attempt.key.job,
         run=attempt.key.run if 0 < attempt.key.run < UNKNOWN_LATER else None,
-        written_us=now_us,
+        written_us=written_us,
         pilot=pilot.label,
         start_us=attempt.merged.start_us,
         end_us=end_us,

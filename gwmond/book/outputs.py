@@ -170,9 +170,11 @@ class Outputs:
         pilot.dirty = True
 
     def _resize(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        size, rules = self._sizes.fill(
+        size, rules, told = self._sizes.fill(
             pilot.identity.key.entry, output.cores, output.memory_mib, output.gpus
         )
+        site = bool(output.name.site) or pilot.identity.origin == "collector"
+        pilot.told = told._replace(site=site)
         pilot.know(*({Assumption.SIZE, Assumption.GPUS} - rules))
         for rule in rules:
             pilot.assume(rule, pilot.start_us, pilot.until_us)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from gwmond.accounting.early_failure import EARLY_US, WINDOW_US
 from gwmond.accounting.factory_jobs import Place
-from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotRow
+from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotKind, PilotRow
 from gwmond.units import DEFAULT_MEMORY_MIB
 
 SECOND_US = 1_000_000
@@ -57,6 +57,17 @@ class Lookup(Protocol):
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots with these startd names."""
 
+    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
+        """Return all pilots with one of these names up to the ``@``."""
+
+    def find_on_nodes(
+        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
+    ) -> list[PilotRow]:
+        """Return pilots that ended and were on a node (``short_node``) at one of these moments.
+
+        From ``early_us`` before a pilot's begin to ``late_us`` after its end counts.
+        """
+
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory."""
 
@@ -65,6 +76,9 @@ class Lookup(Protocol):
 
     def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return some of the latest pilots of these entries."""
+
+    def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
+        """Return an entry's pilots that can be booked anew, by what is told and assumed of them."""
 
     def find_places(self, names: Collection[str]) -> dict[str, Place]:
         """Return what the factory's queue and summary told at these places."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from heapq import nsmallest
 from operator import attrgetter
 
@@ -17,6 +17,7 @@ from gwmond.book.rules import FAR_US, Lookup
 from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
 
 HEARD_AT_ONCE = 3000
+MOST_ASIDE = 10_000
 
 
 def place_of(identity: PilotIdentity) -> str:
@@ -34,6 +35,9 @@ class Shelf:
         self.by_place: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of factory jobs
         self.jobs: defaultdict[str, list[OpenAttempt]] = defaultdict(list)
         self.moved: set[tuple[int, AttemptKey]] = set()
+        self.withdrawn: set[int] = set()
+        self._leaving: list[OpenPilot] = []
+        self._aside: dict[int, OpenPilot] = {}
         self._heard: tuple[tuple[int, int], ...] = ()
 
     def add_pilot(self, pilot: OpenPilot) -> OpenPilot:
@@ -78,11 +82,12 @@ class Shelf:
         return self._heard
 
     def stored(self) -> None:
-        """Say that the contacts and what has moved are stored."""
+        """Say that the contacts, and what has moved or was withdrawn, are stored."""
         for number, heard_us in self._heard:
             self.pilots[number].heard_us = heard_us
         self._heard = ()
         self.moved.clear()
+        self.withdrawn.clear()
 
     def drop_pilot(self, pilot: OpenPilot) -> None:
         """Forget a pilot and its attempts."""
@@ -90,6 +95,40 @@ class Shelf:
             self.drop_attempt(attempt)
         self.pilots.pop(pilot.id, None)
         self.unindex(pilot)
+
+    def set_aside(self, number: int) -> None:
+        """Leave a pilot as the ledger has it, if it does; it is still found, and changes no more.
+
+        What has moved from it, or withdrew it, is not to be stored either.
+        """
+        self.withdrawn.discard(number)
+        self.moved = {of for of in self.moved if of[0] != number}
+        pilot = self.pilots.pop(number, None)
+        if pilot is None:
+            return
+        for attempt in list(pilot.attempts.values()):
+            self.drop_attempt(attempt)
+        pilot.pruned = True  # so that nothing is made of what is told of it
+        self._aside[number] = pilot
+        if len(self._aside) > MOST_ASIDE:
+            self.unindex(self._aside.pop(next(iter(self._aside))))
+
+    def is_aside(self, pilot: OpenPilot) -> bool:
+        """Return whether a pilot was set aside."""
+        return pilot.id in self._aside
+
+    def withdraw(self, pilot: OpenPilot) -> None:
+        """Say that there was no such pilot; all its attempts must be in memory."""
+        self._leaving.append(pilot)
+
+    def withdrawing(self) -> Iterator[OpenPilot]:
+        """Yield the pilots that there were not, to take out what is booked, and forget each."""
+        while self._leaving:
+            pilot = self._leaving.pop()
+            yield pilot
+            self.moved |= {(pilot.id, key) for key in pilot.attempts}
+            self.withdrawn.add(pilot.id)
+            self.drop_pilot(pilot)
 
     def add_attempt(self, attempt: OpenAttempt) -> None:
         """Take an attempt in, or put it in the place of the one with its key."""
@@ -126,7 +165,7 @@ class Shelf:
     def recall_pilots(self, rows: Iterable[PilotRow]) -> None:
         """Take stored pilots in that are not in memory; their attempts stay in the ledger."""
         for row in rows:
-            if row.id not in self.pilots:
+            if row.id not in self.pilots and row.id not in self._aside:
                 pilot = OpenPilot.of(row, kept_us=FAR_US)
                 pilot.note_booked()
                 pilot.counted = counted(pilot)

@@ -144,6 +144,7 @@ class Sightings:
 
     def _resize(self, pilot: OpenPilot, size: Resources, contact_us: int) -> None:
         """Set the size that is told, from the beginning on if none was told before."""
+        pilot.told = None
         if Assumption.SIZE in pilot.assumed:
             pilot.know(Assumption.SIZE, Assumption.GPUS)
             pilot.touch(pilot.start_us)

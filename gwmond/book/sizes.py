@@ -13,27 +13,29 @@ What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.G
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step
 from gwmond.book.open_pilot import OpenPilot, resources
 from gwmond.book.rules import LATEST_US
 from gwmond.facts import EntryRequest
+from gwmond.ledger.pilot_model import Told
 from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
 LEAST_MEMORY_MIB = 16
 """No pilot has less: what says so is a dummy."""
 _KINDS = 100
 
-T = TypeVar("T", float, tuple[float, float])
+T = TypeVar("T", float, str, tuple[float, float])
 
 
 class Filled(NamedTuple):
-    """A whole size, and by which rules."""
+    """A whole size, by which rules, and what of it was told."""
 
     size: Resources
     rules: frozenset[Assumption]
+    told: Told
 
 
 class Sizes:
@@ -50,20 +52,32 @@ class Sizes:
         self._expected.update({e: s for e, s in expected.items() if _sound(*s[:2])})
 
     def note(
-        self, entry: str, cores: float | None, memory_mib: float | None, gpus: float | None
+        self,
+        entry: str,
+        cores: float | None,
+        memory_mib: float | None,
+        gpus: float | None,
+        number: int = 1,
     ) -> None:
-        """Say what a pilot of an entry has, as far as it is told."""
+        """Say what a number of pilots of an entry have, as far as it is told."""
         if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
-            _add(self._sizes[entry], (cores, memory_mib))
+            _add(self._sizes[entry], (cores, memory_mib), number)
         if gpus is not None and 0 <= gpus <= MAX_CORES:
-            _add(self._gpus[entry], gpus)
+            _add(self._gpus[entry], gpus, number)
+
+    def told(self, entry: str) -> frozenset[Assumption]:
+        """Return which of a pilot's facts any pilot of an entry has told."""
+        known = {
+            Assumption.SIZE: bool(self._sizes.get(entry)),
+            Assumption.GPUS: bool(self._gpus.get(entry)),
+        }
+        return frozenset(rule for rule, of in known.items() if of)
 
     def note_pilot(self, pilot: OpenPilot) -> None:
-        """Say that a pilot was told to be as large as it is."""
-        if pilot.steps and not pilot.implied and Assumption.SIZE not in pilot.assumed:
-            cores, memory_mib, gpus = pilot.steps[-1].size
-            told = None if Assumption.GPUS in pilot.assumed else gpus
-            self.note(pilot.identity.key.entry, cores, memory_mib, told)
+        """Say what was told of a pilot's size."""
+        if pilot.steps and not pilot.implied:
+            told = told_of(pilot.told, pilot.steps[-1].size, pilot.assumed.keys())
+            self.note(pilot.identity.key.entry, *told[:3])
 
     def fill(
         self,
@@ -77,20 +91,21 @@ class Sizes:
         sound = memory_mib is not None and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
         memory_mib = memory_mib if sound else None
         gpus = gpus if gpus is not None and 0 <= gpus <= MAX_CORES else None
+        told = Told(cores, memory_mib, gpus)
         rules = set()
         if cores is None or memory_mib is None:
             rules.add(Assumption.SIZE)
-            usual = _most(self._sizes.get(entry)) or self._expected.get(entry, (None, None))[:2]
+            usual = most(self._sizes.get(entry)) or self._expected.get(entry, (None, None))[:2]
             cores = cores if cores is not None else usual[0] or self._unit.cores
             if memory_mib is None:
                 memory_mib = usual[1] or cores * self._unit.memory_mib
         if gpus is None:
             expected = self._expected.get(entry)
-            most = _most(self._gpus.get(entry))
-            gpus = most if most is not None else expected.gpus if expected is not None else 0
+            usually = most(self._gpus.get(entry))
+            gpus = usually if usually is not None else expected.gpus if expected is not None else 0
             if gpus > 0:
                 rules.add(Assumption.GPUS)
-        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules))
+        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules), told)
 
     def assume(self, pilot: OpenPilot) -> None:
         """Give a pilot a size of which none is told.
@@ -101,13 +116,24 @@ class Sizes:
         if not pilot.steps or (
             Assumption.SIZE in pilot.assumed and pilot.steps[0].size == self._unit
         ):
-            size, rules = self.fill(pilot.identity.key.entry)
+            size, rules, told = self.fill(pilot.identity.key.entry)
+            pilot.told = told._replace(site=True)
             if not pilot.steps or pilot.steps[0].size != size:
                 pilot.steps = (Step(pilot.start_us, size),)
                 pilot.touch(pilot.start_us)
                 for rule in rules:
                     pilot.assume(rule, pilot.start_us, LATEST_US)
         keep_assumed(pilot)
+
+
+def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -> Told:
+    """Return what was told of a pilot that is as large as this by these rules."""
+    if Assumption.NO_OUTPUT in rules:
+        return Told()
+    if told is not None:
+        return told
+    gpus = None if Assumption.GPUS in rules else size.gpus
+    return Told(gpus=gpus, site=True) if Assumption.SIZE in rules else Told(*size[:2], gpus, True)
 
 
 def keep_assumed(pilot: OpenPilot) -> None:
@@ -128,13 +154,13 @@ def _sound(cores: float, memory_mib: float) -> bool:
     return 0 < cores <= MAX_CORES and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
 
 
-def _most(known: Counter[T] | None) -> T | None:
+def most(known: Counter[T] | None) -> T | None:
     """Return what is most frequent; of several the least."""
     return min(known, key=lambda of: (-known[of], of)) if known else None
 
 
-def _add(to: Counter[T], what: T) -> None:
-    to[what] += 1
+def _add(to: Counter[T], what: T, number: int) -> None:
+    to[what] += number
     if len(to) > _KINDS:  # an entry whose pilots are all different: forget the rare ones
         for rare, _ in to.most_common()[_KINDS // 2 :]:
             del to[rare]

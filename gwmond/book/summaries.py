@@ -33,6 +33,7 @@ from gwmond.accounting.pilot_facts import Assumption, Interval, Resources, Step,
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
+from gwmond.ledger.pilot_model import Told
 
 _PER_MILLE = 1000
 
@@ -94,6 +95,7 @@ def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) 
     validation_s = line.validation_s if line and validation is Validation.PASSED else None
     validated_us = None if validation_s is None else start_us + validation_s * SECOND_US
     pilot.validation_end_us = None if validated_us is None else min(validated_us, end_us)
+    pilot.told = Told()
     pilot.assume(Assumption.NO_OUTPUT, *life)
     pilot.assume(Assumption.SIZE, *life)
     _tell(pilot, busy(line, life), joining)
@@ -116,13 +118,22 @@ def forget(pilot: OpenPilot, joining: Joining) -> None:
     pilot.know(*Assumption)
     pilot.end_us, pilot.ended, pilot.gone_us, pilot.steps = None, "", None, ()
     pilot.contact_us, pilot.validation = 0, Validation.UNKNOWN
-    pilot.validation_end_us, pilot.dirty = None, True
+    pilot.validation_end_us, pilot.told, pilot.dirty = None, None, True
 
 
 def only_runs(pilot: OpenPilot, joining: Joining) -> None:
     """Take out what stood for jobs, as a better source tells of the pilot."""
     if Assumption.NO_OUTPUT not in pilot.assumed:
         _tell(pilot, None, joining)
+
+
+def resize(pilot: OpenPilot, size: Resources) -> None:
+    """Let the jobs of a summary have had the whole pilot, as large as it is now."""
+    for attempt in pilot.attempts.values():
+        if attempt.summarised:
+            resized = [fact._replace(size=size) for fact in attempt.facts]
+            ((attempt.merged, attempt.facts),) = merge_each(resized)
+            attempt.dirty = True
 
 
 def _tell(pilot: OpenPilot, of: Busy | None, joining: Joining) -> None:

@@ -1,14 +1,60 @@
-"""Verdicts on early failures: whether a program that soon failed did so by the pilot's doing."""
+"""Verdicts on early failures: whether a program that soon failed did so by the pilot's doing.
+
+Units: times are microseconds since the epoch.
+
+A verdict rests on what was told of a certain time, and not on when it is asked for: an import of
+old logs judges as a daemon did that ran at the time, and one that was down for a day as well.
+Attempts are judged by the slice of time in which they ended, twelve to a window (``verdict_us``):
+
+- evidence are the runs that ended up to a moment, the same for the whole slice, at least ten
+  twelfths of a window after each of its attempts ended, and in two windows before that moment;
+- the verdict falls a twelfth of a window after that moment, within the attempt's window, so that
+  by then all that ended before it has been told;
+- that the same job succeeded elsewhere by that moment is said as soon as it is known.
+
+Only groups of jobs of which something is undecided in the slice are compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol
 
-from gwmond.accounting.early_failure import Result, Trial, judge, weigh
+from gwmond.accounting.early_failure import Evidence, Result, Trial, judge, weigh
+from gwmond.accounting.pilot_facts import Outcome
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.outcome import later_run, plain_outcome
 from gwmond.book.rules import FAR_US, Rules
 from gwmond.book.shelf import Shelf
+
+SLICES = 12
+MOST_TRIALS = 100_000
+"""So many runs are weighed at once, the latest ones, so that this takes a bounded time."""
+
+
+class Trials(Protocol):
+    """What the ledger knows of runs that say something about where they ran."""
+
+    def trials(
+        self,
+        since_us: int,
+        job_groups: Collection[str],
+        limit: int = MOST_TRIALS,
+        until_us: int | None = None,
+    ) -> list[Trial]:
+        """Return the latest runs of these groups that ended since, and by ``until_us``."""
+
+    def successes(self, jobs: Collection[str]) -> list[Trial]:
+        """Return the runs of these jobs that succeeded."""
+
+
+class _Case(NamedTuple):
+    """An attempt to be judged; ``plain`` is its outcome if there is nothing against the pilot."""
+
+    attempt: OpenAttempt
+    trial: Trial
+    plain: Outcome
 
 
 def undecided(shelf: Shelf) -> list[OpenAttempt]:
@@ -21,21 +67,67 @@ def undecided(shelf: Shelf) -> list[OpenAttempt]:
     ]
 
 
-def decide(shelf: Shelf, now_us: int, trials: Iterable[Trial], rules: Rules) -> None:
-    """Judge what can be judged; the attempts are to be settled anew then."""
-    early = undecided(shelf)
-    if not early:
-        return
-    evidence = weigh(trials)
-    for attempt in early:
+def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rules) -> None:
+    """Judge what can be judged; the attempts are to be settled anew then.
+
+    ``known_us``: all that ended before was told and is stored.
+    """
+    open_: defaultdict[int, list[_Case]] = defaultdict(list)
+    for case in _succeeded_elsewhere(_cases(shelf, now_us, rules), trials, rules):
+        open_[evidence_until(case.trial.end_us, rules)].append(case)
+    window_us = rules.verdict_us
+    for until_us, cases in sorted(open_.items()):
+        if known_us < until_us + _slice(rules):
+            break
+        groups = {of.trial.group for of in cases}
+        since_us = until_us - 2 * window_us
+        evidence = weigh(trials.trials(since_us, groups, MOST_TRIALS, until_us))
+        for case in cases:
+            _note(case, judge(case.trial, case.plain, evidence, FAR_US, window_us).outcome)
+
+
+def evidence_until(end_us: int, rules: Rules) -> int:
+    """Return up to when runs are evidence about an attempt that ended then."""
+    of = _slice(rules)
+    return (end_us + rules.verdict_us) // of * of - of
+
+
+def _slice(rules: Rules) -> int:
+    return max(1, rules.verdict_us // SLICES)
+
+
+def _cases(shelf: Shelf, now_us: int, rules: Rules) -> list[_Case]:
+    cases = []
+    for attempt in undecided(shelf):
         later = later_run(attempt, shelf.jobs[attempt.key.job])
         plain = plain_outcome(attempt, later, now_us, FAR_US, rules)
-        if plain is None:
-            continue
-        verdict = judge(trial_of(attempt), plain, evidence, now_us, rules.verdict_us).outcome
-        if verdict is not None:
-            attempt.judged = verdict
-            attempt.pilot.touch(attempt.start_us)
+        if plain is not None:
+            cases.append(_Case(attempt, trial_of(attempt), plain))
+    return cases
+
+
+def _succeeded_elsewhere(cases: Collection[_Case], trials: Trials, rules: Rules) -> Iterable[_Case]:
+    """Judge those whose jobs succeeded elsewhere; return the others."""
+    by_job: defaultdict[str, list[Trial]] = defaultdict(list)
+    for trial in trials.successes({of.trial.job for of in cases}) if cases else ():
+        by_job[trial.job].append(trial)
+    left = []
+    for case in cases:
+        until_us = evidence_until(case.trial.end_us, rules)
+        by_then = tuple(of for of in by_job.get(case.trial.job, ()) if of.end_us <= until_us)
+        evidence = Evidence({case.trial.job: by_then}, {})
+        verdict = judge(case.trial, case.plain, evidence, case.trial.end_us, rules.verdict_us)
+        if verdict.outcome is None:
+            left.append(case)
+        else:
+            _note(case, verdict.outcome)
+    return left
+
+
+def _note(case: _Case, verdict: Outcome | None) -> None:
+    if verdict is not None:
+        case.attempt.judged = verdict
+        case.attempt.pilot.touch(case.attempt.start_us)
 
 
 def trial_of(attempt: OpenAttempt) -> Trial:

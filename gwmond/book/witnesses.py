@@ -23,13 +23,13 @@ Invariants: a line that is told again changes nothing; of ends the order does no
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.book.joining import Joining
 from gwmond.book.open_attempt import OpenAttempt
@@ -38,6 +38,7 @@ from gwmond.book.rules import FAR_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import prolong
 from gwmond.book.waiting_events import Waits, dump, load
+from gwmond.book.witness_index import Index, recall
 from gwmond.facts import Cursor
 
 MAX_WAITING = 2000
@@ -48,7 +49,10 @@ _WORSE = frozenset({"", "shutdown", "vanished", "assumed", "logged"})
 
 
 class Witnesses:
-    """Takes lines in; ``unused`` counts those that led to nothing, with an ``example`` of each."""
+    """Takes lines in; ``unused`` counts those that led to nothing, with an ``example`` of each.
+
+    ``patience_us``: a line that is older does not wait, but is unused at once; None: each waits.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Witnesses:
         self._offered = self._stored
         self._waiting = load(self._stored)
         self._now_us = self._known_us = 0
+        self.patience_us: int | None = None
         self.unused: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
 
@@ -72,12 +77,18 @@ class Witnesses:
         """Take lines in."""
         if not events:
             return
-        self._recall(events, lookup)
-        index = _Index(events, self._shelf, self._rules)
+        recall(self._shelf, events, lookup, self._rules)
+        index = Index(events, self._shelf, self._rules)
         for event in (of._replace(path="") for of in events):
             if not sane(event.at_us):
                 self._leave(event, "bad_time")
-            elif event not in self._waiting and (why := self._told(event, index, lookup)):
+                continue
+            late = self._is_late(event)
+            if event in self._waiting or not (why := self._told(event, index, lookup, last=late)):
+                continue
+            if late:
+                self._leave(event, why)
+            else:
                 self._waiting[event] = Waits(None, why)
                 if len(self._waiting) > MAX_WAITING:
                     first = next(iter(self._waiting))
@@ -89,7 +100,7 @@ class Witnesses:
         self._now_us, self._known_us = now_us, max(self._known_us, known_us)
         if not self._waiting:
             return
-        index = _Index(self._waiting, self._shelf, self._rules)
+        index = Index(self._waiting, self._shelf, self._rules)
         for event, waits in list(self._waiting.items()):
             since_us = now_us if waits.since_us is None else waits.since_us
             late = now_us >= since_us + self._rules.quiet_us
@@ -116,24 +127,18 @@ class Witnesses:
         """Say that the last cursor is in the ledger."""
         self._stored = self._offered
 
+    def _is_late(self, event: CentralEvent) -> bool:
+        """Return whether a line is too old to wait."""
+        return self.patience_us is not None and event.at_us + self.patience_us <= self._now_us
+
     def _leave(self, event: CentralEvent, why: str) -> None:
         name = event.name
         where = " ".join(part for part in (name.startd, name.site, name.node) if part)
         self.unused[why] += 1
         self.examples[why] = f"{event.kind.value} of {where or '?'}: {event.message}"
 
-    def _recall(self, events: Iterable[CentralEvent], lookup: Lookup) -> None:
-        jobs = {job for of in events if (job := _factory_job(of.name))}
-        jobs -= set(self._shelf.by_job)
-        for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
-            self._shelf.recall_pilots(rows)
-        names = {f"{of.name.startd}@{of.name.node}" for of in events if of.name.startd}
-        names -= set(self._shelf.by_name)
-        for rows in lookup.find_pilots(names).values() if names else ():
-            self._shelf.recall_pilots(rows)
-
     def _told(
-        self, event: CentralEvent, index: _Index, lookup: Lookup | None, *, last: bool = False
+        self, event: CentralEvent, index: Index, lookup: Lookup | None, *, last: bool = False
     ) -> str:
         """Apply a line; return why that cannot be done, empty if it is.
 
@@ -201,51 +206,6 @@ class Witnesses:
         return []
 
 
-class _Index:
-    """The pilots that lines may mean, by what they are called."""
-
-    def __init__(self, events: Collection[CentralEvent], shelf: Shelf, rules: Rules) -> None:
-        self._guard_us = rules.start_guard_us
-        self._jobs = shelf.by_job
-        self._startds: defaultdict[str, list[OpenPilot]] = defaultdict(list)
-        self._nodes: defaultdict[tuple[str, str], list[OpenPilot]] = defaultdict(list)
-        names = [event.name for event in events]
-        startds = {name.startd for name in names} - {""}
-        nodes = {_short(name.node) for name in names if not name.startd} - {""}
-        for pilot in shelf.pilots.values() if startds or nodes else ():
-            of = pilot.identity
-            if startds and (startd := of.name.partition("@")[0]) in startds:
-                self._startds[startd].append(pilot)
-            if nodes and (node := _short(of.node)) in nodes:
-                self._nodes[of.key.site.lower(), node].append(pilot)
-
-    def find(self, event: CentralEvent) -> list[OpenPilot]:
-        """Return the pilots that may be meant."""
-        of = event.name
-        if job := _factory_job(of):
-            found = self._jobs.get(job, [])
-            if found or not of.startd:
-                return [pilot for pilot in found if self._begun(pilot, event)][:1]
-        if of.startd:
-            found = [p for p in self._startds.get(of.startd, ()) if self._begun(p, event)]
-            here = [pilot for pilot in found if _short(pilot.identity.node) == _short(of.node)]
-            # A pilot's master starts its startd again; then the last one is meant.
-            by_start = sorted(here or found, key=lambda pilot: pilot.start_us)
-            return by_start[-1:] if len({p.identity.name for p in by_start}) == 1 else by_start
-        if not of.site or not of.node:
-            return []
-        return [
-            pilot
-            for pilot in self._nodes.get((of.site.lower(), _short(of.node)), ())
-            if self._begun(pilot, event)
-            and event.at_us <= _gone(pilot) + self._guard_us
-            and of.entry in {"", pilot.identity.key.entry}
-        ]
-
-    def _begun(self, pilot: OpenPilot, event: CentralEvent) -> bool:
-        return pilot.start_us - self._guard_us <= event.at_us
-
-
 def end(pilot: OpenPilot, at_us: int, rules: Rules) -> None:
     """Let a pilot end as a central log says, unless something better tells, or it went on."""
     if pilot.ended not in _WORSE or at_us + rules.start_guard_us < pilot.contact_us:
@@ -258,13 +218,6 @@ def end(pilot: OpenPilot, at_us: int, rules: Rules) -> None:
     pilot.know(Assumption.END)
     pilot.end_us, pilot.ended, pilot.dirty = end_us, "logged", True
     prolong(pilot)
-
-
-def _gone(pilot: OpenPilot) -> int:
-    """Return up to when a pilot may have been there."""
-    if pilot.gone_us is not None:
-        return pilot.gone_us
-    return FAR_US if pilot.end_us is None else pilot.end_us + pilot.lifetime_us
 
 
 def _measured_end(run: OpenAttempt) -> int | None:
@@ -306,14 +259,3 @@ def _fact(run: OpenAttempt, event: CentralEvent) -> AttemptFact:
         if unsent
         else Ending(container_failed=True),
     )
-
-
-def _factory_job(of: PilotName) -> str:
-    if not of.schedd or of.cluster is None or of.proc is None:
-        return ""
-    return f"{of.schedd}#{of.cluster}.{of.proc}"
-
-
-def _short(node: str) -> str:
-    """Return a host's name without its domain."""
-    return node.partition(".")[0].lower()

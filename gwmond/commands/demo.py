@@ -13,8 +13,9 @@ from importlib import resources
 from pathlib import Path
 
 from gwmond.commands import run
-from gwmond.config import Config, Poll, parse
+from gwmond.config import Config, ConfigError, Poll, parse
 from gwmond.config_pilots import Ledger
+from gwmond.sources.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
@@ -41,6 +42,11 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="gwmond-demo-") as directory,
     ):
         path = arguments.recording or packaged
+        if arguments.recording is not None:
+            try:
+                Recording(str(path))
+            except ValueError as error:
+                raise ConfigError(f"--recording: {error}") from None
         replay = parse({"replay": {"file": str(path), "speed": arguments.speed}}, "--speed").replay
         poll = Poll.model_construct(**{**Poll().model_dump(), **_PACE})
         temporary = Ledger(url=f"{directory}/ledger.sqlite")
@@ -53,12 +59,12 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             log=config.log,
         )
         demo = honoured.model_copy(update={"replay": replay, "poll": poll})
-        print(
-            f"gwmond demo: http://{demo.http.listen} shows a recorded pool, "
-            f"{arguments.speed:g} times as fast as it was. Stop it with Ctrl-C.",
-            flush=True,
+        scheme = "https" if demo.http.tls_cert else "http"
+        told = (
+            f"gwmond demo: {scheme}://{demo.http.listen} shows a recorded pool, "
+            f"{arguments.speed:g} times as fast as it was. Stop it with Ctrl-C."
         )
-        return run.serve(demo, lambda: demo)
+        return run.serve(demo, lambda: demo, told)
 
 
 _PACE = {"interval": INTERVAL_S, "deadline": DEADLINE_S}

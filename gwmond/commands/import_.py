@@ -5,6 +5,8 @@ both of a factory's log directories, client and server (best is /var/log/gwms-fa
   client/.../job.*.out, job.*.err       what each pilot wrote: validation, its startd's history
   client/.../condor_activity_*.log      when pilots began and ended, by the factory's queue
   server/.../completed_jobs_*.log       the factory's own line on each pilot (gwmond reconcile)
+--central-log FILE... reads logs of pilots' daemons besides (RFC 5424; docs/central-log.md), before
+or after the directories. Name them last, as all that follows is taken for one.
 Each pilot is accounted once, together with what the ledger knows of it already; an import may be
 interrupted, killed and repeated. Stop the daemon meanwhile, for it holds the ledger, or import into
 another one with --ledger.
@@ -13,6 +15,7 @@ Examples:
   gwmond import /var/log/gwms-factory
   gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
   gwmond report --from 30d --by site,category      then look at it
+  gwmond import /var/log/gwms-factory --central-log /var/log/pilots/*.log
   gwmond import /backup/factory-logs --openmetrics past.om      and give it to Prometheus
 
 --openmetrics writes all that the ledger then holds of the time before the daemon's first poll: the
@@ -38,15 +41,25 @@ from gwmond.ledger.store import Ledger
 from gwmond.ledger_text import reach_times
 from gwmond.problem_words import told
 from gwmond.sources import child
+from gwmond.sources.gwms.log_kinds import COMPRESSED
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond import``."""
     parser.add_argument(
         "paths",
-        nargs="+",
+        nargs="*",
         metavar="PATH",
         help="a directory of a factory's logs: client and server, or above",
+    )
+    parser.add_argument(
+        "--central-log",
+        dest="logs",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="logs of pilots' daemons",
     )
     ledger_reading.add_ledger_option(parser)
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
@@ -68,13 +81,13 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Import; 0, or 1 when there was nothing to read or the ledger failed."""
     log.configure(config.log.model_copy(update={"level": "error"}))
-    for path in arguments.paths:
-        if not Path(path).is_dir():
-            why = "no such directory"
-            if Path(path).exists():
-                why = "is a file: name the directory that it is in, or one above"
-            print(f"gwmond: {path}: {why}", file=sys.stderr)
-            return cli.EXIT_FAILED
+    if not arguments.paths and not arguments.logs:
+        raise ConfigError("name a directory, or a log with --central-log")
+    if why := next(filter(None, map(_no_directory, arguments.paths)), None) or next(
+        filter(None, map(_no_log, arguments.logs)), None
+    ):
+        print(f"gwmond: {why}", file=sys.stderr)
+        return cli.EXIT_FAILED
     if arguments.processes < 1:
         raise ConfigError("--processes: at least 1")
     backfilling.check(arguments)
@@ -92,9 +105,9 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         try:
             before = _read_until(ledger)
             importer = Importer(config, ledger, arguments.processes)
-            imported = _with_progress(importer, arguments.paths)
+            imported = _with_progress(importer, arguments.paths, arguments.logs)
             new = _read_until(ledger) != before
-            code = _say(imported, new, reach_times(hourly.reach(ledger)))
+            code = _say(imported, bool(arguments.logs), new, reach_times(hourly.reach(ledger)))
             if arguments.openmetrics is not None:
                 written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
@@ -105,12 +118,36 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     return max(code, written)
 
 
-def _with_progress(importer: Importer, paths: list[str]) -> Imported:
+def _no_directory(path: str) -> str | None:
+    """Return why nothing can be read below a path, if so."""
+    if Path(path).is_dir():
+        return None
+    if Path(path).exists():
+        return f"{path}: is a file: name the directory that it is in, or one above"
+    return f"{path}: no such directory"
+
+
+def _no_log(path: str) -> str | None:
+    """Return why a path is not read as a central log, if so."""
+    if Path(path).is_dir():
+        return f"{path}: is a directory: name the logs in it, and other directories before them"
+    if not Path(path).is_file():
+        return f"{path}: no such file"
+    if Path(path).suffix in COMPRESSED:
+        return f"{path}: is compressed: unpack it first"
+    return None
+
+
+def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imported:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
-        bar = progress.add_task("pilots", total=None)
+        bar = progress.add_task("pilots", total=None, visible=bool(paths))
+        of_logs = progress.add_task("bytes of logs", total=None, visible=bool(logs))
         return importer.run(
-            paths, lambda done, total: progress.update(bar, completed=done, total=total)
+            paths,
+            lambda done, total: progress.update(bar, completed=done, total=total),
+            logs,
+            lambda done, total: progress.update(of_logs, completed=done, total=total, visible=True),
         )
 
 
@@ -119,12 +156,14 @@ def _read_until(ledger: Ledger) -> dict[tuple[str, str], str]:
     return {key: of.state for key, of in ledger.cursors().items()}
 
 
-def _say(imported: Imported, new: bool, hours: tuple[str, str] | None) -> int:
+def _say(imported: Imported, logs: bool, new: bool, hours: tuple[str, str] | None) -> int:
     print(f"{imported.outputs} outputs of pilots in {imported.directories} directories were read")
     for problem, number in imported.problems.most_common():
         example = next(of for of in imported.examples if of.problem == problem)
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
-    if not imported.directories:
+    if imported.logs:
+        print(f"{imported.lines} lines in {imported.logs} central logs told of pilots")
+    if not imported.directories and not logs:
         print(
             "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
             "completed_jobs_*.log below these directories",

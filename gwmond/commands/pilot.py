@@ -12,7 +12,6 @@ import sys
 import time
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gwmond import cli, log
@@ -39,13 +38,20 @@ from gwmond.ledger.pilot_model import PilotRow
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.periods import US, short, span
-from gwmond.pilot_story import OwnSpan, Run, Story, find, tell
+from gwmond.pilot_story import OwnSpan, Run, Story, find
+from gwmond.pilot_story import tell as story_of
 from gwmond.story_json import story_json
+from gwmond.table_text import Cell, Grid, room, show, tell
 from gwmond.timeline import axis, ends, lanes
 
-_WIDTH = 2000
 _LABEL = 8
 _LANES = 40
+_RUN = (
+    *("run", "from (UTC)", "to (UTC)", "for", "category", "outcome", "user", "cores", "hours"),
+    *("decided by", "codes", "told by", "evidence", "job"),
+)
+_RUN_TEXTS = tuple(name for name in _RUN if name not in {"cores", "hours"})
+_WRAPPED = {"codes": 24, "told by": 16}
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
 
@@ -100,7 +106,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 _not_one(arguments.id, found, ledger.where)
                 return cli.EXIT_FAILED
             age = age_of(ledger, now_us, config.poll.interval)
-            story = tell(ledger, found[0], now_us, age.written_us, rules)
+            story = story_of(ledger, found[0], now_us, age.written_us, rules)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
@@ -130,7 +136,7 @@ def _not_one(text: str, found: list[PilotRow], where: str) -> None:
 
 
 def _show(story: Story, age: Age, width: int, most: int) -> None:
-    console = Console(width=_WIDTH)
+    console = Console(width=room())
     _head(console, story, age)
     _picture(console, story, width, most)
     _runs(console, story)
@@ -164,14 +170,14 @@ def _picture(console: Console, story: Story, width: int, most: int) -> None:
     columns = max(20, width - _LABEL - 1)
     drawn = lanes(story, columns, most)
     ticks, told = axis(story.life.start_us, story.life.until_us, columns)
-    console.print(Text(f"\n{'':{_LABEL}}{told}", "bright_black"))
-    console.print(Text(f"{'':{_LABEL}}{ticks}", "bright_black"))
+    console.print(Text(f"\n{'':{_LABEL}}{told}", "bright_black"), soft_wrap=True)
+    console.print(Text(f"{'':{_LABEL}}{ticks}", "bright_black"), soft_wrap=True)
     for lane in drawn:
         text = Text(f"{lane.label:<{_LABEL}}", no_wrap=True)
         for cell in lane.cells:
             shown = cell.text not in " ·"
             text.append(cell.text, f"reverse {COLOURS[cell.category]}" if shown else "bright_black")
-        console.print(text)
+        console.print(text, soft_wrap=True)
     if len(story.runs) > most:
         console.print(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
     if story.line.row.attempts_pruned:
@@ -189,34 +195,32 @@ def _runs(console: Console, story: Story) -> None:
     if not story.runs:
         console.print("\nNo job is known to have run on it.")
         return
-    table = _table("run", "from (UTC)", "to (UTC)", "for", "category", "outcome", "user", "cores")
     gpus = bool(story.total[_GPU])
-    for name in ("hours", *(["GPU hours"] if gpus else [])):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("decided by", "codes", "told by", "evidence", "job"):
-        table.add_column(name, no_wrap=True)
+    rows: list[list[Cell]] = []
     for number, run in enumerate(story.runs, 1):
         row, outcome = run.row, run.outcome
         end_us = story.life.until_us if row.end_us is None else row.end_us
-        table.add_row(
-            str(number),
-            short(row.start_us),
-            short(row.end_us, "runs"),
-            span(end_us - row.start_us),
-            _category(outcome.category if outcome else None),
-            outcome.label if outcome else "",
-            Text(row.user),
-            f"{row.size.cores:g}",
-            hours(run.amounts.get(_CPU, 0), 2),
-            *([hours(run.amounts.get(_GPU, 0), 2)] if gpus else []),
-            run.rule,
-            _codes(run),
-            ", ".join(of.value for of in Source if of in run.merged.sources),
-            outcome.evidence if outcome else "",
-            Text(f"{row.key.job} run {row.key.run or '?'}"),
+        gpu = [hours(run.amounts.get(_GPU, 0), 2)] if gpus else []
+        rows.append(
+            [
+                str(number),
+                *(short(row.start_us), short(row.end_us, "runs")),
+                span(end_us - row.start_us),
+                _category(outcome.category if outcome else None),
+                outcome.label if outcome else "",
+                row.user,
+                f"{row.size.cores:g}",
+                *(hours(run.amounts.get(_CPU, 0), 2), *gpu),
+                run.rule,
+                _codes(run),
+                ", ".join(of.value for of in Source if of in run.merged.sources),
+                outcome.evidence if outcome else "",
+                f"{row.key.job} run {row.key.run or '?'}",
+            ]
         )
-    console.print("\nRuns of jobs (hours: canonical)")
-    console.print(table)
+    tell(console, "\nRuns of jobs (hours: canonical)")
+    of_gpus = ["GPU hours"] if gpus else []
+    show(console, Grid([*_RUN[:9], *of_gpus, *_RUN[9:]], rows, texts=_RUN_TEXTS, wrapped=_WRAPPED))
     decided = {run.rule or "?": run.rule_source for run in story.runs if run.outcome}
     for rule, source in sorted(decided.items()):
         console.print(Text(f"{rule}: {source}", "bright_black"))
@@ -229,76 +233,67 @@ def _runs(console: Console, story: Story) -> None:
 def _own_spans(console: Console, story: Story) -> None:
     if not story.own:
         return
-    table = _table("from (UTC)", "to (UTC)", "for", "category", "of the pilot")
     gpus = bool(story.total[_GPU])
-    for name in ("hours", *(["GPU hours"] if gpus else [])):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("evidence", no_wrap=True)
-    for of in story.own:
-        table.add_row(
-            short(of.start_us),
-            short(of.end_us),
-            span(of.end_us - of.start_us),
+    rows: list[list[Cell]] = [
+        [
+            *(short(of.start_us), short(of.end_us), span(of.end_us - of.start_us)),
             _category(of.category),
             "all, no job runs" if of.free == "all" else "what is free beside jobs",
             hours(of.amounts[_CPU], 2),
             *([hours(of.amounts[_GPU], 2)] if gpus else []),
             _evidence(of),
-        )
-    console.print("\nThe pilot's own time (hours: canonical)")
-    console.print(table)
+        ]
+        for of in story.own
+    ]
+    tell(console, "\nThe pilot's own time (hours: canonical)")
+    headers = ["from (UTC)", "to (UTC)", "for", "category", "of the pilot", "hours"]
+    headers += [*(["GPU hours"] if gpus else []), "evidence"]
+    texts = ("for", "category", "of the pilot", "evidence")
+    show(console, Grid(headers, rows, names=2, texts=texts))
 
 
 def _corrections(console: Console, story: Story) -> None:
     if story.corrections:
-        table = _table("made (UTC)", "hour (UTC)", "of", "category", "outcome", "hours", "cause")
-        for of in story.corrections:
-            series = of.series
-            table.add_row(
-                short(of.time_us),
-                short(of.hour * HOUR),
-                f"{series.resource} {series.measure}",
-                _category(series.category),
-                series.outcome,
+        rows: list[list[Cell]] = [
+            [
+                *(short(of.time_us), short(of.hour * HOUR)),
+                f"{of.series.resource} {of.series.measure}",
+                _category(of.series.category),
+                of.series.outcome,
                 f"{of.micros / HOUR:+.4f}",
                 of.cause,
-            )
-        console.print("\nCorrections of what was settled before")
-        console.print(table)
+            ]
+            for of in story.corrections
+        ]
+        headers = ("made (UTC)", "hour (UTC)", "of", "category", "outcome", "hours", "cause")
+        tell(console, "\nCorrections of what was settled before")
+        texts = ("of", "category", "outcome", "cause")
+        show(console, Grid(headers, rows, names=2, texts=texts, wrapped={"cause": 24}))
     if not story.corrections_complete:
         console.print("(the ledger has many corrections since: older ones may not be listed)")
 
 
 def _sums(console: Console, story: Story) -> None:
     kinds = [kind for kind in KINDS if kind[0] == "cpu" or story.total[kind]]
-    table = _table("booked, hours")
+    headers = ["booked, hours"]
     for resource, measure in kinds:
         unit = "chip" if resource == "gpu" else "core"
-        table.add_column(
-            f"{resource} canonical" if measure == "canonical" else f"{resource} {unit}-hours",
-            justify="right",
-        )
-        table.add_column("share", justify="right")
+        canonical = measure == "canonical"
+        headers += [f"{resource} {'canonical' if canonical else f'{unit}-hours'}", "share"]
+    rows: list[list[Cell]] = []
     for category in CATEGORIES:
-        cells = []
+        cells: list[Cell] = [_category(category)]
         for kind in kinds:
             micros = story.line.settled.get((*kind, category), 0)
             share = ratio(micros, of_kind(story.line.settled, kind))
             cells += [hours(micros, 4), percent(share)]
-        table.add_row(_category(category), *cells)
+        rows.append(cells)
     for label, amounts in (("not settled", story.unsettled), ("total", story.total)):
-        table.add_row(label, *(c for kind in kinds for c in (hours(amounts[kind], 4), "")))
+        rows.append([label, *(c for kind in kinds for c in (hours(amounts[kind], 4), ""))])
     residual = (_exact(story.residual[kind]) for kind in kinds)
-    table.add_row("residual", *(cell for text in residual for cell in (text, "")))
+    rows.append(["residual", *(cell for text in residual for cell in (text, ""))])
     console.print()
-    console.print(table)
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in headers:
-        table.add_column(name, no_wrap=True)
-    return table
+    show(console, Grid(headers, rows))
 
 
 def _category(category: Category | None) -> Text:

@@ -12,7 +12,6 @@ import sys
 import time
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gwmond import cli, log
@@ -25,11 +24,19 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.periods import FORMS, US, parse_time, short, span
 from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
+from gwmond.table_text import Grid, room, show, tell
 
-_WIDTH = 2000  # on a narrow terminal lines wrap, which cuts nothing off
 _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
+_TEXTS = (
+    *("site", "entry", "doing", "users", "since (UTC)", "until (UTC)", "size", "retires", "dies"),
+    *("pilot", "node", "factory", "group"),
+)
+_HEADERS = (
+    *("id", *_TEXTS[:9], "hours", "good", "%", "badput", "own", "uncl.", "open"),
+    *("GPU hours", "%", *_TEXTS[9:]),
+)
 _COLOURS = {
     "running": "green",
     "idle": "cyan",
@@ -48,7 +55,7 @@ examples:
   gwmond pilots --from 2026-01-31 --to 2026-02-01 --format csv > pilots.csv
   gwmond pilot 4711                               one of them, with all that is known of it
 
-what is shown:
+what is shown (what does not fit beside it is below, in a table with the same ids):
   size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
   doing      running jobs, idle, or retiring (it takes no new jobs); failed validation, and why
              (it says so in the collector until it ends); of one that ended: how
@@ -56,10 +63,10 @@ what is shown:
              of jobs told of it; ended: its central log said so)
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
-  hours      canonical hours so far. total = good + badput + own + unclassified + open
-             badput: misconfiguration and preemption; own: overhead, no job ever, validation
-             failed; open: not settled, such as the time of jobs that run, up to when the
-             ledger was last written
+  hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
+             settled; badput: misconfiguration and preemption; own: overhead, no job ever,
+             validation failed; uncl.: unclassified; open: not settled, such as the time of jobs that
+             run, up to when the ledger was last written
   json and csv have every category, in both measures (resource and canonical seconds).
 
 times: {FORMS}.
@@ -158,50 +165,47 @@ def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
 
 
 def _show(made: list[PilotLine], age: Age) -> None:
-    console = Console(width=_WIDTH)
-    console.print(Text(age.told))
+    console = Console(width=room())
+    tell(console, age.told)
     if not made:
-        console.print("No such pilots. See gwmond pilots --help: --past, --from")
+        tell(console, "No such pilots. See gwmond pilots --help: --past, --from")
         return
-    gpus = any(line.offered(_GPU) for line in made)
-    nodes = any(line.row.identity.node not in line.row.identity.name for line in made)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("id", justify="right", no_wrap=True)
-    for name in ("site", "entry", "pilot", *(["node"] if nodes else []), "factory", "group"):
-        table.add_column(name, no_wrap=True)
-    for name in ("since (UTC)", "until (UTC)", "size", "doing", "users", "retires", "dies"):
-        table.add_column(name, no_wrap=True)
-    for name in ("hours", "good", "badput", "own", "uncl.", "open", "good %"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if gpus:
-        table.add_column("GPU hours", justify="right", no_wrap=True)
-        table.add_column("good %", justify="right", no_wrap=True)
-    for line in made:
-        row, of = line.row, line.row.identity
-        retire, die = ("" if left is None else span(left) for left in line.left_us(age.now_us))
-        users = line.users if line.state == "ended" else line.users_now
-        table.add_row(
-            str(row.id),
-            *(Text(text) for text in (of.key.site, of.key.entry, of.name)),
-            *((Text(of.node),) if nodes else ()),
-            *(Text(text) for text in (of.factory, of.group)),
-            short(row.start_us),
-            short(row.end_us),
-            size_text(line),
-            Text(line.doing, _COLOURS[line.state]),
-            Text(_some(users)),
-            retire,
-            die,
-            hours(line.offered(_CPU)),
-            hours(part(line.settled, _CPU, _GOOD)),
-            hours(part(line.settled, _CPU, BADPUT)),
-            hours(part(line.settled, _CPU, OF_PILOTS)),
-            hours(part(line.settled, _CPU, _OTHER)),
-            hours(line.unsettled[_CPU]),
-            percent(line.share(_CPU, _GOOD), 0),
-            *((hours(line.offered(_GPU)), percent(line.share(_GPU, _GOOD), 0)) if gpus else ()),
-        )
-    console.print(table)
+    rows = [_cells(line, age.now_us) for line in made]
+    used = [at for at in range(len(_HEADERS)) if any(len(row[at]) for row in rows)]
+    grid = Grid(
+        [_HEADERS[at] for at in used],
+        [[row[at] for at in used] for row in rows],
+        texts=_TEXTS,
+        wrapped={"doing": 36, "users": 20},
+    )
+    show(console, grid)
+
+
+def _cells(line: PilotLine, now_us: int) -> list[str | Text]:
+    """Return the cells of ``_HEADERS``; what nothing is to be said of is empty."""
+    row, of = line.row, line.row.identity
+    retire, die = ("" if left is None else span(left) for left in line.left_us(now_us))
+    users = line.users if line.state == "ended" else line.users_now
+    gpu = line.offered(_GPU)
+    return [
+        *(str(row.id), of.key.site, of.key.entry),
+        Text(line.doing, _COLOURS[line.state]),
+        _some(users),
+        *(short(row.start_us), short(row.end_us)),
+        size_text(line),
+        *(retire, die),
+        hours(line.offered(_CPU)),
+        hours(part(line.settled, _CPU, _GOOD)),
+        percent(line.share(_CPU, _GOOD), 0),
+        hours(part(line.settled, _CPU, BADPUT)),
+        hours(part(line.settled, _CPU, OF_PILOTS)),
+        hours(part(line.settled, _CPU, _OTHER)),
+        hours(line.unsettled[_CPU]),
+        *((hours(gpu), percent(line.share(_GPU, _GOOD), 0)) if gpu else ("", "")),
+        of.name,
+        "" if of.node in of.name else of.node,
+        *(of.factory, of.group),
+    ]
 
 
 def size_text(line: PilotLine) -> str:

@@ -15,8 +15,6 @@ import sys
 import time
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.config import Config, ConfigError
@@ -28,8 +26,8 @@ from gwmond.reconcile import Reconciled, unexplained_ratio
 from gwmond.reconcile_gather import Reconciliation, gather
 from gwmond.reconcile_tables import explanations, record, tables
 from gwmond.report_markdown import escape
+from gwmond.table_text import Grid, empty, room, show, tell
 
-_WIDTH = 2000
 _EPILOG = f"""\
 examples:
   gwmond reconcile --from 7d                            each entry, and why it differs
@@ -138,21 +136,22 @@ def _title(found: Reconciliation) -> str:
 
 
 def _show(found: Reconciliation, age: Age, into: io.StringIO) -> None:
-    console = Console(file=into, width=_WIDTH, force_terminal=sys.stdout.isatty())
-    console.print(Text(_title(found), "bold"))
-    console.print(Text(age.told))
+    console = Console(file=into, width=room(), force_terminal=sys.stdout.isatty())
+    tell(console, _title(found), "bold")
+    tell(console, age.told)
     if not found.rows:
-        console.print("\nNothing is known of this period. See gwmond reconcile --help: --from")
+        tell(console, "\nNothing is known of this period. See gwmond reconcile --help: --from")
     for each in tables(found.rows) if found.rows else ():
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-        for index, header in enumerate(each.headers):
-            table.add_column(header, justify="right" if index else "left", no_wrap=True)
-        for row in each.rows:
-            table.add_row(*map(Text, row))
-        console.print(Text(f"\n{each.title}", "bold"))
-        console.print(table)
+        tell(console, f"\n{each.title}", "bold")
+        out = empty(each.headers, each.rows, each.headers[1:], {"-"})
+        kept = [at for at in range(len(each.headers)) if at not in out]
+        rows = [[row[at] for at in kept] for row in each.rows]
+        show(console, Grid([each.headers[at] for at in kept], rows))
+        if out:
+            names = ", ".join(each.headers[at] for at in out)
+            tell(console, f"Not shown, as nobody told of it: {names}.", "bright_black")
     for number, line in enumerate(explanations(found.rows)):
-        console.print(Text(line if number else f"\n{line}"))
+        tell(console, line if number else f"\n{line}")
 
 
 def _markdown(found: Reconciliation, age: Age, into: io.StringIO) -> None:

@@ -16,8 +16,6 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from gwmond import analyze_report, cli, log
 from gwmond.analyze_report import STYLES, Asked, asked
@@ -32,9 +30,8 @@ from gwmond.report_gather import gather
 from gwmond.report_html import html
 from gwmond.report_markdown import markdown
 from gwmond.report_records import DEFINITIONS, notes, report_json, write_csv
-from gwmond.report_sections import Section, period, sections, title
-
-_WIDTH = 2000
+from gwmond.report_sections import period, sections, title
+from gwmond.table_text import Grid, room, show, tell
 
 _EPILOG = f"""\
 examples:
@@ -68,16 +65,19 @@ what is shown (shares are of settled time):
   decision problem   pilots that never ran a job
   bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
                  not, in canonical hours
-  analyze_entries' figures are of pilots that ended, in core-hours of their whole lives:
-    strt, 0job   pilots that failed validation, that never ran a job, in % of pilots
-    val, idle, wst, badp   time of pilots that failed validation; overhead and time of pilots that
-                 never ran a job; time without jobs; time of no run that exited 0; in % of time
+  columns of analyze_entries are of pilots that ended, in core-hours of their whole lives:
+    strt, 0job   pilots whose validation failed, that never ran a job; in % of pilots
+    fval         time of pilots whose validation failed; in % of time, as those that follow
+    idle         other time without jobs: overhead, validation that passed, pilots without jobs
+    wst, badp    all time without jobs; all time but that of runs that exited 0
     job h        wall-clock hours of a run, on average
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
-means over time of what clients and the factory advertised (analyze-frontends). docs/analyze.md has
-each line's definition, and how the original differs. Where the originals have options:
+means over time of what clients and the factory advertised (analyze-frontends). Its "time
+validating" and val are the time until validation ended, of all pilots; its fval those whose
+validation failed, as here. docs/analyze.md has each line's definition, and how the original
+differs. Where the originals have options:
   -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots);
   --compare has beside each figure what the original prints of the same after its roundings.
   analyze-entries takes the period as it is, not whole hours.
@@ -142,7 +142,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
                 report = gather(ledger, of, q, age.written_us, counted=counted, failures=failures)
-                text = _text(report, age, arguments.format)
+                terminal = arguments.output is None and sys.stdout.isatty()
+                text = _text(report, age, arguments.format, terminal=terminal)
                 if not report.groups:
                     places = arguments.site, arguments.entry, arguments.group
                     why = f"nothing in this period: {nothing(ledger, places)}"
@@ -197,7 +198,7 @@ def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
     return scope
 
 
-def _text(report: Report, age: Age, form: str) -> str:
+def _text(report: Report, age: Age, form: str, *, terminal: bool) -> str:
     into = io.StringIO()
     match form:
         case "csv":
@@ -210,39 +211,31 @@ def _text(report: Report, age: Age, form: str) -> str:
         case "html":
             into.write(html(report, age))
         case _:
-            _show(report, age, into)
+            _show(report, age, into, terminal=terminal)
     return into.getvalue()
 
 
-def _show(report: Report, age: Age, into: io.StringIO) -> None:
-    console = Console(file=into, width=_WIDTH, force_terminal=sys.stdout.isatty())
-    console.print(Text(title(report), "bold"))
-    console.print(Text(period(report)))
-    console.print(Text(age.told))
+def _show(report: Report, age: Age, into: io.StringIO, *, terminal: bool) -> None:
+    console = Console(file=into, width=room(terminal=terminal), force_terminal=terminal)
+    tell(console, title(report), "bold")
+    tell(console, period(report))
+    tell(console, age.told)
     for note in notes(report.scope):
-        console.print(Text(note, "bright_black"))
+        tell(console, note, "bright_black")
     if not report.groups:
-        console.print("\nNothing was settled in this period. See gwmond report --help: --from")
+        tell(console, "\nNothing was settled in this period. See gwmond report --help: --from")
         return
     for section in sections(report):
-        console.print(Text(f"\n{section.title}", "bold"))
-        console.print(_table(section))
+        tell(console, f"\n{section.title}", "bold")
+        if section.note:
+            tell(console, section.note, "bright_black")
+        grid = section.headers, section.rows, section.names, section.total
+        show(console, Grid(*grid, heads=section.heads))
     figures = report.total.figures
     if figures is not None and report.counted:
-        console.print(Text("\nAll pilots that ended in the period", "bold"))
+        tell(console, "\nAll pilots that ended in the period", "bold")
         for line in figures.block(report.scope.period.length_us):
-            console.print(Text(line))
-
-
-def _table(section: Section) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for number, header in enumerate(section.headers):
-        justify = "left" if number < section.names else "right"
-        table.add_column(header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for row in section.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    table.add_row(*(Text(cell, "bold") for cell in section.total))
-    return table
+            tell(console, line)
 
 
 def _write(path: Path, text: str) -> None:

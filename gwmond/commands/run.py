@@ -50,11 +50,17 @@ def _warn(config: Config, arguments: argparse.Namespace) -> None:
             )
 
 
-def serve(config: Config, reload: Callable[[], Config]) -> int:
-    """Run until told to stop; ``reload`` says what the configuration is after SIGHUP."""
+def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
+    """Run until told to stop; ``reload`` says what the configuration is after SIGHUP.
+
+    ``told`` is printed once nothing stands in the way: the address is ours, the pool is there.
+    """
     log.configure(config.log)
     try:
-        Daemon(config, reload).run()
+        daemon = Daemon(config, reload)
+        if told:
+            print(told, flush=True)
+        daemon.run()
     except PortError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED

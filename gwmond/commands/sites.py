@@ -14,15 +14,19 @@ import json
 import sys
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.config import Config
 from gwmond.poller import poll_once
+from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
 from gwmond.tables import Row, as_json, entry_rows, site_rows
 
-_WIDTH = 300
+_HEADERS = (
+    *("state", "reason", "capacity", "in use", "bottleneck", "no demand", "other"),
+    *("pilots", "pending", "held", "asked", "jobs"),
+)
+_MAY_BE_LEFT_OUT = {"no demand", "other", "pending", "held", "asked"}
 _COLOURS = {
     "provisioning_bottleneck": "red",
     "insufficient_demand": "cyan",
@@ -64,21 +68,14 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _show(rows: list[Row], *, entries: bool) -> None:
-    """Print the table; on a narrow terminal its lines wrap, which cuts nothing off."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("site", *(("entry",) if entries else ()), "of", "state"):
-        table.add_column(name, no_wrap=True)
-    for name in ("capacity", "in use", "bottleneck", "no demand", "other"):
-        table.add_column(name, justify="right")
-    for name in ("pilots", "pending", "held", "asked", "jobs"):
-        table.add_column(name, justify="right")
-    table.add_column("reason", no_wrap=True)
-    for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry)):
-        table.add_row(
-            Text(row.site),
-            *((Text(row.entry),) if entries else ()),
+    names = ("site", "entry", "of") if entries else ("site", "of")
+    cells: list[list[Cell]] = [
+        [
+            row.site,
+            *((row.entry,) if entries else ()),
             row.resource,
-            f"[{_COLOURS[row.state]}]{row.state}[/]",
+            Text(row.state, _COLOURS[row.state]),
+            f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason,
             f"{row.capacity_units}",
             _cell(row.in_use_units),
             f"{row.provisioning_bottleneck_units:.0f}",
@@ -89,9 +86,23 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             _cell(row.held_pilots),
             _cell(row.requested_pilots),
             f"{row.matching_idle_jobs}",
-            Text(f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason),
-        )
-    Console(width=_WIDTH).print(table)
+        ]
+        for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry))
+    ]
+    headers = (*names, *_HEADERS)
+    out = empty(headers, cells, _MAY_BE_LEFT_OUT, {"0"}) if cells else []
+    grid = Grid(
+        [header for at, header in enumerate(headers) if at not in out],
+        [[cell for at, cell in enumerate(of) if at not in out] for of in cells],
+        len(names),
+        texts=("state", "reason"),
+        wrapped={"reason": 24},
+        heads=1 if entries else 0,
+    )
+    console = Console(width=room())
+    show(console, grid)
+    if out:
+        tell(console, not_shown(headers, out), "bright_black")
 
 
 def _is_limit(row: Row) -> bool:

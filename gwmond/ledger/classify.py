@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 
 from gwmond.ledger.errors import (
     LedgerCorrupt,
@@ -17,6 +17,7 @@ from gwmond.ledger.errors import (
     LedgerLocked,
     LedgerMoved,
     LedgerReadOnly,
+    LedgerRefused,
     LedgerUnreachable,
 )
 
@@ -61,6 +62,7 @@ _POSTGRES: dict[str, tuple[type[LedgerError], str]] = {
     "XX001": (LedgerCorrupt, "Nothing was changed. Restore a backup of the database."),
     "XX002": (LedgerCorrupt, "Nothing was changed. REINDEX the database, or restore a backup."),
 }
+_TOO_LARGE = "54"  # the class of SQLSTATE: a limit of the database, such as of an index's rows
 _ERRNO: dict[int, tuple[type[LedgerError], str]] = {
     errno.ENOSPC: (LedgerFull, _FREE),
     errno.EDQUOT: (LedgerFull, _FREE),
@@ -108,6 +110,16 @@ def _postgres(state: str | None, what: str, where: str) -> LedgerError:
             kind, remedy = _POSTGRES[known]
             return kind(where, f"{what} ({state})", remedy)
     return LedgerFailed(where, f"{what} ({state})", _LOG)
+
+
+def is_refusal(exc: BaseException) -> bool:
+    """Return whether what was to be stored is at fault, so that no later attempt will succeed."""
+    if isinstance(exc, LedgerRefused | IntegrityError | DataError):
+        return True
+    cause = exc.orig if isinstance(exc, StatementError) and exc.orig is not None else exc
+    if type(cause).__module__.startswith("psycopg"):
+        return (getattr(cause, "sqlstate", None) or "").startswith(_TOO_LARGE)
+    return isinstance(cause, ValueError | TypeError | LookupError | OverflowError)
 
 
 def translate(exc: BaseException, where: str, path: Path | None = None) -> LedgerError:

@@ -29,6 +29,7 @@ from sqlalchemy import (
 from gwmond.accounting.pilot_facts import Category, Measure, Validation
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.factory_schema import factory_hours
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_model import Hour
 from gwmond.ledger.pilot_schema import attempts, pilot_counts, pilot_hours, pilot_seconds, pilots
@@ -77,7 +78,7 @@ class Reach(NamedTuple):
 def reach(reader: LedgerReader) -> Reach:
     """Return how far a ledger reaches."""
     with reader._reading() as connection:
-        hours = (pilot_hours.c.hour, site_hours.c.hour)
+        hours = (pilot_hours.c.hour, site_hours.c.hour, factory_hours.c.hour)
         starts = [connection.scalar(select(func.min(hour))) for hour in hours]
         stops = [connection.scalar(select(func.max(hour))) for hour in hours]
         ends = [connection.scalar(select(func.max(of.c.end_us))) for of in (pilots, attempts)]

@@ -32,7 +32,9 @@ from gwmond.ledger.pilot_model import (
     Micros,
     OwnAmounts,
     PilotIdentity,
+    PilotKind,
     PilotRow,
+    Told,
 )
 from gwmond.ledger.writes import clean
 from gwmond.units import Resource
@@ -93,7 +95,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "heard_us", "factory_number"),
+    *("failure", "validation_end_us", "heard_us", "factory_number", "told"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -114,6 +116,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(of.factory_job.rpartition("#")[2]),
+        None if row.told is None else encode_json(row.told),
     )
 
 
@@ -128,7 +131,7 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, attempts_pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, pruned) = rest
     key = EntryKey(site, entry)
     assumed, counted = _stored_rules(json.loads(estimated))
     return PilotRow(
@@ -148,12 +151,31 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         ran_jobs=bool(ran_jobs),
         closed=bool(closed),
         settled=_flat(json.loads(settled)),
-        attempts_pruned=attempts_pruned,
+        attempts_pruned=pruned,
         failure=failure,
         validation_end_us=validation_end,
         heard_us=heard,
         assumed_micros=counted,
+        told=_told(told),
     )
+
+
+KIND_COLUMNS = ("id", "told", "steps", "estimated", "site", "factory", "group_name", "origin")
+
+
+def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
+    """Return the kind of the columns ``KIND_COLUMNS``, or raise ``Undecodable``; None: no size."""
+    number, told, steps, estimated, *who = values
+    try:
+        sizes = [Resources(*size) for _, *size in json.loads(steps)]
+        rules = frozenset(_stored_rules(json.loads(estimated))[0])
+        return PilotKind(_told(told), sizes[-1], rules, *who) if sizes else None
+    except (ValueError, KeyError, TypeError) as exc:
+        raise Undecodable(f"pilot {number}: {exc!r}") from exc
+
+
+def _told(stored: str | None) -> Told | None:
+    return None if stored is None else Told(*json.loads(stored))
 
 
 def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
@@ -184,6 +206,14 @@ def _stored_rules(
         if rest and rest[1]:
             counted[rule] = rest[1]
     return assumed, counted
+
+
+def counted_rules(estimated: str) -> dict[Assumption, Micros]:
+    """Return what the column ``estimated`` has as counted, by rule, or raise ``Undecodable``."""
+    try:
+        return _stored_rules(json.loads(estimated))[1]
+    except (ValueError, KeyError, TypeError, IndexError) as exc:
+        raise Undecodable(f"what is estimated of a pilot: {exc!r}") from exc
 
 
 def _nested(settled: OwnAmounts) -> dict[str, Any]:

@@ -66,6 +66,30 @@ class PilotIdentity(NamedTuple):
     origin: Origin = "collector"
 
 
+class Told(NamedTuple):
+    """What was told of a pilot itself, None where it was not; ``site``: whether its site was.
+
+    The rest is what its entry's other pilots have (see ``gwmond.book.revision``).
+    """
+
+    cores: float | None = None
+    memory_mib: float | None = None
+    gpus: float | None = None
+    site: bool = False
+
+
+class PilotKind(NamedTuple):
+    """What pilots of an entry have in common: what was told of them, and what was assumed."""
+
+    told: Told | None
+    size: Resources
+    rules: frozenset[Assumption]
+    site: str
+    factory: str
+    group: str
+    origin: Origin
+
+
 class PilotRow(NamedTuple):
     """A pilot as stored; ``id`` is given by the caller and never changes.
 
@@ -80,6 +104,7 @@ class PilotRow(NamedTuple):
     - ``failure``: why its validation failed: the class, and the test after a space.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
       much of the pilot is counted under each, in canonical micros (see ``CountKey``).
+    - ``told``: what was told of it itself; None: all that is there, but for what is assumed.
     - ``validation_end_us``: when its validation ended, if its output or a summary tells.
     - ``settled``: what is booked for it, by resource, measure, category and outcome.
     - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
@@ -107,6 +132,7 @@ class PilotRow(NamedTuple):
     validation_end_us: int | None = None
     heard_us: int = 0
     assumed_micros: Mapping[Assumption, Micros] = MappingProxyType({})
+    told: Told | None = None
 
     @property
     def estimated(self) -> tuple[Interval, ...]:
@@ -167,7 +193,8 @@ class PilotBatch(NamedTuple):
 
     ``before`` is the number of pilot batches that the ledger holds, so that one is never stored
     twice.  ``pilots``, ``attempts`` and ``cursors`` replace what is stored under the same key;
-    ``moved`` are attempts that are no longer where they were (their key or pilot has changed).
+    ``moved`` are attempts that are no longer where they were (their key or pilot has changed),
+    ``withdrawn`` pilots that never were.
     ``heard``: when pilots were last heard of whose rows are not among ``pilots``.
     ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
     ``factory`` are the factory's own numbers, to be added; ``places`` what its queue and summary
@@ -188,6 +215,7 @@ class PilotBatch(NamedTuple):
     factory: Mapping[FactoryKey, int] = MappingProxyType({})
     places: tuple[Place, ...] = ()
     heard: tuple[tuple[PilotId, int], ...] = ()
+    withdrawn: tuple[PilotId, ...] = ()
 
 
 class Shown(NamedTuple):

@@ -12,23 +12,26 @@ from sqlalchemy import Connection, literal_column, or_, select
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import Category
 from gwmond.facts import Cursor
-from gwmond.ledger import factory_reader, place_rows
+from gwmond.ledger import factory_reader, place_rows, witness_rows
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_amounts import SERIES_COLUMNS
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
+    KIND_COLUMNS,
     PILOT_READ,
     Undecodable,
     attempt_row,
     identity,
+    pilot_kind,
     pilot_row,
 )
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     CountKey,
     PilotId,
+    PilotKind,
     PilotRow,
     PilotSeries,
     PilotState,
@@ -142,6 +145,20 @@ class PilotLookup(Session):
                     found[wanted[pilot.identity.name]].append(pilot)
         return dict(found)
 
+    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
+        """Return all pilots with one of these names up to the ``@``, closed ones too."""
+        with self._reading() as connection:
+            found = set(witness_rows.of_startds(connection, startds))
+        return list(self.pilots_by_id(found).values())
+
+    def find_on_nodes(
+        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
+    ) -> list[PilotRow]:
+        """Return pilots that ended and were on a node at some moment, see ``Lookup``."""
+        with self._reading() as connection:
+            found = set(witness_rows.on_nodes(connection, moments, early_us, late_us))
+        return list(self.pilots_by_id(found).values())
+
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
         wanted = {identity(job): job for job in jobs if job}
@@ -175,6 +192,23 @@ class PilotLookup(Session):
                 if rows := list(map(pilot_row, connection.execute(latest))):
                     found[entry] = rows
         return found
+
+    def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
+        """Return an entry's pilots that can be booked anew, by what is told and assumed of them.
+
+        Those of which only records of jobs tell are left out, and those without a size.
+        """
+        of = pilots.c
+        query = select(*(of[name] for name in KIND_COLUMNS)).where(
+            of.entry == clean(entry), of.origin != "jobs", of.attempts_pruned == 0
+        )
+        found: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
+        with self._reading() as connection:
+            query = query.order_by(of.id).execution_options(yield_per=AT_ONCE)
+            for row in connection.execute(query):
+                if (kind := pilot_kind(row)) is not None:
+                    found[kind].append(row.id)
+        return dict(found)
 
     def find_places(self, names: Collection[str]) -> dict[str, Place]:
         """Return what is stored of these places (``entry#cluster.proc``); none is no entry."""

@@ -5,7 +5,7 @@ Units: times are microseconds since the epoch, an hour is ``epoch // 3600`` (UTC
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, exists, func, select
@@ -14,7 +14,7 @@ from gwmond.accounting.early_failure import Result, Trial
 from gwmond.facts import Gap
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_check import Progress, check
-from gwmond.ledger.pilot_codec import attempt_row, pilot_row
+from gwmond.ledger.pilot_codec import attempt_row, identity, pilot_row
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     Hour,
@@ -35,6 +35,7 @@ from gwmond.ledger.pilot_schema import (
     pilots,
 )
 from gwmond.ledger.stats import LedgerStats, stats
+from gwmond.ledger.writes import clean
 from gwmond.units import DEFAULT_MEMORY_MIB
 
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
@@ -71,6 +72,11 @@ class AttemptFilter(NamedTuple):
     group: str | None = None
     user: str | None = None
 
+
+_TRIALS = select(
+    *(attempts.c[name] for name in ("job", "run", "job_group", "pilot")),
+    *(pilots.c.node, attempts.c.start_us, attempts.c.end_us, attempts.c.result),
+).join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
 
 EVERY_PILOT, EVERY_ATTEMPT = PilotFilter(), AttemptFilter()
 
@@ -138,29 +144,41 @@ class PilotReports(PilotLookup):
             ]
 
     def trials(
-        self, since_us: int, job_groups: Collection[str], limit: int = 100_000
+        self,
+        since_us: int,
+        job_groups: Collection[str],
+        limit: int = 100_000,
+        until_us: int | None = None,
     ) -> list[Trial]:
         """Return the latest runs of these groups that ended since and say something, by end.
 
-        ``Trial.pilot`` is the number of the pilot, as text.
+        With ``until_us`` those that ended by then.  ``Trial.pilot`` is the number of the pilot, as
+        text.
         """
-        of, found = attempts.c, []
-        columns = (of.job, of.run, of.job_group, of.pilot, pilots.c.node, of.start_us, of.end_us)
-        query = (
-            select(*columns, of.result)
-            .join_from(attempts, pilots, of.pilot == pilots.c.id)
-            .where(of.end_us >= since_us, of.result != "")
-            .order_by(of.end_us.desc(), of.job, of.run, of.pilot)
-            .limit(limit)
-        )
+        of, found = attempts.c, list[Trial]()
+        query = _TRIALS.where(of.end_us >= since_us, of.result != "")
+        if until_us is not None:
+            query = query.where(of.end_us <= until_us)
+        query = query.order_by(of.end_us.desc(), of.job, of.run, of.pilot).limit(limit)
+        wanted = {clean(group): group for group in job_groups}
         with self._reading() as connection:
-            for some in chunks(sorted(set(job_groups))):
-                for *rest, result in connection.execute(query.where(of.job_group.in_(some))):
-                    job, run, group, pilot, node, start, end = rest
-                    kind = Result(result)
-                    found.append(Trial(job, run, group, str(pilot), node, start, end, kind))
+            for some in chunks(sorted(wanted)):
+                rows = connection.execute(query.where(of.job_group.in_(some)))
+                found += (of._replace(group=wanted[of.group]) for of in map(_trial, rows))
         found.sort(key=lambda trial: (-trial.end_us, trial))
         return found[:limit][::-1]
+
+    def successes(self, jobs: Collection[str]) -> list[Trial]:
+        """Return the runs of these jobs that succeeded."""
+        of, found = attempts.c, list[Trial]()
+        wanted = {identity(job): job for job in jobs}
+        query = _TRIALS.where(of.result == Result.SUCCEEDED.value)
+        query = query.order_by(of.job, of.run, of.pilot)
+        with self._reading() as connection:
+            for some in chunks(sorted(wanted)):
+                rows = connection.execute(query.where(of.job.in_(some)))
+                found += (of._replace(job=wanted[of.job]) for of in map(_trial, rows))
+        return found
 
     def gaps(self, limit: int = 100) -> list[Gap]:
         """Return the latest gaps, newest first."""
@@ -199,6 +217,11 @@ class PilotReports(PilotLookup):
         """Return how large the ledger is; reads all of an SQLite file."""
         with self._reading() as connection:
             return stats(connection)
+
+
+def _trial(values: Sequence[Any]) -> Trial:
+    job, run, group, pilot, node, start, end, result = values
+    return Trial(job, run, group, str(pilot), node, start, end, Result(result))
 
 
 def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:

@@ -112,6 +112,8 @@ pilots = Table(
     Column("heard_us", BigInteger, nullable=False, server_default="0"),
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
+    # cores, memory, GPUs and whether the site was told of the pilot itself, as JSON; null: all.
+    Column("told", Text),
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
 )

@@ -52,6 +52,7 @@ class Prepared(NamedTuple):
     pilots: list[Values]
     attempts: list[Values]
     moved: list[Values]
+    withdrawn: list[Values]
     heard: list[Values]
     sums: Sums
     next_id: PilotId
@@ -93,6 +94,7 @@ def prepare(batch: PilotBatch) -> Prepared:
         pilots=[pilot_values(row) for row in batch.pilots],
         attempts=[attempt_values(row) for row in batch.attempts],
         moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
+        withdrawn=[(whole(pilot),) for pilot in batch.withdrawn],
         heard=[(time_us(heard_us), whole(pilot)) for pilot, heard_us in batch.heard],
         sums=sum_amounts(batch),
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
@@ -140,11 +142,12 @@ def _many(connection: Connection, statement: str, rows: Sequence[Values]) -> Non
 
 
 def store_rows(connection: Connection, rows: Prepared) -> None:
-    """Take out attempts that moved, then store the pilots and attempts."""
+    """Take out what is not there any more, then store the pilots and attempts."""
     dialect = connection.dialect.name
     mark = "%s" if dialect == "postgresql" else "?"
     gone = f"DELETE FROM attempts WHERE job = {mark} AND run = {mark} AND pilot = {mark}"
     _many(connection, gone, rows.moved)
+    _many(connection, f"DELETE FROM pilots WHERE id = {mark}", rows.withdrawn)
     _many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
     _many(connection, f"UPDATE pilots SET heard_us = {mark} WHERE id = {mark}", rows.heard)
     key = ("job", "run", "pilot")

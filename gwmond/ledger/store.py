@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from sqlalchemy import delete
+from sqlalchemy import Connection, delete
 from sqlalchemy.exc import IntegrityError
 
 from gwmond.accounting.elapsed import Tick
@@ -20,11 +20,13 @@ from gwmond.ledger import (
     sqlite,
     writes,
 )
+from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.hours import HOUR_S
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.model import Batch, Pruned
 from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.ledger.pilot_parts import Part, Parts, find_refused
 from gwmond.ledger.pilot_prune import PilotsPruned
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import problems
@@ -89,27 +91,31 @@ class Ledger(LedgerReader):
         Raises as ``commit`` does, ``LedgerRefused`` also where a correction or count would leave
         less than nothing; after any error nothing was stored.
         """
-        try:
+        with self._checked():
             rows = pilot_writes.prepare(batch)
-        except (ValueError, TypeError) as exc:
-            raise self._refused(exc) from exc
-        created = batch.now_us / 1_000_000
-        with self._transaction() as connection, self._sums_checked():
+        with self._transaction() as connection, self._checked():
             stored = pilot_writes.stored_batches(connection, lock=True)
             if stored.batches != batch.before:
                 raise self._other_batch(stored.batches, batch)
             next_id = max(stored.next_id, rows.next_id)
             now = stored._replace(batches=stored.batches + 1, next_id=next_id)
             pilot_writes.store_batches(connection, now)
-            pilot_writes.store_rows(connection, rows)
-            pilot_amounts.add_amounts(connection, rows.sums, created, stored.pruned_before)
-            pilot_writes.store_counts(connection, batch.counts, created)
-            factory_writes.store(connection, rows.factory, created, stored.pruned_before)
-            pilot_writes.store_corrections(connection, batch.corrections, rows.sums)
-            pilot_writes.store_cursors(connection, batch.cursors)
-            pilot_writes.store_gaps(connection, batch.gaps)
-            place_rows.store_places(connection, rows.places)
-            writes.store_problems(connection, rows.problems)
+            _store(connection, batch, rows, stored)
+
+    def refused_parts(self, parts: Parts) -> dict[Part, str]:
+        """Return which parts of a batch cannot be stored, and why; nothing is stored.
+
+        Without them the rest can, unless that lies in none of the parts or there are very many.
+        """
+        with self._held() as backend, backend.connection.begin() as transaction:
+            stored = pilot_writes.stored_batches(backend.connection, lock=True)
+
+            def store(connection: Connection, batch: PilotBatch) -> None:
+                _store(connection, batch, pilot_writes.prepare(batch), stored)
+
+            found = find_refused(backend.connection, parts, store)
+            transaction.rollback()
+        return found
 
     def prune_pilots(
         self,
@@ -162,13 +168,17 @@ class Ledger(LedgerReader):
             backend.vacuum()
 
     @contextmanager
-    def _sums_checked(self) -> Iterator[None]:
+    def _checked(self) -> Iterator[None]:
         """Refuse the batch when the tables do (CHECK), or when it takes what is not there."""
         try:
             yield
-        except (IntegrityError, LookupError) as exc:
-            cause = exc.orig if isinstance(exc, IntegrityError) else exc
-            raise self._refused(f"it leaves less than nothing ({cause})") from exc
+        except Exception as exc:
+            if isinstance(exc, LedgerRefused) or not is_refusal(exc):
+                raise
+            cause = getattr(exc, "orig", None) or exc
+            less = isinstance(exc, IntegrityError | LookupError)
+            why = f"it leaves less than nothing ({cause})" if less else cause
+            raise self._refused(why) from exc
 
     def _refused(self, why: object) -> LedgerRefused:
         remedy = "Please report this error of gwmond."
@@ -187,3 +197,22 @@ class Ledger(LedgerReader):
             return LedgerConflict(self.where, what, "Go on with the next one.", replay=True)
         what = f"the batch starts from {batch.before}, but the stored tick is {stored}"
         return LedgerConflict(self.where, what, _OTHER_WRITER, replay=False)
+
+
+def _store(
+    connection: Connection,
+    batch: PilotBatch,
+    rows: pilot_writes.Prepared,
+    stored: pilot_writes.Stored,
+) -> None:
+    """Store all of a batch but for its number; ``stored`` is what is there."""
+    created = batch.now_us / 1_000_000
+    pilot_writes.store_rows(connection, rows)
+    pilot_amounts.add_amounts(connection, rows.sums, created, stored.pruned_before)
+    pilot_writes.store_counts(connection, batch.counts, created)
+    factory_writes.store(connection, rows.factory, created, stored.pruned_before)
+    pilot_writes.store_corrections(connection, batch.corrections, rows.sums)
+    pilot_writes.store_cursors(connection, batch.cursors)
+    pilot_writes.store_gaps(connection, batch.gaps)
+    place_rows.store_places(connection, rows.places)
+    writes.store_problems(connection, rows.problems)

@@ -11,7 +11,9 @@ from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
 
+_EVENTS = "gwmond_factory_queue_events_total"
 _QUEUE = "queue_"
+_KINDS: dict[str, FactoryKind] = {}
 _KEPT = " Kept in the ledger: it goes on after restarts." + POLLED
 _LINES = " As the lines of completed_jobs_*.log that were read have it, by when they were written."
 _CLIENT = " client is frontend.group, of completed_jobs the frontend alone."
@@ -34,7 +36,16 @@ def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
             yield Sample((entry, client), shown.micros, shown.created)
 
 
+def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:
+    """Return which numbers a family of these shows, each with the labels before entry, client."""
+    if family.name == _EVENTS:
+        events = (kind for kind in FactoryKind if kind.value.startswith(_QUEUE))
+        return {kind: (kind.value.removeprefix(_QUEUE),) for kind in events}
+    return {_KINDS[family.name]: ()}
+
+
 def _family(kind: FactoryKind, name: str, unit: str, meaning: str) -> Family:
+    _KINDS[name] = kind
     return Family(
         name, "counter", unit, meaning + _LINES + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
     )
@@ -42,7 +53,7 @@ def _family(kind: FactoryKind, name: str, unit: str, meaning: str) -> Family:
 
 FAMILIES = (
     Family(
-        "gwmond_factory_queue_events_total",
+        _EVENTS,
         "counter",
         "",
         "Events of pilots as jobs of their factory: submitted, pending (handed to the site), "

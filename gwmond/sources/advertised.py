@@ -13,6 +13,11 @@ glidein_exit, and advertise_failure.helper).  No startd is behind it.  Of such a
 - ``Name`` is ``glidein_PID_RANDOM@host``, with another random number in each ad.  So one pilot has
   several ads at once, and the ad that shall withdraw them at its end names none of them: they stay
   until they expire.  The factory's job (``GLIDEIN_Schedd``, ...) tells which are of one pilot.
+
+The same is told to the factory's collector (GLIDEIN_Factory_Collector) where the factory has one,
+unless GLIDEIN_Factory_Report_Failed is NEVER: by the ad of a master (UPDATE_MASTER_AD, ``MyType``
+"DaemonMaster"), which has the same names and no ``State``.  Real pilots' masters, which tell of
+themselves there too, have no ``GLIDEIN_Failed``.
 """
 
 from __future__ import annotations
@@ -24,19 +29,33 @@ from typing import TYPE_CHECKING
 
 from gwmond.facts import Pilot
 from gwmond.sources import ads, origin
+from gwmond.sources.access import Query
 
 if TYPE_CHECKING:
     import classad2
 
     from gwmond.config import Attributes
 
+KIND = "advertised"
 NAMES = ("GLIDEIN_Failed", "GLIDEIN_FAILURE_REASON", "GLIDEIN_LAST_SCRIPT", "GLIDEIN_Expire")
 """Attributes that a query has to ask for."""
 
+_MASTERS = (
+    *("Name", "Machine", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
+    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *NAMES),
+)
 _RUNNING = re.compile(r"failed while running (\S*[^\s.])\.?(?:\s|$)", re.IGNORECASE)
 _VARIES = re.compile(r"\d+(?:[.:]\d+)*")
 _RANDOM = re.compile(r"^(glidein_\d+)_\d+(?=@|$)")
 _CHARACTERS = 60
+
+
+def masters_query(attributes: Attributes) -> Query:
+    """Return the query for what a factory's collector is told."""
+    names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
+    names += [*attributes.factory, *attributes.die]
+    constraint = 'MyType == "DaemonMaster" && GLIDEIN_Failed =?= true'
+    return Query(KIND, "Master", constraint, (*_MASTERS, *dict.fromkeys(names)))
 
 
 def is_failure(ad: classad2.ClassAd) -> bool:

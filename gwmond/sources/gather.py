@@ -16,7 +16,7 @@ import structlog
 
 from gwmond.config import Config
 from gwmond.facts import EntryKey, Pilot, Problem, Size, Template
-from gwmond.sources import child, history_tasks, schedds, tasks
+from gwmond.sources import advertised, child, history_tasks, schedds, tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.round import (
     CLAIMS,
@@ -169,13 +169,15 @@ class Gatherer:
                 future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
                 (discovery if kind in (SCHEDDS, "submitters") else others).append(future)
         for host in self._targets.wms_collectors:
-            for kind, factory_task in (
-                ("factoryclient", tasks.factory_clients),
-                ("factory", tasks.factory_entries),
-                ("glideclient", tasks.client_asks),
-                (SCHEDDS, tasks.collector_schedds),
-            ):
-                future = pool.submit(self.run, WMS + host, kind, factory_task, access, host, now)
+            wms: tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...] = (
+                ("factoryclient", tasks.factory_clients, (now,)),
+                ("factory", tasks.factory_entries, (now,)),
+                ("glideclient", tasks.client_asks, (now,)),
+                (advertised.KIND, tasks.advertised_failures, (attributes, now)),
+                (SCHEDDS, tasks.collector_schedds, (now,)),
+            )
+            for kind, task, rest in wms:
+                future = pool.submit(self.run, WMS + host, kind, task, access, host, *rest)
                 (discovery if kind == SCHEDDS else others).append(future)
         return discovery, others
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.sources.child import QueryError
-from gwmond.sources.gwms import central_log, factory_dir, layout, log_kinds
+from gwmond.sources.gwms import central_log, directory_cursor, factory_dir, layout, log_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +59,25 @@ def read(
         if answer.behind:
             break
     return tuple(answers), facts
+
+
+def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnswer]:
+    """Read on in one central log; its ``path`` is the file's."""
+    answer = factory_dir.fetch_log(log.path, log.state, limits, now)
+    return answer, len(answer.facts)
+
+
+def log_offset(state: str) -> int:
+    """Return how far a central log is read by such a state, in bytes."""
+    known = directory_cursor.load(state).logs
+    return known[0].offset if known else 0
+
+
+def log_from(state: str, offset: int) -> str:
+    """Return the state of a central log that is to be read from an earlier byte on."""
+    before = directory_cursor.load(state)
+    logs = tuple(one._replace(offset=offset, passing=False) for one in before.logs)
+    return before._replace(logs=logs).dump()
 
 
 def central_lines(

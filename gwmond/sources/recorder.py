@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from gwmond.config import Config
 from gwmond.sources import (
+    advertised,
     child,
     claims,
     demand,
@@ -129,7 +130,8 @@ class Recorder:
 
     def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
         queries = factory.clients_query(), factory.entries_query(), factory.asks_query()
-        for query in (*queries, schedds.query()):
+        failures = advertised.masters_query(self._config.attributes)
+        for query in (*queries, failures, schedds.query()):
             stream = f"collector/{host}/{query.kind}"
             self._keep(stream, tasks.record_collector, access, host, query)
         found = self._ask(f"collector/{host}/schedds", tasks.collector_schedds, access, host, now)

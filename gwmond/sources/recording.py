@@ -21,7 +21,7 @@ from functools import cache, cached_property, lru_cache
 from lzma import LZMAError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gwmond.sources import ads, claims, recorded_runs, replayed_runs
+from gwmond.sources import ads, advertised, claims, recorded_runs, replayed_runs
 from gwmond.sources.child import QueryError
 from gwmond.sources.deltas import Ad, Answer, Delta, apply, by_key, difference
 from gwmond.sources.pseudonyms import Pseudonyms
@@ -156,7 +156,9 @@ class Recording:
         try:
             with zipfile.ZipFile(path) as archive:
                 meta = json.loads(archive.read("meta.json"))
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, LZMAError) as error:
+        except OSError as error:
+            raise ValueError(f"{path}: cannot read it: {error.strerror or error}") from None
+        except (EOFError, KeyError, ValueError, zipfile.BadZipFile, LZMAError) as error:
             raise ValueError(f"{path}: not a recording made by gwmond record: {error}") from None
         if not isinstance(meta, dict) or meta.get("version") != VERSION or not meta.get("times"):
             raise ValueError(f"{path}: a recording without frames, or of another version")
@@ -225,11 +227,14 @@ class ReplayAccess(NamedTuple):
 
         As a pass begins, all of them: they are new to whoever goes on from the pass before.
         """
+        stream = f"collector/{host}/{query.kind}"
+        if query.kind == advertised.KIND and stream not in _opened(self.path).meta["streams"]:
+            return []  # older recordings have none
         every = claims.query()
         narrowed = ""
         if query.kind == every.kind and self.time >= _opened(self.path).times[0] + _BEGINNING_S:
             narrowed = query.constraint.removeprefix(every.constraint).removeprefix(" && ")
-        return self._ads(f"collector/{host}/{query.kind}", narrowed)
+        return self._ads(stream, narrowed)
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the rows that the schedd returned then."""

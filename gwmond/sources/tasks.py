@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.sources import (
     ads,
+    advertised,
     demand,
     factory,
     frontend,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gwmond.config import Attributes, Demand
-    from gwmond.facts import Template
+    from gwmond.facts import Pilot, Template
 
 T = TypeVar("T")
 Counted = tuple[T, int]
@@ -142,6 +143,14 @@ def client_asks(access: Access, host: str, now: float) -> Counted[tuple[factory.
     """Ask a WMS collector for glideclient ads."""
     found = access.collector_ads(host, factory.asks_query())
     return factory.decode_asks(found, now), len(found)
+
+
+def advertised_failures(
+    access: Access, host: str, attributes: Attributes, now: float
+) -> Counted[tuple[Pilot, ...]]:
+    """Ask a factory's collector for pilots that tell that their validation failed."""
+    found = access.collector_ads(host, advertised.masters_query(attributes))
+    return tuple(advertised.pilots(slots.fresh(found, now), attributes)), len(found)
 
 
 def factory_queue(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
+from gwmond.accounting.early_failure import Result, Trial
 from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.pilot_evidence import short_node
 from gwmond.accounting.pilot_facts import AttemptKey, PilotLife
 from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import (
@@ -13,10 +15,23 @@ from gwmond.ledger.pilot_model import (
     CountKey,
     PilotBatch,
     PilotId,
+    PilotKind,
     PilotRow,
     PilotSeries,
     PilotState,
 )
+
+
+class NoTrials:
+    """No run that is evidence about another."""
+
+    def trials(self, *_: object) -> list[Trial]:
+        """Return none."""
+        return []
+
+    def successes(self, _: object) -> list[Trial]:
+        """Return none."""
+        return []
 
 
 class Stored:
@@ -37,6 +52,8 @@ class Stored:
         assert batch.before == self.batches
         assert all(micros > 0 for micros in batch.increments.values())
         self.batches += 1
+        for gone in batch.withdrawn:
+            self.pilots.pop(gone, None)
         self.pilots |= {row.id: row for row in batch.pilots}
         for number, heard_us in batch.heard:
             self.pilots[number] = self.pilots[number]._replace(heard_us=heard_us)
@@ -75,6 +92,26 @@ class Stored:
                 found[row.identity.name].append(row)
         return dict(found)
 
+    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
+        """Return all pilots with one of these names up to the @."""
+        rows = self.pilots.values()
+        return [of for of in rows if of.identity.name.partition("@")[0] in startds]
+
+    def find_on_nodes(
+        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
+    ) -> list[PilotRow]:
+        """Return pilots that ended and were on a node at one of these moments."""
+        return [
+            row
+            for row in self.pilots.values()
+            if row.end_us is not None
+            and any(
+                node == short_node(row.identity.node)
+                and row.start_us - early_us <= at_us <= row.end_us + late_us
+                for node, at_us in moments
+            )
+        ]
+
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory."""
         found = defaultdict(list)
@@ -100,6 +137,17 @@ class Stored:
                 found[row.identity.key.entry].append(row)
         return dict(found)
 
+    def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
+        """Return an entry's pilots by what is told and assumed of them."""
+        found = defaultdict(list)
+        for row in self.pilots.values():
+            of = row.identity
+            if of.key.entry == entry and of.origin != "jobs" and row.steps:
+                rules = frozenset(row.assumed)
+                who = of.key.site, of.factory, of.group, of.origin
+                found[PilotKind(row.told, row.steps[-1].size, rules, *who)].append(row.id)
+        return dict(found)
+
     def find_places(self, names: Collection[str]) -> dict[str, Place]:
         """Return what the factory's queue told at these places."""
         return {name: self.places[name] for name in names if name in self.places}
@@ -123,6 +171,33 @@ class Stored:
             if row.pilot in ids:
                 found[row.pilot].append(row)
         return dict(found)
+
+    def trials(
+        self,
+        since_us: int,
+        job_groups: Collection[str],
+        limit: int = 100_000,
+        until_us: int | None = None,
+    ) -> list[Trial]:
+        """Return the runs of these groups that ended in an interval."""
+        found = [
+            of
+            for of in self._trials()
+            if of.group in job_groups and since_us <= of.end_us <= (until_us or of.end_us)
+        ]
+        assert len(found) <= limit
+        return found
+
+    def successes(self, jobs: Collection[str]) -> list[Trial]:
+        """Return the runs of these jobs that succeeded."""
+        return [of for of in self._trials() if of.job in jobs and of.result == Result.SUCCEEDED]
+
+    def _trials(self) -> Iterator[Trial]:
+        for row in self.attempts.values():
+            if row.result and row.end_us is not None:
+                node, result = self.pilots[row.pilot].identity.node, Result(row.result)
+                where = row.job_group, str(row.pilot), node
+                yield Trial(*row.key, *where, row.start_us, row.end_us, result)
 
     def life(self, row: PilotRow) -> PilotLife:
         """Return a pilot as it is stored, with all its attempts."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gwmond.accounting.attempts import Source
-from gwmond.accounting.early_failure import weigh
 from gwmond.accounting.endings import Ending
 from gwmond.book.rules import SECOND_US, Rules
-from gwmond.book.verdicts import trial_of
 from tests.book.play import T0, Play, claim, record, shown
 
 HOUR_S = 3600
@@ -143,11 +141,8 @@ def test_an_early_failure_is_judged_by_what_others_did() -> None:
     assert play.book.open_groups == {"user run.sh"}
     second = record("1.0", 200, 900, run=2, startd="b@well")
     play.live(360, 960, pilots, records=[second])
-    trials = [
-        trial_of(of) for pilot in play.book.pilots for of in pilot.attempts.values() if of.result
-    ]
-    assert weigh(trials).successes
-    play.book.judge((T0 + 960) * SECOND_US, trials)
+    now = (T0 + 960) * SECOND_US
+    play.book.judge(now, now, play.stored)
     play.live(1020, 1200, pilots)
     assert outcomes(play) == {"1.0/1": "early_exit", "1.0/2": "exit_zero"}
     play.rest(1260)
@@ -162,7 +157,8 @@ def test_without_evidence_an_early_failure_is_the_users() -> None:
     play.live(0, 600, [shown()], records=[record("1.0", 100, 110, ending=failed)])
     for hours, expected in ((5, "open"), (7, "exit_nonzero")):
         at = hours * HOUR_S
-        play.book.judge((T0 + at) * SECOND_US, [])
+        now = (T0 + at) * SECOND_US
+        play.book.judge(now, now, play.stored)
         play.poll(at, [shown(heard=at)])
         assert outcomes(play) == {"1.0/1": expected}
 

@@ -41,9 +41,8 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
             facts += queue(start - 5, start + lasted + draw(st.integers(-20, 60)), how, proc=number)
         if draw(st.booleans()):
             jobs = draw(st.integers(0, 3))
-            waits = LATE_S if kind in {"none", "empty"} else 40_000
             made = line(
-                start + lasted + draw(st.integers(10, 1000) | st.integers(1000, waits)),
+                start + lasted + draw(st.integers(10, 1000) | st.integers(1000, LATE_S)),
                 draw(st.sampled_from([None, 0, lasted, lasted + 700])),
                 jobs=jobs,
                 jobs_s=jobs * 100,

@@ -84,3 +84,31 @@ def test_a_pilot_that_cannot_be_booked_anew() -> None:
     told(play, line(1300, 1200), at=DAY)
     assert only(play).identity.name == row.identity.name
     assert not play.stored.places["entry#7.0"].open
+
+
+def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
+    """Its output, which began days before, and its queue come later: there is one pilot."""
+    play = Play()
+    told(play, line(1300 + 3 * DAY, 1200, jobs=2, jobs_s=500, terminated_s=500), at=4 * DAY)
+    told(play, output(0, 1200), at=5 * DAY)
+    assert len(play.stored.pilots) == 2  # nothing tells yet that they are one
+    play.restart()
+    told(play, *queue(0, 1200), at=6 * DAY)
+    assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
+    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert not play.stored.attempts
+    assert not play.book.left_out.get("ambiguous")
+    counted = {key: n for key, n in play.stored.counts.items() if n}
+    assert [(key.what, n) for key, n in counted.items()] == [("pilots", 1)]
+    assert not play.stored.places["entry#7.0"].open
+
+
+def test_a_pilot_of_facts_that_are_past_their_retention_stays() -> None:
+    """A number that is used again tells nothing of the pilot that had it years ago."""
+    play = Play()
+    told(play, *queue(0, 1200), at=DAY)
+    play.stored.places.clear()
+    play.restart()
+    told(play, *queue(400 * DAY, 400 * DAY + 1200), at=401 * DAY)
+    starts = sorted(row.start_us for row in play.stored.pilots.values())
+    assert starts == [us(0), us(400 * DAY)]

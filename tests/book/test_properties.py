@@ -16,7 +16,7 @@ from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import EntryKey, Pilot, Size
-from tests.book.stored import Stored
+from tests.book.stored import NoTrials, Stored
 
 T0 = 1_700_000_000
 POLL_S = 60
@@ -163,7 +163,7 @@ def _play(truth: Truth, restarts: frozenset[int]) -> Stored:
         book.tell([record for _, record in chunk], stored)
         done = until
         book.settle(now * SECOND_US, (now - 120) * SECOND_US, stored)
-        book.judge(now * SECOND_US, [])
+        book.judge(now * SECOND_US, (now - 120) * SECOND_US, NoTrials())
         batch = book.batch(now * SECOND_US)
         stored.commit(batch)
         book.stored()

@@ -614,3 +614,42 @@ def test_neither_order_nor_repetition_matters(
         row = play.pilot(STARTD)
         assert row.end_us is not None
         assert sum(play.seconds().values()) == 4 * (row.end_us - row.start_us) / 1e6
+
+
+# -- pilots that are in the ledger alone
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        BY_STARTD,
+        BY_STARTD._replace(node="NODE.other.domain"),
+        BY_PLACE,
+        BY_PLACE._replace(node="node.example.org"),
+        PilotName(schedd="factory", cluster=7, proc=0),
+    ],
+)
+def test_a_pilot_that_is_forgotten_is_looked_for(name: PilotName) -> None:
+    """It is closed and not in memory any more; its host may be called otherwise."""
+    play = Play()
+    lone = pilot(factory_job="factory#7.0")
+    play.live(0, 1200, [lone])
+    play.rest(60_000, hours=8)
+    assert play.pilot(STARTD).closed
+    assert not play.book.pilots
+    tell(play, line(END, 1375, name))
+    play.rest(60_060, hours=1)
+    assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("logged", us(1375))
+    assert play.seconds() == {"decision_problem": 4 * 1375.0}
+    assert not play.book.witnesses.unused
+
+
+def test_who_is_not_patient_lets_nothing_wait() -> None:
+    """A line that is older than that is left at once; a younger one waits."""
+    play = Play()
+    play.poll(10_000)
+    play.book.witnesses.patience_us = 600 * SECOND_US
+    tell(play, line(END, 9300), line(END, 9500))
+    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
+    (waits,) = json.loads(play.book.witnesses.cursors()[0].state)
+    assert waits[1] == us(9500)

@@ -103,6 +103,41 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     _gwmond(running, "ledger", "check")
 
 
+def test_what_the_factorys_collector_is_told(fresh_pool: CondorPool, daemon: Start) -> None:
+    """One that the pool's collector is not told of too, and one that it is; each is one pilot.
+
+    Neither masters of pilots that run are any, nor those of other frontends' pilots.
+    """
+    pool = fresh_pool
+    tables = {**TABLES, "pool.wms": {"collectors": [pool.collector]}}
+    running = daemon(pool.collector, tables=tables)
+    asked = feign.glideresource("e", "Real", cpus=4, memory=9000)
+    pool.advertise([asked], feign.COMMANDS["glideresource"])
+    running.wait_for("gwmond_entry_information_age_seconds", {"entry": "e"}, lambda _: True)
+    sent = int(time.time())
+    dies = sent + 15
+
+    def told(number: int, cluster: int, client: str = "frontend.main") -> Ad:
+        ad = feign.failed_master(17, number, dies=dies, now=sent, cluster=cluster)
+        return ad | feign.glidein("e", "Real", client=client)
+
+    runs = told(9, 9)
+    del runs["GLIDEIN_Failed"]
+    masters = [told(1, 1), told(2, 2), told(3, 3, "others.main"), runs]
+    pool.advertise(masters, feign.COMMANDS["DaemonMaster"])
+    pool.advertise([_failed("e", 4, sent, dies, cluster=2)], feign.COMMANDS["Machine"])
+    running.wait_until("they are shown", lambda m: m.sum("gwmond_pilots", state="failed") == 2)
+    ended = "gwmond_pilots_ended_total"
+    running.wait_until("their end", lambda m: m.sum(ended, category="validation_fails") == 2)
+    metrics = running.next_polls(3)
+    assert metrics.sum(ended) == 2
+    seconds = metrics.sum(SECONDS, entry="e", category="validation_fails", resource="cpu")
+    assert seconds == pytest.approx(2 * 4 * 15)
+    source = {"source": f"wms:{pool.collector}", "kind": "advertised"}
+    assert metrics.value("gwmond_source_up", **source) == 1
+    assert metrics.value("gwmond_source_records_total", **source)
+
+
 def test_its_output_comes_later(fresh_pool: CondorPool, daemon: Start, tmp_path: Path) -> None:
     """It is the same pilot: beginning, end, size and why are corrected to what the output says."""
     factory = tmp_path / "factory"

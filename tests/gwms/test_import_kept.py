@@ -87,3 +87,26 @@ def test_a_ledger_of_imports(url: str, tmp_path: Path) -> None:
     assert [of.closed for of in rows] == [True, True]
     assert state.places == ()
     assert {of.created <= time.time() for of in state.counted.values()} == {True}
+
+
+def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
+    """A run of which no record tells the end is over, and that was said now."""
+    now = int(time.time())
+    ledger = Ledger.open(url)
+    keeper = PilotKeeper(Config())
+    keeper.attach(ledger)
+    since = now - play.T0
+    runs = ((1, -900, None, Ending()), (2, -600, -300, EARLY._replace(early=False)))
+    told = [
+        play.record("3.0", since + start, end and since + end, run=run, started=None, ending=of)
+        for run, start, end, of in runs
+    ]
+    keeper.tell(told, None, None)
+    keeper.settle(now * 10**6, now * 10**6, ())
+    Importer(Config(), ledger).run([str(tmp_path)])
+    first, second = attempts(ledger)
+    assert (first.open, first.end_us, second.open) == (False, second.start_us, False)
+    assert len(first.facts) == 2
+    assert max(fact.written_us for fact in first.facts) <= time.time() * 10**6
+    assert all(of.time_us <= time.time() * 10**6 for of in ledger.corrections())
+    ledger.close()

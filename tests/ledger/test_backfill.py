@@ -14,12 +14,14 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gwmond import backfill
+from gwmond.accounting.pilot_facts import Assumption, Category
 from gwmond.backfill import Hours
 from gwmond.config import Config
 from gwmond.ledger import Ledger, LedgerReader, hourly
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.pilot_model import Shown
-from gwmond.metrics import pilot_time, sites
+from gwmond.ledger.factory_model import FactoryKey, FactoryKind
+from gwmond.ledger.pilot_model import CountKey, PilotBatch, Shown
+from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.snapshot import PilotTime, Snapshot
 from tests.backfilled import Filled, Labels, create_blocks
@@ -27,8 +29,11 @@ from tests.ledger import batches
 from tests.ledger.pilot_batches import HOUR, batch, now_us
 from tests.pilot_ledger import write
 
-FAMILIES = {family.name: family for family in (*pilot_time.FAMILIES, *sites.FAMILIES)}
-RESOURCE, CANONICAL, ATTEMPTS, ENDED, SITE = backfill.SOURCES
+FAMILIES = {
+    family.name: family
+    for family in (*pilot_time.FAMILIES, *sites.FAMILIES, *factory_queue.FAMILIES)
+}
+RESOURCE, CANONICAL, ATTEMPTS, ENDED, SITE, ESTIMATED, *FACTORY = backfill.SOURCES
 BATCHES = 40
 Steps = dict[Labels, Counter[int]]
 """What each series had in each hour: seconds, or numbers."""
@@ -51,6 +56,16 @@ def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
         )
     for hour, key, micros in reader.hours(0, 10**7):
         found[SITE][labels(SITE, *key, **more)][hour] += micros
+    kinds = {
+        kind: (name, first)
+        for name in FACTORY
+        for kind, first in factory_queue.kinds_of(FAMILIES[name]).items()
+    }
+    for told, number in reader.factory_hours(0, 10**7).items():
+        if told.kind in kinds:
+            name, first = kinds[told.kind]
+            labelled = labels(name, *first, told.entry, told.client, **more)
+            found[name][labelled][told.hour] += number * unit(name)
     ran = set()
     for attempt, pilot in reader.attempt_rows():
         ran.add(attempt.pilot)
@@ -61,6 +76,11 @@ def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
     for row in reader.pilot_rows():
         if row.end_us is None:
             continue
+        for rule, micros in row.assumed_micros.items():
+            of_rule = rule.value, *row.identity.key, row.identity.group
+            found[ESTIMATED][labels(ESTIMATED, *of_rule, **more)][(row.end_us - 1) // HOUR] += (
+                micros
+            )
         decided = row.known_until_us is None or row.known_until_us >= row.end_us
         if decided or row.id in ran:
             category = "pilot_overhead" if row.id in ran else "decision_problem"
@@ -115,7 +135,25 @@ def ledger(url: str) -> Iterator[Ledger]:
 
 @pytest.fixture
 def ended(ledger: Ledger) -> Ledger:
-    """The same with pilots that are counted when they end; all of them ran jobs."""
+    """The same with what is counted when a pilot ends (all ran jobs), and all of a factory."""
+    rows = [
+        row._replace(assumed_micros={rule: row.id * 10**6 + n for n, rule in enumerate(Assumption)})
+        for row in ledger.pilot_rows()
+        if row.end_us is not None and row.id % 3
+    ]
+    counts: Counter[CountKey] = Counter()
+    for row in rows:
+        category = Category.PILOT_OVERHEAD if row.id % 2 else Category.UNCLASSIFIED
+        for rule, micros in row.assumed_micros.items():
+            place = *row.identity.key, row.identity.group
+            counts[CountKey("assumed", category, rule.value, *place)] += micros
+    hour = now_us(BATCHES // 2) // HOUR
+    numbers = {
+        FactoryKey(hour + n % 3, f"entry-{n % 2}", "fe.main", kind): 5 + n
+        for n, kind in enumerate(FactoryKind)
+    }
+    told = PilotBatch(BATCHES, now_us(BATCHES), tuple(rows), counts=counts, factory=numbers)
+    ledger.commit_pilots(told)
     with ledger._transaction() as connection:
         connection.exec_driver_sql(
             "INSERT INTO pilot_counts (what, category, outcome, site, entry, group_name, "
@@ -186,7 +224,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
     written = values(text(ended))
     last = hourly.reach(ended).stop
     below = 0
-    for name in (RESOURCE, CANONICAL, ATTEMPTS, ENDED):
+    for name in (RESOURCE, CANONICAL, ATTEMPTS, ENDED, ESTIMATED, *FACTORY):
         live, exact = _live(name, shown), _live(name, net)
         stood = {key: found[last] for key, found in written[name].items()}
         assert stood == {key: value for key, value in exact.items() if value}
@@ -273,4 +311,4 @@ def test_only_pilots_no_poll(tmp_path: Path) -> None:
         opened.commit_pilots(batch(1))
         opened.commit_pilots(batch(2))
         assert hourly.reach(opened).first_poll_s is None
-        assert hourly.reach(opened).start == now_us(0) // HOUR
+        assert hourly.reach(opened).start == now_us(0) // HOUR - 2  # what the factory told late

@@ -12,10 +12,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from gwmond import backfill
 from gwmond.backfill import Hours
 from gwmond.ledger.hourly import HourlySeries, Reach
-from gwmond.metrics import pilot_time, sites
+from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
 
-FAMILIES = {family.name: family for family in (*pilot_time.FAMILIES, *sites.FAMILIES)}
+FAMILIES = {
+    family.name: family
+    for family in (*pilot_time.FAMILIES, *sites.FAMILIES, *factory_queue.FAMILIES)
+}
 
 
 def unit(family: Family) -> int:

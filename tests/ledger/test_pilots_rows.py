@@ -30,6 +30,7 @@ from gwmond.ledger.pilot_model import (
     PilotBatch,
     PilotIdentity,
     PilotRow,
+    Told,
 )
 from gwmond.units import RESOURCES
 
@@ -143,6 +144,12 @@ pilots = st.builds(
         max_size=6,
     ),
     attempts_pruned=st.just(0),
+    told=st.none()
+    | st.builds(
+        Told,
+        *[st.none() | st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False)] * 3,
+        st.booleans(),
+    ),
 )
 
 

@@ -10,6 +10,7 @@ from tests.pool.feign_gwms import (
 )
 from tests.pool.feign_slots import (
     dynamic_slot,
+    failed_master,
     failed_validation,
     glidein,
     partitionable_slot,
@@ -26,6 +27,7 @@ COMMANDS = {
     "glidefactory": "UPDATE_AD_GENERIC",
     "glidefactoryclient": "UPDATE_LICENSE_AD",
     "glideclient": "UPDATE_MASTER_AD",
+    "DaemonMaster": "UPDATE_MASTER_AD",
 }
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Value",
     "ad_text",
     "dynamic_slot",
+    "failed_master",
     "failed_validation",
     "glideclient",
     "glidefactory",

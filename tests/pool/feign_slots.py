@@ -294,3 +294,11 @@ def failed_validation(
         }
         | more
     )
+
+
+def failed_master(pid: int, number: int, *, dies: float, **more: Value) -> Ad:
+    """The same as a factory's collector is told it: by the ad of a master, without a state."""
+    ad = failed_validation(pid, number, dies=dies, **more)  # type: ignore[arg-type]
+    told = ("Name", "Machine", "MyAddress", "MyCurrentTime", "DaemonStartTime", "IS_GLIDEIN")
+    kept = {k: v for k, v in ad.items() if k in told or k.startswith(("GLIDEIN_", "GLIDECLIENT_"))}
+    return kept | {"MyType": "DaemonMaster", "DetectedCpus": 1, "DetectedMemory": 1}

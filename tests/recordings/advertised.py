@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.pool import feign
 from tests.recordings import run_ads, runs, scenario
 from tests.recordings.kinds import Kind
-from tests.recordings.simulation import STEP_S, Pilot, Simulation
+from tests.recordings.simulation import MAX_HELD, STEP_S, Pilot, Simulation
 from tests.recordings.world import DOMAIN, GLIDEIN, Entry
 
 _FRONTEND = "<198.51.100.100:9618?sock=frontend>"
@@ -141,7 +141,9 @@ def _resource(
         GLIDEIN_ResourceName=entry.name,
         GLIDEIN_Gatekeeper=f"ce.{entry.site.lower()}.{DOMAIN}:9619",
         GlideFactoryConfigPerEntryMaxGlideins=entry.max_pilots,
+        GlideFactoryConfigPerEntryMaxHeld=MAX_HELD,
         GlideClientMonitorJobsIdle=ceil(request.proportional),
+        GlideClientMonitorJobsIdleOld=ceil(request.proportional * 4 / 5),
         GlideClientMonitorJobsIdleUnique=request.unique,
         GlideClientMonitorJobsIdleEffective=request.effective,
         GlideFactoryMonitorClientMonitorInfoAge=_age(pool, entry),
@@ -151,7 +153,29 @@ def _resource(
         GlideFactoryMonitorTotalStatusRunning=total.running,
         GlideFactoryMonitorTotalStatusHeld=total.held,
     )
-    return {name: value for name, value in ad.items() if not name.endswith("Cores")}
+    return ad | _cores(pool, entry, group, total.running)
+
+
+def _cores(pool: Simulation, entry: Entry, group: str, running: int) -> feign.Ad:
+    """What the frontend group sees of its pilots' cores, and what is asked of the entry in all.
+
+    The factory reckons in cores that it expects of a pilot, which here are those that it has.
+    """
+    pilots = [pilot for pilot in pool.pilots[entry] if pilot.group == group]
+    cores, free = entry.cores * len(pilots), sum(pilot.cores for pilot in pilots)
+    asked = sum(pool.frontends.requests[entry, each].idle for each in entry.groups)
+    most = entry.max_pilots * len(entry.groups)
+    return {
+        "GlideClientMonitorGlideinsTotalCores": cores,
+        "GlideClientMonitorGlideinsIdleCores": free,
+        "GlideClientMonitorGlideinsRunningCores": cores - free,
+        "GlideFactoryMonitorTotalStatusRunningCores": running * entry.cores,
+        "GlideFactoryMonitorTotalRequestedIdle": asked,
+        "GlideFactoryMonitorTotalRequestedAdjustedIdle": asked,
+        "GlideFactoryMonitorTotalRequestedMaxGlideins": most,
+        "GlideFactoryMonitorTotalRequestedIdleCores": asked * entry.cores,
+        "GlideFactoryMonitorTotalRequestedMaxCores": most * entry.cores,
+    }
 
 
 def _factory_limits(pool: Simulation, entry: Entry, group: str) -> dict[str, tuple[int, int]]:

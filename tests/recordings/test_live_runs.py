@@ -20,7 +20,7 @@ from gwmond.sources.history_cursor import Limits
 from gwmond.sources.recorder import Recorder
 from gwmond.sources.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.round import Targets
-from tests.book.stored import Stored
+from tests.book.stored import NoTrials, Stored
 from tests.pool.condor import CondorPool
 from tests.sources.history_scenario import Job as Case
 from tests.sources.history_scenario import daemon, submit
@@ -80,7 +80,7 @@ class Observer:
             self._states[kind] = answer.state
             book.tell(answer.records, stored)
         book.settle(now_us, now_us - 3 * SECOND_US, stored)
-        book.judge(now_us, [])
+        book.judge(now_us, now_us - 3 * SECOND_US, NoTrials())
         book.settle(now_us, now_us - 3 * SECOND_US, stored)
         stored.commit(book.batch(now_us))
         book.stored()

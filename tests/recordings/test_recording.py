@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.clock import ReplayClock, SystemClock
-from gwmond.sources import recording, slots
+from gwmond.sources import advertised, recording, slots
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
 from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
@@ -200,6 +200,19 @@ def test_a_failed_validation_that_was_advertised(tmp_path: Path) -> None:
         of._replace(started=1500, dies=2500, last_heard=500) for of in live
     )
     assert [of.failed for of in live] == [True]
+
+
+def test_a_recording_without_what_factories_are_told(tmp_path: Path) -> None:
+    """An older one has no such stream: nothing was told, and nothing failed."""
+    query = advertised.masters_query(ATTRIBUTES_OF_POOL)
+    write(tmp_path / "r.zip", {SLOTS: []})
+    access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 0.0)
+    assert access.collector_ads("w:9618", query) == []
+    ad = feign.failed_master(17, 4, dies=2000, now=1000) | {"LastHeardFrom": 1000}
+    write(tmp_path / "n.zip", {"collector/w:9618/advertised": recording.dump([classad(ad)])})
+    access = ReplayAccess(str(tmp_path / "n.zip"), 0.0, 500.0)
+    (found,) = access.collector_ads("w:9618", query)
+    assert (found["GLIDEIN_Failed"], found["GLIDEIN_ToDie"]) == (True, 2500)
 
 
 def test_a_stream_that_failed_fails_when_replayed(tmp_path: Path) -> None:

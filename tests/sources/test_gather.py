@@ -17,6 +17,7 @@ from gwmond.sources.round import Round, Status, Targets
 from tests.accounting.make import pilot
 from tests.pool.adtext import Ad, Value, ad_text
 from tests.pool.feign import (
+    failed_master,
     glideclient,
     glidefactory,
     glidefactoryclient,
@@ -285,16 +286,19 @@ def test_wms_collector(tmp_path: Path) -> None:
     """A WMS collector is asked what factories tell and what frontends ask of them."""
     world = World(tmp_path / "log", options(), Targets(("cm",), ("wms",), ()))
     world.answers["wms", "glideclient"] = [heard(glideclient(idle=4))]
+    world.answers["wms", "advertised"] = [heard(failed_master(1, 2, dies=9e9))]
     world.answers["wms", "factory"] = [heard(glidefactory(running=5))]
     world.answers["wms", "factoryclient"] = [heard(glidefactoryclient(running=5))]
     found, asked = world.round()
-    kinds = "factory factoryclient glideclient schedds"
+    kinds = "advertised factory factoryclient glideclient schedds"
     assert [a for a in asked if a.startswith("wms ")] == [f"wms {k}" for k in kinds.split()]
     (ask,) = found.answers["wms:wms", "glideclient"].value
     assert (ask.client, ask.idle) == ("frontend.main", 4)
     (entry,) = found.answers["wms:wms", "factory"].value
     (client,) = found.answers["wms:wms", "factoryclient"].value
     assert client.monitor.status_running == entry.numbers.total.status_running == 5
+    (failed,) = found.answers["wms:wms", "advertised"].value
+    assert (failed.failed, failed.factory_job) == (True, "factory.test#1.0")
 
 
 def test_factory_schedd_that_is_unknown(tmp_path: Path) -> None:

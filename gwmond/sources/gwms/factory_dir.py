@@ -93,8 +93,39 @@ def fetch(
     )
 
 
+def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
+    """Read on in one central log, as ``fetch`` does in a directory of them.
+
+    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may tell of the same time.
+    """
+    problems: list[Problem] = []
+    try:
+        state = directory_cursor.load(cursor_state)
+    except (ValueError, TypeError) as error:
+        problems.append(Problem(layout.shown(path), "bad_state", str(error)[:200]))
+        state = State()
+    try:
+        found = layout.Found(os.path.basename(path), path, os.stat(path))
+    except OSError as error:
+        unread = Problem(layout.shown(path), "unreadable", str(error)[:300])
+        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
+    task = _Reading(os.path.dirname(path), limits, now, problems)
+    known = task.follow([(found, log_kinds.CENTRAL[0])], state)
+    done = known[0].offset if known else 0
+    return FileAnswer(
+        facts=tuple(task.facts),
+        state=State((0, 0, 0), tuple(known)).dump(),
+        complete_us=None,
+        behind=task.full,
+        progress=FileProgress(done, max(0, found.status.st_size - done)),
+        problems=tuple(problems),
+        size=task.size,
+        weight=task.weight,
+    )
+
+
 class _Reading:
-    """One call of ``fetch``."""
+    """One call of ``fetch`` or ``fetch_log``."""
 
     def __init__(
         self, directory: str, limits: FileLimits, now: float, problems: list[Problem]

@@ -66,5 +66,6 @@ FACTORY = (
     LogKind(layout.COMPLETED, b"\n", _completed),
     LogKind(layout.EVENTS, condor_events.END, _events),
 )
+COMPRESSED = frozenset({".gz", ".xz", ".bz2", ".zst"})
 CENTRAL = (LogKind(re.compile(r"(?!.*\.(?:gz|xz|bz2|zst)$).*", re.S), b"\n", _central),)
 """Every file of a directory of central logs, but those that are compressed."""

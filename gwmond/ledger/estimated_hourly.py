@@ -1,0 +1,59 @@
+"""What the counter of estimated time stood at in the past, by the hours in which pilots ended.
+
+What rests on a rule is counted with the pilot when it has ended, as its amount at once.  It is kept
+with the pilot's row: what retention took out is in the totals alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import groupby
+
+from sqlalchemy import func, select
+
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.ledger.classify import KEEP
+from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.hourly import HOUR_US, Done, Found, HourlySeries, Labels
+from gwmond.ledger.pilot_codec import counted_rules
+from gwmond.ledger.pilot_schema import pilot_counts, pilots
+from gwmond.ledger.pilot_writes import stored_batches
+from gwmond.ledger.reader import LedgerReader
+
+_AT_ONCE = 2000
+
+
+def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
+    """Yield canonical micros of ended pilots by rule; ``labels``: rule, site, entry, group.
+
+    The hours of one group at one entry are in memory at a time.
+    """
+    if labels != ("rule", "site", "entry", "group"):
+        raise ValueError(f"labels of estimated time: {labels}")
+    total, of = pilot_counts.c, pilots.c
+    place = of.site, of.entry, of.group_name
+    with reader._reading() as connection:
+        complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
+        summed = select(
+            *(total.outcome, total.site, total.entry, total.group_name, func.sum(total.number))
+        ).where(total.what == "assumed")
+        summed = summed.group_by(total.outcome, total.site, total.entry, total.group_name)
+        totals = {tuple(key): int(number) for *key, number in connection.execute(summed)}
+        left = dict(totals)
+        rows = select(*place, of.end_us, of.estimated).where(of.end_us.is_not(None))
+        rows = rows.order_by(*place).execution_options(yield_per=_AT_ONCE)
+        for where, group in groupby(connection.execute(rows), key=lambda row: tuple(row[:3])):
+            hours: defaultdict[Assumption, Counter[int]] = defaultdict(Counter)
+            for *_, end_us, estimated in group:
+                for rule, micros in counted_rules(estimated).items():
+                    hours[rule][(end_us - 1) // HOUR_US] += micros
+            for rule, amounts in sorted(hours.items()):
+                key = (rule.value, *where)
+                number = left.pop(key, 0)
+                if sum(amounts.values()) > number:
+                    what = f"pilots have more of {key} than its total (gwmond ledger check)"
+                    raise LedgerCorrupt(reader.where, what, KEEP)
+                done(len(totals) - len(left), len(totals))
+                yield HourlySeries(key, number, tuple(sorted(amounts.items())), complete)
+        for key, number in left.items():
+            yield HourlySeries(key, number, (), complete)

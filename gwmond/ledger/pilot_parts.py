@@ -1,0 +1,88 @@
+"""Which pilots' parts of a batch the ledger refuses, so that the rest can be stored without them.
+
+The second line of defence: what makes no sense is not to get as far as a batch.  A batch that is
+refused as a whole would be tried for ever, and all accounting would wait for one pilot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TypeAlias, TypeVar
+
+from sqlalchemy import Connection
+
+from gwmond.ledger.classify import is_refusal
+from gwmond.ledger.pilot_model import CountKey, Hour, PilotBatch, PilotId, PilotSeries
+
+_T = TypeVar("_T")
+
+MOST = 1000
+"""So many are found at once, so that a search takes a bounded time."""
+
+Part: TypeAlias = PilotId | str
+"""What can be left out alone: a pilot, by its number, or a place (see ``Place``), by its name."""
+
+Parts: TypeAlias = Mapping[Part, PilotBatch]
+"""Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""
+
+
+def joined(parts: Sequence[PilotBatch]) -> PilotBatch:
+    """Return several parts as one batch."""
+    increments: Counter[tuple[Hour, PilotSeries]] = Counter()
+    counts: Counter[CountKey] = Counter()
+    for of in parts:
+        increments.update(of.increments)
+        counts.update(of.counts)
+    return parts[0]._replace(
+        pilots=_all(of.pilots for of in parts),
+        attempts=_all(of.attempts for of in parts),
+        moved=_all(of.moved for of in parts),
+        withdrawn=_all(of.withdrawn for of in parts),
+        heard=_all(of.heard for of in parts),
+        increments=increments,
+        corrections=_all(of.corrections for of in parts),
+        counts=counts,
+        places=_all(of.places for of in parts),
+    )
+
+
+def _all(of_parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
+    return tuple(chain.from_iterable(of_parts))
+
+
+def find_refused(
+    connection: Connection,
+    parts: Parts,
+    store: Callable[[Connection, PilotBatch], object],
+) -> dict[Part, str]:
+    """Return which parts cannot be stored, each after those before it that can, and why.
+
+    They are stored by halves, each in a savepoint; the caller's transaction is to be rolled back.
+    The order is that of ``parts``.  After ``MOST`` were found the rest is not looked at.
+    """
+    found: dict[Part, str] = {}
+
+    def look(names: Sequence[Part]) -> None:
+        if not names or len(found) >= MOST:
+            return
+        point = connection.begin_nested()
+        try:
+            store(connection, joined([parts[name] for name in names]))
+        except Exception as exc:
+            if not is_refusal(exc):
+                raise
+            point.rollback()
+            if len(names) == 1:
+                found[names[0]] = " ".join(str(getattr(exc, "orig", None) or exc).split())
+        else:
+            point.commit()
+            return
+        if len(names) > 1:
+            half = len(names) // 2
+            look(names[:half])
+            look(names[half:])
+
+    look(list(parts))
+    return found

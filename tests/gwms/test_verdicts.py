@@ -1,0 +1,110 @@
+"""Early failures in old logs are judged as by a daemon that ran at the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from gwmond.accounting.pilot_evidence import FileFact, PilotOutput
+from gwmond.config import Config
+from gwmond.file_facts import LIMITS
+from gwmond.importer import Importer
+from gwmond.ledger.store import Ledger
+from gwmond.pilot_keeper import PilotKeeper
+from gwmond.sources import child, gwms_tasks
+from gwmond.sources.gwms_tasks import Directory
+from tests.gwms import generate, simulated
+from tests.gwms.simulated import Job, Pilot
+
+BASE = 1_600_000_000  # years ago
+HOUR_S, DAY_S = 3600, 86400
+SICK = (7, 50)
+LONE = (12, 31)
+PILOTS = 60
+
+
+def jobs(number: int, begin: int) -> Iterator[Job]:
+    """Four runs one after the other: on a sick pilot all fail early, on others at most one."""
+    at = begin + 60
+    for n in range(4):
+        fails = number in SICK or (number in LONE and n == 2)
+        end = at + (30 if fails else 1500)
+        yield Job(1000 + number * 10 + n, 1, at, end, 1 if fails else 0, None)
+        at = end + 10
+
+
+def pilot(number: int) -> Pilot:
+    """One of many pilots of two hours; after half of them there are none for two days."""
+    of = next(of for of in simulated.pilots(number, 50) if of.kind == "good" and of.cores == 4)
+    start = BASE + number * 600 + (2 * DAY_S if number >= PILOTS // 2 else 0)
+    condor = start + 100, start + 2 * HOUR_S
+    of = of._replace(number=number, cluster=5000 + number, proc=0, entry=number % 3, pid=number)
+    return of._replace(
+        user="feosg",
+        mode="std",
+        start=start,
+        last_script=condor[0] - 2,
+        condor=condor,
+        end=condor[1] + 10,
+        jobs=tuple(jobs(number, condor[0])),
+    )
+
+
+def made(root: Path) -> list[Path]:
+    """Directories of an old factory, with what all its pilots left."""
+    for number in range(PILOTS):
+        of = pilot(number)
+        directory = root / of.directory
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in generate.files(of).items():
+            (directory / name).write_bytes(content)
+    return sorted(root.glob("user_*/glidein_*/entry_*"))
+
+
+def facts(directories: list[Path]) -> list[PilotOutput]:
+    """What the directories tell, by the pilots' ends."""
+    wanted = [Directory(str(path), "") for path in directories]
+    answers, _ = gwms_tasks.read(wanted, LIMITS, time.time() + HOUR_S)
+    found: list[FileFact] = [fact for of in answers for fact in of.answer.facts]
+    outputs = [of for of in found if isinstance(of, PilotOutput)]
+    return sorted(outputs, key=lambda of: of.end_us or 0)
+
+
+def outcomes(ledger: Ledger) -> dict[str, str]:
+    """How each run ended, by job."""
+    return {
+        row.key.job: row.outcome.label if row.outcome is not None else "open"
+        for row, _ in ledger.attempt_rows()
+    }
+
+
+def lived(ledger: Ledger, outputs: list[PilotOutput]) -> None:
+    """Let a daemon account them while they come, and go on for a day."""
+    keeper = PilotKeeper(Config())
+    keeper.attach(ledger)
+    waiting = list(outputs)
+    for now in range(BASE, BASE + 4 * DAY_S, 600):
+        told = [of for of in waiting if (of.end_us or 0) <= (now - 60) * 10**6]
+        waiting = waiting[len(told) :]
+        keeper.report(told, None)
+        keeper.settle(now * 10**6, (now - 120) * 10**6, ())
+    assert not waiting
+
+
+def test_an_import_judges_as_a_daemon_did(tmp_path: Path) -> None:
+    """All runs of two pilots failed early: by their doing; those that did elsewhere were bad."""
+    child.start()
+    directories = made(tmp_path / "factory")
+    with Ledger.open(f"{tmp_path}/then.sqlite") as ledger:
+        lived(ledger, facts(directories))
+        then = outcomes(ledger)
+    with Ledger.open(f"{tmp_path}/now.sqlite") as ledger:
+        Importer(Config(), ledger).run([str(tmp_path / "factory")])
+        now = outcomes(ledger)
+        assert [of for of in ledger.check_pilots() if of.micros] == []
+        assert all(of.closed for of in ledger.pilot_rows())
+    assert now == then
+    failed = {job.split("#")[1]: label for job, label in now.items() if label != "exit_zero"}
+    sick = {f"{1000 + of * 10 + n}.0": "early_exit" for of in SICK for n in range(4)}
+    assert failed == sick | {f"{1000 + of * 10 + 2}.0": "exit_nonzero" for of in LONE}

@@ -1,0 +1,82 @@
+"""Pilots by what is told of them, and pilots that never were, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from gwmond.accounting.pilot_facts import Assumption, Resources, Step
+from gwmond.facts import EntryKey
+from gwmond.ledger import Ledger, LedgerCorrupt
+from gwmond.ledger.pilot_model import PilotBatch, PilotKind, PilotRow, Told
+from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
+
+LIFE = (ORIGIN, ORIGIN + 1000)
+
+
+def rows() -> list[PilotRow]:
+    """Pilots of two entries: some alike; some that no change can be made to."""
+    like = pilots_at(9)[1].row
+    entry = like.identity._replace(key=EntryKey("S", "e"))
+    step, told = Step(ORIGIN, Resources(8, 16000)), Told(8, None, 0, site=True)
+    guess = {Assumption.SIZE: LIFE, Assumption.GPUS: LIFE}
+    one = like._replace(identity=entry, steps=(Step(0, Resources(1, 1)), step), assumed={})
+    of_jobs = one._replace(identity=entry._replace(origin="jobs"))
+    elsewhere = one._replace(identity=entry._replace(key=EntryKey("S", "other")))
+    lives = [
+        one,
+        one._replace(start_us=ORIGIN - 5, end_us=None),
+        one._replace(assumed=guess, told=Told()),
+        one._replace(told=told),
+        one._replace(steps=()),
+        of_jobs,
+        elsewhere,
+    ]
+    return [of._replace(id=number) for number, of in enumerate(lives, 1)]
+
+
+def test_kinds(url: str) -> None:
+    """Those that are alike come together; pilots of other entries do not."""
+    with Ledger.open(url) as ledger:
+        ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
+        of = identity(1)
+        size, who = Resources(8, 16000), ("S", of.factory, of.group, of.origin)
+        assert ledger.pilots_by_kind("e") == {
+            PilotKind(None, size, frozenset(), *who): [1, 2],
+            PilotKind(Told(), size, frozenset({Assumption.SIZE, Assumption.GPUS}), *who): [3],
+            PilotKind(Told(8, None, 0, site=True), size, frozenset(), *who): [4],
+        }
+        assert ledger.pilots_by_kind("nowhere") == {}
+        with ledger._transaction() as connection:
+            connection.execute(text("UPDATE pilots SET attempts_pruned = 1 WHERE id = 1"))
+        left = [number for ids in ledger.pilots_by_kind("e").values() for number in ids]
+        assert sorted(left) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("told", ["[1", "[1,2,3,true,5]", "3"])
+def test_what_cannot_be_read_is_damage(url: str, told: str) -> None:
+    with Ledger.open(url) as ledger:
+        ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
+        with ledger._transaction() as connection:
+            connection.execute(text("UPDATE pilots SET told = :told WHERE id = 4"), {"told": told})
+        with pytest.raises(LedgerCorrupt, match="pilot 4"):
+            ledger.pilots_by_kind("e")
+    with Ledger.open(url) as ledger, pytest.raises(LedgerCorrupt, match="pilot 4"):
+        ledger.pilots_by_id([4])
+
+
+def test_pilots_that_never_were(url: str) -> None:
+    """They and their runs are gone, others stay, and their numbers are not given again."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 8):
+            ledger.commit_pilots(batch(number))
+        before = ledger.load_pilots()
+        last = max(before.pilots, key=lambda row: row.id)
+        runs = ledger.attempts_of([last.id]).get(last.id, [])
+        moved = tuple((run.pilot, run.key) for run in runs)
+        gone = PilotBatch(before.batches, ORIGIN, moved=moved, withdrawn=(last.id, 10**6))
+        ledger.commit_pilots(gone)
+        after = ledger.load_pilots()
+        assert after.next_id == before.next_id
+        assert after.pilots == tuple(row for row in before.pilots if row.id != last.id)
+        assert ledger.pilots_by_id([last.id]) == {}

@@ -1,0 +1,261 @@
+"""What the ledger refuses of one pilot stops that pilot alone, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, select, update
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.accounting.records import JobRecord
+from gwmond.config import Config
+from gwmond.facts import Gap, Pilot
+from gwmond.ledger import Ledger, LedgerRefused, pilot_parts, pilot_writes, place_rows
+from gwmond.ledger.pilot_codec import Values, pilot_values
+from gwmond.ledger.pilot_model import PilotBatch, PilotCorrection, PilotRow
+from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds, pilots
+from gwmond.pilot_keeper import PilotKeeper
+from tests.book.play import T0, record, shown
+
+BAD, GOOD = "bad@node", "good@node"
+STEP_S = 600
+END_S = 7200
+
+
+def us(at: int) -> int:
+    """Microseconds since the epoch of a time since T0."""
+    return (T0 + at) * 10**6
+
+
+def attached(ledger: Ledger) -> PilotKeeper:
+    """A keeper as it is after a start."""
+    keeper = PilotKeeper(Config())
+    keeper.attach(ledger)
+    return keeper
+
+
+def poll(
+    keeper: PilotKeeper, at: int, some: list[Pilot], records: Sequence[JobRecord] = ()
+) -> None:
+    """One poll, in which all pilots are shown as long as they live."""
+    alive = [of._replace(last_heard=T0 + at) for of in some if at < END_S]
+    keeper.see(us(at), STEP_S * 10**6, alive, complete=True)
+    keeper.claim(us(at), [], complete=True)
+    keeper.tell(records, None, None)
+    keeper.settle(us(at), us(at - 120), ())
+
+
+def runs(startd: str, job: str) -> list[JobRecord]:
+    """A run of a job for half an hour."""
+    return [record(job, 600, 2400, startd=startd)]
+
+
+def play(keeper: PilotKeeper, some: list[Pilot], first: int = 0, last: int = 21_600) -> None:
+    """Poll until all is settled; on each pilot a job runs, which is told at 3000."""
+    for at in range(first, last + 1, STEP_S):
+        told = [of for n, one in enumerate(some) for of in runs(one.name, f"{n}.0")]
+        poll(keeper, at, some, told if at == 3000 else [])
+
+
+def spent(ledger: Ledger) -> dict[str, int]:
+    """What is stored of hours, in micros, by entry."""
+    sums: dict[str, int] = {}
+    for row in ledger.pilot_hours(0, 10**7):
+        sums[row.series.entry] = sums.get(row.series.entry, 0) + row.micros
+    return {entry: micros for entry, micros in sums.items() if micros}
+
+
+def proven(ledger: Ledger) -> dict[str, PilotRow]:
+    """Assert that all sums up; return the pilots by name."""
+    assert [of for of in ledger.check_pilots() if of.micros] == []
+    return {row.identity.name: row for row in ledger.pilot_rows()}
+
+
+@contextmanager
+def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[None]:
+    """Let no row of the bad pilot be prepared any more, of those heard of later."""
+
+    def values(row: PilotRow) -> Values:
+        if row.identity.name == BAD and row.contact_us >= us(since):
+            raise ValueError("a bug")
+        return real(row)
+
+    real = pilot_values
+    with monkeypatch.context() as patch:
+        patch.setattr(pilot_writes, "pilot_values", values)
+        yield
+
+
+def both(**bad: float) -> list[Pilot]:
+    return [shown(BAD, entry="bad", **bad), shown(GOOD, entry="good")]  # type: ignore[arg-type]
+
+
+def told_of(logs: list[EventDict]) -> list[tuple[object, object]]:
+    """Which pilots were told to be left out."""
+    return [(of["pilot"], of["entry"]) for of in logs if "cannot store" in of["event"]]
+
+
+def test_a_pilot_that_cannot_be_prepared_is_left_out(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its attempts, hours and counts; it is told once, and the rest is as without it."""
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        with undecodable(monkeypatch), capture_logs() as logs:
+            play(keeper, both())
+        assert keeper.ready
+        assert told_of(logs) == [(BAD, "bad")]
+        assert {"a bug"} == {of["cause"] for of in logs if "cause" in of}
+        assert keeper.book is not None
+        assert {of: n for of, n in keeper.book.left_out.items() if n} == {"not_storable": 1}
+        rows = proven(ledger)
+        assert rows.keys() == {GOOD}
+        assert rows[GOOD].closed
+        assert {row.key.job for row, _ in ledger.attempt_rows()} == {"schedd#1.0#1"}
+        assert spent(ledger) == {"good": 2 * 4 * (END_S - STEP_S) * 10**6}
+        assert {of.entry for of, n in ledger.load_pilots().numbers.items() if n} == {"good"}
+
+
+def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a start finds that it can be stored; then it goes on."""
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        play(keeper, both(), last=4200)
+        before, had = proven(ledger)[BAD], spent(ledger)["bad"]
+        with undecodable(monkeypatch, since=4300), capture_logs() as logs:
+            play(keeper, both(), 4800, 10_200)
+        assert told_of(logs) == [(BAD, "bad")]
+        rows = proven(ledger)
+        assert rows[BAD]._replace(heard_us=0) == before._replace(heard_us=0)
+        assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, us(END_S - STEP_S))
+        play(attached(ledger), both(), 10_800)
+        rows = proven(ledger)
+        assert rows[BAD].closed
+        assert spent(ledger)["bad"] > had
+
+
+def test_a_size_that_is_absurd(url: str) -> None:
+    """No column holds its time: that pilot is left out by itself, nothing is made up."""
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        with capture_logs() as logs:
+            play(keeper, both(cores=1e15))
+        assert told_of(logs) == [(BAD, "bad")]
+        rows = proven(ledger)
+        assert (rows[GOOD].closed, rows[BAD].end_us) == (True, None)
+        assert spent(ledger).keys() == {"good"}
+
+
+@contextmanager
+def writing(ledger: Ledger) -> Iterator[Connection]:
+    """Change a ledger behind gwmond's back."""
+    with ledger._transaction() as connection:
+        yield connection
+
+
+def test_what_the_tables_refuse_is_left_out(url: str) -> None:
+    """A correction takes from an hour what is not there: once it is there again all sums up."""
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        play(keeper, both(), last=4800)
+        proven(ledger)
+        series = select(pilot_seconds.c.id).where(pilot_seconds.c.entry == "bad")
+        of_bad = pilot_hours.c.series.in_(series)
+        with writing(ledger) as connection:
+            kept = connection.execute(select(pilot_hours).where(of_bad)).all()
+            connection.execute(update(pilot_hours).where(of_bad).values(whole=0, micros=0))
+        late = [record(f"7.{n}", 10, 400, startd=one.name) for n, one in enumerate(both())]
+        with capture_logs() as logs:
+            poll(keeper, 5400, both(), late)
+            play(keeper, both(), 6000)
+        assert told_of(logs) == [(BAD, "bad")]
+        with writing(ledger) as connection:
+            for hour, number, whole, micros in kept:
+                at = (pilot_hours.c.hour == hour, pilot_hours.c.series == number)
+                again = update(pilot_hours).where(*at)
+                connection.execute(again.values(whole=whole, micros=micros))
+        rows = proven(ledger)
+        assert (rows[GOOD].closed, rows[BAD].end_us) == (True, None)
+        jobs = {(row.key.job, who.name) for row, who in ledger.attempt_rows()}
+        assert {job for job, who in jobs if who == BAD} == {"schedd#0.0#1"}
+        assert {job for job, who in jobs if who == GOOD} == {"schedd#1.0#1", "schedd#7.1#1"}
+
+
+def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
+    """Each of two corrections could be made alone; the second takes what the first has taken."""
+    with Ledger.open(url) as ledger:
+        play(attached(ledger), [shown(GOOD)])
+        of = ledger.pilot_hours(0, 10**7)[0]
+        amount = of.micros * 2 // 3
+        empty = PilotBatch(ledger.load_pilots().batches, us(0))
+        takes = [
+            PilotCorrection(us(0), n, of.hour, of.series, -amount, "revised") for n in range(3)
+        ]
+        parts: pilot_parts.Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
+        for one in parts.values():
+            assert ledger.refused_parts({7: one}) == {}
+        assert ledger.refused_parts(parts).keys() == {1, 2}
+        proven(ledger)  # nothing was stored
+
+
+def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the queue told of one job is left out alone."""
+
+    def values(place: Place) -> dict[str, object]:
+        if place.entry == "bad":
+            raise ValueError("a bug")
+        return real(place)
+
+    real = place_rows.place_values
+    monkeypatch.setattr(place_rows, "place_values", values)
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        names = [PilotName(entry=of, cluster=1, proc=0) for of in ("bad", "good")]
+        keeper.report([QueueEvent("", of, QueueState.STARTED, us(0)) for of in names], None)
+        keeper.settle(us(60), us(0), ())
+        assert [of.entry for of in ledger.load_pilots().places] == ["good"]
+        assert keeper.book is not None
+        assert keeper.book.left_out["not_storable"] == 1
+        assert keeper.ready
+
+
+def test_what_lies_in_no_pilot_is_not_left_out(url: str) -> None:
+    """Such as a gap: all of it waits, and is told."""
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        keeper.tell(runs(GOOD, "1.0"), None, Gap("schedd", "history", None, -1, ""))
+        with pytest.raises(LedgerRefused):
+            keeper.settle(us(3000), us(2900), ())
+        assert not keeper.ready
+        assert ledger.pilot_rows() == []
+
+
+def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a search takes a bounded time; the batch waits until all are found."""
+
+    def values(row: PilotRow) -> Values:
+        if row.identity.name.startswith("bad"):
+            raise ValueError("a bug")
+        return real(row)
+
+    real = pilot_values
+    monkeypatch.setattr(pilot_writes, "pilot_values", values)
+    monkeypatch.setattr(pilot_parts, "MOST", 10)
+    some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
+    with Ledger.open(url) as ledger:
+        keeper = attached(ledger)
+        keeper.see(us(600), STEP_S * 10**6, some, complete=True)
+        with pytest.raises(LedgerRefused):
+            keeper.settle(us(600), us(480), ())
+        with pytest.raises(LedgerRefused):
+            keeper.retry()
+        keeper.retry()
+        assert keeper.ready
+        with writing(ledger) as connection:
+            assert len(connection.execute(select(pilots.c.id)).all()) == 30
+        proven(ledger)

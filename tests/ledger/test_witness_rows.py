@@ -1,0 +1,96 @@
+"""Pilots are found by what central logs call them, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from gwmond.ledger import Ledger
+from gwmond.ledger.pilot_model import PilotBatch, PilotRow
+from tests.ledger.pilot_batches import pilots_at
+
+S = 10**6
+BASE = 1_700_000_000 * S
+NAMES = {
+    1: ("glidein_1_2@wn1.site.test", "wn1.site.test"),
+    2: ("glidein_1_20@wn1", "wn1"),
+    3: ("glidein_1_2@wn2", "wn2"),
+    4: ("glidein_1_2A@wn2", "WN2.site.test"),
+    5: ("glidein_1_2", "wn11"),
+}
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    """Pilots from BASE on, one hour each, one after the other; the last one has not ended."""
+    with Ledger.open(url) as opened:
+        row = pilots_at(4)[1].row
+        rows = [
+            row._replace(
+                id=number,
+                identity=row.identity._replace(name=name, node=node, factory_job=""),
+                start_us=BASE + (number - 1) * 3600 * S,
+                end_us=BASE + number * 3600 * S if number < 5 else None,
+                closed=number < 5,
+            )
+            for number, (name, node) in NAMES.items()
+        ]
+        opened.commit_pilots(PilotBatch(0, BASE, tuple(rows)))
+        yield opened
+
+
+def numbers(rows: list[PilotRow]) -> list[int]:
+    return sorted(row.id for row in rows)
+
+
+def test_by_the_startds_name(ledger: Ledger) -> None:
+    """All of the name as far as the @, and no longer ones."""
+    assert numbers(ledger.find_startds({"glidein_1_2"})) == [1, 3]
+    assert numbers(ledger.find_startds({"glidein_1_2", "glidein_1_20", "x%_"})) == [1, 2, 3]
+    assert ledger.find_startds({"glidein_1_", "%"}) == []
+    many = {f"glidein_{n}_{n}" for n in range(700)} | {"glidein_1_20"}
+    assert numbers(ledger.find_startds(many)) == [2]
+
+
+@pytest.mark.parametrize(
+    ("node", "at_s", "found"),
+    [
+        ("wn1", 0, [1]),
+        ("wn1", 3600, [1, 2]),
+        ("wn1", -60, [1]),
+        ("wn1", -61, []),
+        ("wn1", 7200 + 900, [2]),
+        ("wn1", 7200 + 901, []),
+        ("wn2", 3.5 * 3600, [4]),
+        ("wn2", 3 * 3600, [3, 4]),
+        ("wn11", 4.5 * 3600, []),
+        ("wn", 0, []),
+    ],
+)
+def test_by_node_and_time(ledger: Ledger, node: str, at_s: float, found: list[int]) -> None:
+    """Those that ended and were there then, give or take; with and without a domain."""
+    moments = {(node, BASE + round(at_s * S)), ("other", BASE), (node, BASE - 10**12)}
+    assert numbers(ledger.find_on_nodes(moments, 60 * S, 900 * S)) == found
+
+
+def test_names_are_found_by_the_index(file: Path) -> None:
+    with Ledger.open(str(file)) as ledger:
+        connection = ledger._backend.connection
+        asked: list[tuple[str, Any]] = []
+
+        def ask(_: object, __: object, statement: str, values: Any, *___: object) -> None:
+            asked.append((statement, values))
+
+        event.listen(connection, "before_cursor_execute", ask)
+        ledger.find_startds({"glidein_1_2", "glidein_1_3"})
+        event.remove(connection, "before_cursor_execute", ask)
+        ((statement, values),) = [of for of in asked if "FROM pilots" in of[0]]
+        with ledger._transaction():
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+            plans = [row[3] for row in rows]
+        assert any("ix_pilots_name" in plan for plan in plans), plans
+        assert not [plan for plan in plans if plan.startswith("SCAN")]
