@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gwmond.analyze_rounding import km
-from gwmond.analyze_text import RULE, plain, printline, shown
+from gwmond.analyze_text import RULE, printline, shown
 from gwmond.ledger.factory_model import FactoryKey, FactoryKind
 from gwmond.periods import Period
+from gwmond.table_text import plain
 from gwmond.units import MICRO
 
 ORIGINAL = "analyze_frontends"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gwmond.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
 from gwmond.analyze_rounding import km
+from gwmond.table_text import plain
 from gwmond.units import MICRO
 
 RULE = "-" * 40
@@ -40,15 +41,6 @@ _LINES = (
     ("badput", "badput"),
     ("nosuccess", "nosuccess"),
 )
-
-
-def plain(name: str) -> str:
-    r"""Return a name without what a terminal would obey.
-
-    >>> plain("entry\x1b[2J")
-    'entry?[2J'
-    """
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def entries_text(of: Analysis, sort: str | None = None) -> list[str]:

@@ -12,13 +12,16 @@ with the real clock, as the daemon's sources may tell more.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from gwmond import imported_logs
+from gwmond.book.revision import AT_ONCE
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
 from gwmond.facts import Problem
@@ -27,12 +30,14 @@ from gwmond.imported_logs import ImportedLogs, LogsRead
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
+from gwmond.sources.gwms.layout import place_of
 from gwmond.sources.gwms_tasks import DirectoryAnswer
 
 DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
 _LATER_US = 7 * 86400 * SECOND_US  # by then everything that waits is decided
+_COLLECTED_AFTER = (100_000, 20, 50)
 
 Progress: TypeAlias = Callable[[int, int], None]
 T = TypeVar("T")
@@ -81,6 +86,16 @@ class Importer:
 
         Raises QueryError, LedgerError.
         """
+        with _few_collections():
+            return self._run(roots, progress, logs, log_progress)
+
+    def _run(
+        self,
+        roots: Sequence[str],
+        progress: Progress,
+        logs: Sequence[str],
+        log_progress: Progress,
+    ) -> Imported:
         trees, _ = self._child(gwms_tasks.find, list(roots))
         for tree in trees:
             self._note(tree.problems)
@@ -108,9 +123,8 @@ class Importer:
                 left = sum(of.answer.progress.left for of in answers)
                 progress(self._outputs, self._outputs + left)
         self._finish()
+        self._revise(found)
         read = self._read_logs(logs, log_progress)
-        for _ in self._keeper.revise():
-            self._settle(self._ahead_us)
         self._settle(self._ahead_us, verdicts=True)
         self._note_left_out()
         return Imported(
@@ -163,6 +177,16 @@ class Importer:
             self._examples.setdefault(of.problem, of)
         return read
 
+    def _revise(self, directories: Iterable[str]) -> None:
+        """Revise what was assumed, also where an import that was killed has read all there is."""
+        waiting = 0
+        for number in self._keeper.revise({place_of(of).entry for of in directories}):
+            waiting += number
+            if waiting >= AT_ONCE:
+                self._settle(self._ahead_us)
+                waiting = 0
+        self._settle(self._ahead_us)
+
     def _settle(self, ahead_us: int = 0, *, verdicts: bool = False) -> None:
         now_us = self._now_us
         self._keeper.settle(now_us, now_us, (), ahead_us=ahead_us, verdicts=verdicts)
@@ -179,3 +203,20 @@ class Importer:
         for problem in problems:
             self._problems[problem.problem] += 1
             self._examples.setdefault(problem.problem, problem)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let cycles of objects be looked for less often: a chunk makes millions, and few cycles.
+
+    What is in memory before (modules) is not looked at again.
+    """
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

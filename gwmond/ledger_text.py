@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from gwmond import imported_logs
 from gwmond.facts import Cursor
 from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, US, rfc3339
+
+_NAMES = {imported_logs.KIND: "files"}
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:
@@ -33,16 +36,17 @@ def reach_times(of: Reach) -> tuple[str, str] | None:
     return rfc3339(of.start * HOUR_US), rfc3339(of.stop * HOUR_US)
 
 
-def nothing(ledger: LedgerReader, places: Sequence[str | None]) -> str:
-    """Return why a period may have nothing of a site, entry and group (None: whichever)."""
+def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
+    """Return why a period may have nothing of a site, entry, group and user (None: whichever)."""
     site, entry, group = places
     hours = reach_times(hourly.reach(ledger))
     if hours is None:
         return "the ledger has no hours yet"
-    if any(places) and not ledger.pilot_rows(
-        PilotFilter(site=site, entry=entry, group=group), limit=1
+    if any((*places, user)) and not ledger.pilot_rows(
+        PilotFilter(site=site, entry=entry, group=group, user=user), limit=1
     ):
-        named = zip(("--site", "--entry", "--group"), places, strict=True)
+        options = ("--site", "--entry", "--group", "--user")
+        named = zip(options, (*places, user), strict=True)
         asked = " ".join(f"{option} {name}" for option, name in named if name)
         return f"the ledger knows no pilot at all of {asked}: are the names right?"
     return f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
@@ -50,7 +54,7 @@ def nothing(ledger: LedgerReader, places: Sequence[str | None]) -> str:
 
 def _one(of: Cursor, now_us: int) -> str:
     if of.complete_us is None:
-        return f"cursor {of.source} {of.kind}: nothing yet"
+        return f"cursor {of.source} {of.kind}: {_untimed(of.kind)}"
     return f"cursor {of.source} {of.kind}: complete until {_ago(of.complete_us, now_us)} s ago"
 
 
@@ -59,11 +63,16 @@ def _many(kind: str, some: list[Cursor], now_us: int) -> str:
     paths = [of.source for of in some]
     what = f"{len(some)} sources"
     if all(map(os.path.isabs, paths)):
-        what = f"{len(some)} directories in {os.path.commonpath(paths)}"
-    told = f"read until {rfc3339(min(*read, now_us) // US * US)}" if read else "nothing yet"
+        what = f"{len(some)} {_NAMES.get(kind, 'directories')} in {os.path.commonpath(paths)}"
+    told = f"read until {rfc3339(min(*read, now_us) // US * US)}" if read else _untimed(kind)
     if 0 < len(read) < len(some):
         told += f", of {len(some) - len(read)} nothing yet"
     return f"cursors {kind}: {what}, {told} (each: --cursors)"
+
+
+def _untimed(kind: str) -> str:
+    """Return what to say of cursors that tell no time: logs that were kept end anywhere."""
+    return "read" if kind in _NAMES else "nothing yet"
 
 
 def _ago(time_us: int, now_us: int) -> int:

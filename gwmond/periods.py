@@ -6,6 +6,7 @@ Units: microseconds since the epoch (UTC).
 from __future__ import annotations
 
 import re
+import textwrap
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ FORMS = (
     "a time is RFC 3339 (2026-01-31T08:00:00Z; without an offset it is UTC), a date (its beginning "
     "in UTC), how long ago (2h, 7d, 1h30m), epoch seconds, today, yesterday, or now"
 )
+FORMS_HELP = textwrap.fill(f"times: {FORMS}.", 99)
 
 
 class Period(NamedTuple):

@@ -178,13 +178,13 @@ class PilotKeeper:
         """How many records of factories are in none of their numbers: no time, or no entry."""
         return self._factory.undated
 
-    def revise(self) -> Iterator[int]:
+    def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
         """Change what was assumed, some pilots at a time; see ``Book.revise``.
 
-        After each the book is to be settled.  Raises LedgerError.
+        After some the book is to be settled.  Raises LedgerError.
         """
         book, ledger = self._both()
-        yield from book.revise(ledger)
+        yield from book.revise(ledger, entries)
 
     def watch(self, requests: Sequence[EntryRequest], hour: int, seconds: float) -> None:
         """Take in what ads of entries say; it holds for these seconds of an hour."""

@@ -18,6 +18,7 @@ WORDS = {
     "no_run": "lines of central logs about a run of a job that is not known",
     "no_time": "lines without a time that can be read",
     "no_times": "pilots of which nothing tells both when they began and when they ended",
+    "not_storable": "pilots that the ledger refuses and that are left out: please report it",
     "no_zone": "logs of which the time zone is not known",
     "odd_name": "files with a name that no pilot's output has",
     "other_entry": "outputs that name another entry than their directory",

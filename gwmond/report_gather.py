@@ -39,14 +39,22 @@ class _Made:
 
     def of(self, told: Mapping[str, str], time_us: int, *, series: bool = False) -> Iterator[Group]:
         """Yield the groups to which something belongs: its own, all, and its step of time."""
-        key = tuple(
-            time_us // STEPS[by] * STEPS[by] if by in STEPS else told[by] for by in self.scope.by
-        )
-        yield self.groups.setdefault(key, Group())
+        yield self.groups.setdefault(self._key(told, time_us), Group())
         yield self.total
         if series:
             step = self.scope.step_us
             yield self.series.setdefault(time_us // step * step, Group())
+
+    def known(self, told: Mapping[str, str], time_us: int) -> Iterator[Group]:
+        """Yield the groups to which something belongs, its own only if it is there already."""
+        if (group := self.groups.get(self._key(told, time_us))) is not None:
+            yield group
+        yield self.total
+
+    def _key(self, told: Mapping[str, str], time_us: int) -> Key:
+        return tuple(
+            time_us // STEPS[by] * STEPS[by] if by in STEPS else told[by] for by in self.scope.by
+        )
 
     def every(self) -> list[Group]:
         """All groups."""
@@ -226,11 +234,15 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
 
 
 def _site_time(ledger: LedgerReader, made: _Made) -> None:
+    """Add spare time of sites; where no state of a site was recorded, nothing is known of it."""
     for hour, of, micros in ledger.hours(*made.scope.period.hours):
-        if of.state in SITE_STATES and made.scope.covers(of.site, of.entry, None):
-            for group in made.of({"site": of.site, "entry": of.entry}, hour * HOUR_US):
-                group.site_time = group.site_time or Counter()
-                group.site_time[of.resource, of.state] += micros
+        if made.scope.covers(of.site, of.entry, None):
+            spare = of.state in SITE_STATES
+            find = made.of if spare else made.known
+            for group in find({"site": of.site, "entry": of.entry}, hour * HOUR_US):
+                group.site_time = group.site_time if group.site_time is not None else Counter()
+                if spare:
+                    group.site_time[of.resource, of.state] += micros
 
 
 def _fill(made: _Made, counted: bool) -> None:
@@ -244,8 +256,6 @@ def _fill(made: _Made, counted: bool) -> None:
                 group.figures = group.figures or Figures()
         if counted:
             group.runs, group.open_runs = group.runs or 0, group.open_runs or 0
-        if scope.of_sites:
-            group.site_time = group.site_time if group.site_time is not None else Counter()
         if scope.basis == "runs_ended":
             group.own = None
         for kind in KINDS:

@@ -158,9 +158,11 @@ def _table(section: Section) -> str:
             made.append(f"<{tag}{name}>{escape(cell)}</{tag}>")
         return f"<tr>{''.join(made)}</tr>"
 
+    note = f"<p>{escape(section.note)}</p>" if section.note else ""
     body = "".join(row(cells, "td") for cells in section.rows)
     return (
-        f'<section><h2>{escape(section.title)}</h2><div class="wide" tabindex="0"><table>'
+        f"<section><h2>{escape(section.title)}</h2>{note}"
+        f'<div class="wide" tabindex="0"><table>'
         f"<thead>{row(section.headers, 'th')}</thead><tbody>{body}</tbody>"
         f"<tfoot>{row(section.total, 'td')}</tfoot></table></div></section>"
     )

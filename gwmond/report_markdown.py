@@ -19,7 +19,7 @@ def markdown(report: Report, age: Age) -> str:
     told = [period(report), age.told, *notes(report.scope)]
     parts = [f"# {escape(title(report))}", *(escape(text) for text in told), warning]
     for section in sections(report):
-        parts += [f"## {escape(section.title)}", _table(section)]
+        parts += [f"## {escape(section.title)}", escape(section.note), _table(section)]
     figures = report.total.figures
     if figures is not None and report.counted:
         block = "\n".join(f"    {line}" for line in figures.block(report.scope.period.length_us))

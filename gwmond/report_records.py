@@ -33,8 +33,8 @@ DEFINITIONS: Mapping[str, str] = {
     "not (insufficient_demand), canonical seconds",
     "analyze_entries": "of pilots that ended in the period, by their whole life, in core-seconds: "
     "used: jobs ran; waste: the rest; badput: all but runs that exited 0; failed_validation: all "
-    "of pilots whose validation failed; idle: overhead, pilots that never ran a job, and validation "
-    "that passed; slots: total / period; "
+    "of pilots whose validation failed; idle: overhead, pilots that never ran a job, and "
+    "validation that passed; slots: total / period; "
     "average_job_length: wall-clock time of a run",
     "validation_failures": DEFINITION,
 }

@@ -59,21 +59,24 @@ class Section(NamedTuple):
 
     @property
     def shown(self) -> Section:
-        """The table without columns of nothing but 0, which the note names then."""
+        """The table without columns that are 0 or unknown everywhere, which the note names then."""
         every = (*self.rows, self.total)
-        out = empty(self.headers, every, _LEFT_OUT, _NOTHING)
+        zero = empty(self.headers, every, _LEFT_OUT, _NOTHING)
+        unknown = empty(self.headers, every, _LEFT_OUT, {"?"})
+        out = {*zero, *unknown}
         if not out:
             return self
 
         def kept(cells: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(cell for at, cell in enumerate(cells) if at not in out)
 
-        told = not_shown(self.headers, out)
+        told = not_shown(self.headers, zero)
+        not_told = not_shown(self.headers, unknown, "nothing was recorded of it")
         return self._replace(
             headers=kept(self.headers),
             rows=tuple(map(kept, self.rows)),
             total=kept(self.total),
-            note=f"{self.note} {told}".strip(),
+            note=" ".join(filter(None, (self.note, told, not_told))),
         )
 
 

@@ -73,15 +73,26 @@ def empty(
     return found
 
 
-def not_shown(headers: Sequence[str], out: Collection[int]) -> str:
+def not_shown(headers: Sequence[str], out: Collection[int], why: str = "all of it is 0") -> str:
     """Return the sentence that says which columns were left out; empty if none was."""
     names = [headers[at] for at in out if headers[at] not in _WITH_THE_LAST]
-    return f"Not shown, as all of it is 0: {', '.join(names)}." if names else ""
+    return f"Not shown, as {why}: {', '.join(names)}." if names else ""
 
 
 def tell(console: Console, text: str, style: str = "") -> None:
     """Print a sentence or more, wrapped between words."""
-    console.print(Text(text, style))
+    console.print(Text(plain(text, keep="\n"), style))
+
+
+def plain(text: str, *, keep: str = "") -> str:
+    r"""Return a text without what a terminal would obey.
+
+    >>> plain("entry\x1b[2J")
+    'entry?[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in keep else "?" for letter in text)
 
 
 def lines(grid: Grid, width: int) -> Iterator[Text]:
@@ -184,11 +195,13 @@ class _Table:
         for row in self._grid.rows:
             found.setdefault(tuple(map(str, row[: self.heads])), []).append(row)
         for shared, rows in found.items():
-            yield Text("  ".join(of for of in shared if of)), rows
+            yield Text(plain("  ".join(of for of in shared if of))), rows
 
     def _parts(self, row: Sequence[Cell], column: int) -> list[Text]:
         cell = row[column]
-        text = Text(cell) if isinstance(cell, str) else cell
+        text = Text(plain(cell)) if isinstance(cell, str) else cell
+        if not text.plain.isprintable():
+            text = Text(plain(text.plain), text.style)
         most = self._most.get(column)
         if most is None or text.cell_len <= most:
             return [text]
@@ -214,7 +227,7 @@ class _Table:
 
 
 def _len(cell: Cell) -> int:
-    return cell.cell_len if isinstance(cell, Text) else Text(cell).cell_len
+    return cell_len(plain(str(cell)))
 
 
 def _bold(text: Text) -> Text:

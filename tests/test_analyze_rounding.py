@@ -6,7 +6,7 @@ import doctest
 
 import pytest
 
-from gwmond import analyze_rounding, analyze_text
+from gwmond import analyze_rounding, table_text
 from gwmond.analyze_rounding import (
     MILLS_OF,
     Archive,
@@ -147,7 +147,7 @@ def test_told_again_after_more() -> None:
     assert archive.told() == {"Glideins": 2}
 
 
-@pytest.mark.parametrize("module", [analyze_rounding, analyze_text])
+@pytest.mark.parametrize("module", [analyze_rounding, table_text])
 def test_examples(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted

@@ -26,3 +26,14 @@ def test_cursors_of_sources() -> None:
     cursors = [Cursor("a", "history", "", None), Cursor("b", "history", "", NOW_US - US)]
     (line,) = cursor_lines([*cursors, Cursor("c", "epochs", "", None)], NOW_US, each=False)[1:]
     assert "2 sources, read until 2023-11-14T22:13:19Z, of 1 nothing yet" in line
+
+
+def test_cursors_of_logs_that_were_kept() -> None:
+    """They have no time up to which they are known, and were read."""
+    cursors = [Cursor(f"/logs/{n}.log", "imported_log", "", None) for n in range(2)]
+    assert cursor_lines(cursors, NOW_US, each=False) == [
+        "cursors imported_log: 2 files in /logs, read (each: --cursors)"
+    ]
+    assert cursor_lines(cursors[:1], NOW_US, each=False) == [
+        "cursor /logs/0.log imported_log: read"
+    ]

@@ -19,6 +19,7 @@ from tests.pilot_ledger import BASE, LAST, write
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 OLD = "--from", "2023-11-14"
+BOB = "bob@example.org"
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +126,15 @@ def test_what_was(run: Run, ledger: Path) -> None:
 )
 def test_filters(run: Run, ledger: Path, arguments: tuple[str, ...], ids: set[int]) -> None:
     assert {of["id"] for of in listed(run, ledger, *arguments)} == ids
+
+
+def test_why_there_are_none(run: Run, ledger: Path) -> None:
+    """A name that the ledger does not know is said to be none."""
+    _, out, err = run("pilots", "--ledger", ledger, "--user", "bob")
+    assert "No such pilots" in out
+    assert "the ledger knows no pilot at all of --user bob: are the names right?" in err
+    _, _, err = run("pilots", "--ledger", ledger, "--past", "--from", "2h", "--user", BOB)
+    assert "no such pilots: the ledger has the hours from 2023-11-15T" in err
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,15 @@ def test_not_with_a_style(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--failures: not with --style" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("by", ["failure", "failure,entry", "entry,failure"])
+def test_failures_come_first(report: Report, by: str) -> None:
+    """Whatever is larger, pilots whose validation did not fail come last."""
+    groups = json.loads(report("--by", by, "--format", "json"))["groups"]
+    failed = [bool(of["failure"]) for of in groups]
+    assert failed == sorted(failed, reverse=True)
+    assert {True, False} == set(failed)
+
+
 def test_the_list_of_pilots_says_why(
     ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,16 +22,26 @@ negative, and the parts of its pieces sum to its own, wherever it is cut (see sh
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import sub
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from gwmond.accounting.pilot_facts import Attempt, Interval, Measure, PilotLife, Resources, Step
+from gwmond.accounting.pilot_facts import (
+    MEASURES,
+    Attempt,
+    Interval,
+    Measure,
+    PilotLife,
+    Resources,
+    Step,
+)
 from gwmond.accounting.shares import MILLI, accrued, cascade, milli
-from gwmond.units import DEFAULT_MEMORY_MIB, Resource, canonical
+from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical
 
 NOTHING = Resources(0, 0, 0)
+Kind: TypeAlias = tuple[Resource, Measure]
 
 
 class Parts(NamedTuple):
@@ -134,6 +144,7 @@ def idle_units(segment: Segment, q: int = DEFAULT_MEMORY_MIB) -> int:
     return canonical(cores / MILLI, memory / MILLI, q)
 
 
+@lru_cache(maxsize=4096)
 def total_rate(size: Resources, resource: Resource, measure: Measure, q: int) -> int:
     """Return what a pilot of this size brings, in thousandths of a unit."""
     if resource == "gpu":
@@ -146,37 +157,88 @@ def total_rate(size: Resources, resource: Resource, measure: Measure, q: int) ->
 class Meter:
     """What a segment has brought up to a time: the pilot's own, and each running attempt's.
 
+    ``rate`` is that of a segment with nothing running, else of what attempts share, in proportion
+    to their ``weights``; ``idle`` are the units beside them.  Of GPUs, which are ``free`` to be
+    held or not, the first weight is the pilot's own.
+
     The part of an interval within the segment is the difference of two readings (see shares).
     """
 
-    def __init__(
-        self, segment: Segment, resource: Resource, measure: Measure, q: int = DEFAULT_MEMORY_MIB
-    ) -> None:
-        rate = total_rate(segment.size, resource, measure, q)
-        self._idle = 0
-        self._weights: list[int] | None = None
-        self._free = False
-        self._rate = rate
-        if not segment.running:
-            return
-        if resource == "gpu":
-            held = [milli(attempt.size.gpus) for attempt in segment.running]
-            self._weights = [max(0, rate - sum(held)), *held]
-            self._free = True
-        else:
-            self._idle = idle_units(segment, q)
-            self._rate = rate - self._idle * MILLI
-            self._weights = _weights(segment)
+    __slots__ = ("_free", "_idle", "_rate", "_weights")
 
-    def read(self, time_us: int) -> list[int]:
-        """Return the micros up to a time: the pilot's own first, then those of each attempt."""
-        amount = accrued(self._rate, time_us)
-        weights = self._weights
+    def __init__(
+        self, rate: int, weights: list[int] | None = None, idle: int = 0, *, free: bool = False
+    ) -> None:
+        self._rate, self._weights, self._idle, self._free = rate, weights, idle, free
+
+    def readings(self, times_us: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the micros up to some times: the pilot's own first, then those of each attempt."""
+        rate, idle, weights = self._rate, self._idle, self._weights
         if weights is None:
-            return [amount]
-        if self._free:
-            return cascade(amount, weights) if any(weights) else [0] * len(weights)
-        return [self._idle * time_us, *cascade(amount, weights)]
+            return [(accrued(rate, at),) for at in times_us]
+        if not self._free and len(weights) == 1:  # no other to share with
+            return [(idle * at, accrued(rate, at)) for at in times_us]
+        if not self._free:
+            return [(idle * at, *cascade(accrued(rate, at), weights)) for at in times_us]
+        if not any(weights):
+            return [(0,) * len(weights)] * len(times_us)
+        return [tuple(cascade(accrued(rate, at), weights)) for at in times_us]
+
+
+def meters(segment: Segment, of: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) -> list[Meter]:
+    """Return the meters of some kinds of amounts; those that read the same are the same."""
+    size, running = segment.size, segment.running
+    idle = idle_units(segment, q) if running else 0
+    weights = _weights(segment) if running else None
+    made: dict[tuple[Resource, int], Meter] = {}
+    found = []
+    for resource, measure in of:
+        rate = total_rate(size, resource, measure, q)
+        meter = made.get((resource, rate))
+        if meter is None:
+            if resource == "gpu" and running:
+                held = [milli(attempt.size.gpus) for attempt in running]
+                meter = Meter(rate, [max(0, rate - sum(held)), *held], free=True)
+            else:
+                meter = Meter(rate - idle * MILLI, weights, idle)
+            made[resource, rate] = meter
+        found.append(meter)
+    return found
+
+
+def kinds(segment: Segment) -> Iterator[Kind]:
+    """Yield what a segment's size has: of GPUs only where there are any."""
+    for resource in RESOURCES:
+        if resource == "cpu" or segment.size.gpus > 0:
+            for measure in MEASURES:
+                yield resource, measure
+
+
+def hourly_parts(
+    segment: Segment, interval: Interval, q: int = DEFAULT_MEMORY_MIB
+) -> Iterator[tuple[Resource, Measure, list[list[tuple[int, int]]]]]:
+    """Divide what ``interval`` brought, by kind and hour; it must lie within the segment.
+
+    For the pilot's own and for each running attempt, in this order: hours with their micros, none
+    of which is 0.
+    """
+    hours = list(by_hours(interval))
+    edges = [interval[0], *(end for _, (_, end) in hours)]
+    read: Meter | None = None
+    spent: list[list[tuple[int, int]]] = []
+    told = list(kinds(segment))
+    for (resource, measure), meter in zip(told, meters(segment, told, q), strict=True):
+        if meter is not read:
+            read = meter
+            spent = [
+                [
+                    (hour, late - early)
+                    for (hour, _), (early, late) in zip(hours, pairwise(of_one), strict=True)
+                    if late != early
+                ]
+                for of_one in zip(*meter.readings(edges), strict=True)
+            ]
+        yield resource, measure, spent
 
 
 def parts(
@@ -187,9 +249,9 @@ def parts(
     q: int = DEFAULT_MEMORY_MIB,
 ) -> Parts:
     """Divide the amount of ``interval``, which must lie within the segment."""
-    meter = Meter(segment, resource, measure, q)
-    start, end = interval
-    own, *shares = map(sub, meter.read(end), meter.read(start))
+    [meter] = meters(segment, [(resource, measure)], q)
+    before, after = meter.readings(interval)
+    own, *shares = map(sub, after, before)
     return Parts(own, tuple(shares))
 
 

@@ -41,10 +41,10 @@ from gwmond.accounting.pilot_facts import (
     Validation,
 )
 from gwmond.accounting.pilot_segments import (
-    Meter,
     Segment,
-    by_hours,
     cut,
+    hourly_parts,
+    kinds,
     parts,
     sizes,
     total_rate,
@@ -66,7 +66,19 @@ class Row(NamedTuple):
     attempt: AttemptKey | None
 
 
+class Account(NamedTuple):
+    """The same without the hour."""
+
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    evidence: Evidence
+    attempt: AttemptKey | None
+
+
 Amounts: TypeAlias = dict[Row, int]
+Hourly: TypeAlias = dict[Account, dict[int, int]]
 Totals: TypeAlias = dict[tuple[Resource, Measure], int]
 
 
@@ -94,10 +106,19 @@ class Correction(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """From one version of a pilot's facts to the next."""
+    """From one version of a pilot's facts to the next; ``hourly`` are the increments by hour.
 
-    increments: Amounts
+    ``settled_to_us``: up to when all of the later version is settled, from the window's begin on.
+    """
+
+    hourly: Hourly
     corrections: tuple[Correction, ...]
+    settled_to_us: int
+
+    @property
+    def increments(self) -> Amounts:
+        """What is added, none of it 0 or less."""
+        return _rows(self.hourly)
 
 
 class _Divided(NamedTuple):
@@ -139,21 +160,10 @@ def partition(
         if divided.settled:
             settled.update(_booked(divided, interval, q))
             continue
-        for resource, measure in _kinds(divided.segment):
+        for resource, measure in kinds(divided.segment):
             part = parts(divided.segment, interval, resource, measure, q)
             unsettled[resource, measure] += part.own + sum(part.attempts)
     return Partition(_nonzero(settled), dict(+unsettled), total(life, window, q))
-
-
-def settled_to(life: PilotLife, since_us: int | None = None) -> int:
-    """Return up to when all of a life is settled, at least ``since_us`` (what is known to be)."""
-    start = life.start_us if since_us is None else max(since_us, life.start_us)
-    if start >= life.until_us:
-        return life.until_us
-    for divided in _divided(life, (start, life.until_us)):
-        if not divided.settled:
-            return divided.segment.start_us
-    return life.until_us
 
 
 def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB) -> Totals:
@@ -199,9 +209,17 @@ def advance(
     that changed, so all of the life where ``own_category`` changes.
     """
     old = _divided(before, window) if before is not None else []
-    increments: Counter[Row] = Counter()
+    new = _divided(after, window)
+    until = after.until_us if window is None else min(after.until_us, window[1])
+    settled_to_us = next((of.segment.start_us for of in new if not of.settled), until)
+    increments: Hourly = {}
+    if not any(of.settled for of in old):
+        for of in new:
+            if of.settled:
+                _book(increments, of, (of.segment.start_us, of.segment.end_us), q)
+        return Delta(increments, (), settled_to_us)
     corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
-    for interval, was, now in _overlay(old, _divided(after, window)):
+    for interval, was, now in _overlay(old, new):
         old_one = was if was is not None and was.settled else None
         new_one = now if now is not None and now.settled else None
         if old_one is None:
@@ -217,7 +235,7 @@ def advance(
         for cause, rows in corrections.items()
         for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
     )
-    return Delta(_nonzero(increments), signed)
+    return Delta(increments, signed, settled_to_us)
 
 
 def fold(amounts: Mapping[Row, int]) -> Amounts:
@@ -241,22 +259,19 @@ def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     return [_Divided(segment, own) for segment in cut(life, window)]
 
 
-def _kinds(segment: Segment) -> Iterator[tuple[Resource, Measure]]:
-    for resource in RESOURCES:
-        if resource == "cpu" or segment.size.gpus > 0:
-            for measure in MEASURES:
-                yield resource, measure
-
-
 def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
     """Return the rows of an interval within a settled segment."""
-    rows: Counter[Row] = Counter()
-    _book(rows, divided, interval, q)
-    return rows
+    hourly: Hourly = {}
+    _book(hourly, divided, interval, q)
+    return _rows(hourly)
 
 
-def _book(rows: Counter[Row], divided: _Divided, interval: Interval, q: int) -> None:
-    """Add the rows of an interval within a settled segment."""
+def _rows(hourly: Hourly) -> Amounts:
+    return {Row(hour, *of): n for of, hours in hourly.items() for hour, n in hours.items()}
+
+
+def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None:
+    """Add what an interval within a settled segment has brought; nothing is 0 or less."""
     segment, own = divided
     if own is None:
         raise ValueError("the pilot's own category is not decided")
@@ -266,16 +281,12 @@ def _book(rows: Counter[Row], divided: _Divided, interval: Interval, q: int) -> 
         if attempt.outcome is None:
             raise ValueError(f"{attempt.key} has no outcome")
         names.append((*attempt.outcome, attempt.key))
-    hours = list(by_hours(interval))
-    for resource, measure in _kinds(segment):
-        meter = Meter(segment, resource, measure, q)
-        before = meter.read(interval[0])
-        for hour, (_, end) in hours:
-            after = meter.read(end)
-            for name, early, late in zip(names, before, after, strict=True):
-                if late != early:
-                    rows[Row(hour, resource, measure, *name)] += late - early
-            before = after
+    for resource, measure, spent in hourly_parts(segment, interval, q):
+        for name, amounts in zip(names, spent, strict=True):
+            if amounts:
+                booked = hourly.setdefault(Account(resource, measure, *name), {})
+                for hour, micros in amounts:
+                    booked[hour] = booked.get(hour, 0) + micros
 
 
 def _overlay(

@@ -16,10 +16,12 @@ and the share of an interval is the difference of two of its values.  Hence, exa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 MILLI = 1000
 
 
+@lru_cache(maxsize=4096)
 def milli(amount: float) -> int:
     """Return an amount in whole thousandths, never below zero.
 
@@ -53,6 +55,8 @@ def cascade(total: int, weights: Sequence[int]) -> list[int]:
     weight_left = sum(weights)
     if weight_left <= 0:
         raise ValueError("nothing to divide in proportion to")
+    if len(weights) == 1:
+        return [total]
     shares = []
     for weight in weights:
         share = total * weight // weight_left if weight_left else 0

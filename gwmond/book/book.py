@@ -214,13 +214,13 @@ class Book:
         self._counts.count(pilot)
         self._close(pilot, now_us)
 
-    def revise(self, lookup: Lookup) -> Iterator[int]:
-        """Go over what was assumed of the pilots of all entries of which files told; see there.
+    def revise(self, lookup: Lookup, entries: Collection[str] = ()) -> Iterator[int]:
+        """Go over what was assumed of pilots of these entries, and all of which files told.
 
-        After each number of pilots that it yields they are to be settled and stored.
+        It yields numbers of pilots, which are to be settled and stored some time.  See there.
         """
         revision = Revision(self._shelf, self._sightings, self.rules.q)
-        for entry in sorted(self.files.entries):
+        for entry in sorted(self.files.entries.union(entries)):
             yield from revision.entry(entry, lookup)
 
     def judge(self, now_us: int, known_us: int, trials: Trials) -> None:

@@ -19,14 +19,13 @@ from gwmond.accounting.pilot_facts import (
     Validation,
 )
 from gwmond.accounting.pilot_time import (
+    Account,
     Amounts,
-    Correction,
     Delta,
     Row,
     advance,
     own_category,
     partition,
-    settled_to,
     total,
 )
 from gwmond.book.open_attempt import held_at_once
@@ -46,7 +45,6 @@ class Entry(NamedTuple):
 
     hour: int
     series: PilotSeries
-    attempt: AttemptKey | None
     micros: int
     cause: str
 
@@ -67,15 +65,12 @@ def book(
     if since < pilot.kept_us and pilot.ran_jobs:
         load_whole(pilot)
         before, after = pilot.booked, pilot.life(known_us)
-    window = (since, FAR_US)
-    delta = advance(before, after, window, rules.q)
-    entries = _entries(delta, pilot.identity)
-    for entry in entries:
-        _add(pilot, entry)
+    delta = advance(before, after, (since, FAR_US), rules.q)
+    entries = _entries(delta, pilot)
     if entries or pilot.from_us < FAR_US:
         pilot.dirty = True
     pilot.booked, pilot.known_us = after, known_us
-    pilot.mark_us = settled_to(after, since)
+    pilot.mark_us = delta.settled_to_us
     pilot.from_us = FAR_US
     return entries
 
@@ -210,35 +205,38 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
     return min(starts, default=FAR_US) - rules.start_guard_us
 
 
-def _entries(delta: Delta, identity: PilotIdentity) -> list[Entry]:
-    made = [_entry(row, identity, micros, "") for row, micros in delta.increments.items()]
-    corrections: tuple[Correction, ...] = delta.corrections
-    made += [_entry(of.row, identity, of.micros, of.cause.value) for of in corrections]
-    return made
+def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
+    """Return what is to be booked, attempts of a series together; add it to what the pilot has."""
+    sums: dict[PilotSeries, dict[int, int]] = {}
+    for account, hours in delta.hourly.items():
+        series = _series(account, pilot.identity)
+        _add(pilot, series, account.attempt, sum(hours.values()))
+        summed = sums.setdefault(series, {})
+        for hour, micros in hours.items():
+            summed[hour] = summed.get(hour, 0) + micros
+    entries = [Entry(hour, of, n, "") for of, hours in sums.items() for hour, n in hours.items()]
+    for row, micros, cause in delta.corrections:
+        entries.append(_entry(row, pilot.identity, micros, cause.value))
+        _add(pilot, entries[-1].series, row.attempt, micros)
+    return entries
 
 
 def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Entry:
-    site, entry = identity.key
-    series = PilotSeries(
-        row.resource,
-        row.measure,
-        row.category,
-        row.outcome,
-        site,
-        entry,
-        identity.group,
-        row.evidence,
+    return Entry(row.hour, _series(row, identity), micros, cause)
+
+
+def _series(of: Row | Account, identity: PilotIdentity) -> PilotSeries:
+    return PilotSeries(
+        *(of.resource, of.measure, of.category, of.outcome),
+        *(*identity.key, identity.group, of.evidence),
     )
-    return Entry(row.hour, series, row.attempt, micros, cause)
 
 
-def _add(pilot: OpenPilot, entry: Entry) -> None:
-    series, micros = entry.series, entry.micros
+def _add(pilot: OpenPilot, series: PilotSeries, key: AttemptKey | None, micros: int) -> None:
     pilot.settled[series.resource, series.measure, series.category, series.outcome] += micros
     if series.measure == "canonical":
         pilot.canonical[series.resource] += micros
-    if entry.attempt is not None:
-        attempt = pilot.attempts.get(entry.attempt)
-        if attempt is not None:
-            attempt.settled[series.resource, series.measure] += micros
-            attempt.dirty = True
+    attempt = pilot.attempts.get(key) if key is not None else None
+    if attempt is not None:
+        attempt.settled[series.resource, series.measure] += micros
+        attempt.dirty = True

@@ -91,7 +91,7 @@ class Revision:
         self._q = q
 
     def entry(self, entry: str, lookup: Lookup) -> Iterator[int]:
-        """Change an entry's pilots, some at a time, and yield how many; store them each time.
+        """Change an entry's pilots, some at a time, and yield how many; store them some time.
 
         All that is known must be stored before.
         """

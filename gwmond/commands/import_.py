@@ -107,7 +107,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             importer = Importer(config, ledger, arguments.processes)
             imported = _with_progress(importer, arguments.paths, arguments.logs)
             new = _read_until(ledger) != before
-            code = _say(imported, bool(arguments.logs), new, reach_times(hourly.reach(ledger)))
+            code = _say(imported, bool(arguments.paths), new, reach_times(hourly.reach(ledger)))
             if arguments.openmetrics is not None:
                 written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
@@ -156,14 +156,17 @@ def _read_until(ledger: Ledger) -> dict[tuple[str, str], str]:
     return {key: of.state for key, of in ledger.cursors().items()}
 
 
-def _say(imported: Imported, logs: bool, new: bool, hours: tuple[str, str] | None) -> int:
-    print(f"{imported.outputs} outputs of pilots in {imported.directories} directories were read")
+def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | None) -> int:
+    if asked:
+        print(
+            f"{imported.outputs} outputs of pilots in {imported.directories} directories were read"
+        )
+    if imported.logs:
+        print(f"{imported.lines} lines about pilots in {imported.logs} central logs were read")
     for problem, number in imported.problems.most_common():
         example = next(of for of in imported.examples if of.problem == problem)
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
-    if imported.logs:
-        print(f"{imported.lines} lines in {imported.logs} central logs told of pilots")
-    if not imported.directories and not logs:
+    if asked and not imported.directories:
         print(
             "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
             "completed_jobs_*.log below these directories",

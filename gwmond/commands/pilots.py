@@ -22,7 +22,8 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.periods import FORMS, US, parse_time, short, span
+from gwmond.ledger_text import nothing
+from gwmond.periods import FORMS_HELP, US, parse_time, short, span
 from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
 from gwmond.table_text import Grid, room, show, tell
 
@@ -51,7 +52,7 @@ examples:
   gwmond pilots                                   what runs now
   gwmond pilots --site T2_US_Demo --sort left     at a site; who retires or dies next comes first
   gwmond pilots --past --from 24h --sort hours    those that ended in the last day, largest first
-  gwmond pilots --user alice --from 2h            wherever alice's jobs have run since two hours
+  gwmond pilots --user alice@cern.ch --from 2h    wherever her jobs have run since two hours
   gwmond pilots --from 2026-01-31 --to 2026-02-01 --format csv > pilots.csv
   gwmond pilot 4711                               one of them, with all that is known of it
 
@@ -60,16 +61,16 @@ what is shown (what does not fit beside it is below, in a table with the same id
   doing      running jobs, idle, or retiring (it takes no new jobs); failed validation, and why
              (it says so in the collector until it ends); of one that ended: how
              (took leave of the collector; vanished: its ad expired; no more jobs: only records
-             of jobs told of it; ended: its central log said so)
+             of jobs told of it; ended: its output, the central log or the factory's queue says so)
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
   hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
              settled; badput: misconfiguration and preemption; own: overhead, no job ever,
-             validation failed; uncl.: unclassified; open: not settled, such as the time of jobs that
-             run, up to when the ledger was last written
+             validation failed; uncl.: unclassified; open: not settled, such as the time of
+             jobs that run, up to when the ledger was last written
   json and csv have every category, in both measures (resource and canonical seconds).
 
-times: {FORMS}.
+{FORMS_HELP}
 """
 
 
@@ -80,7 +81,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--site", help="at this site")
     which.add_argument("--entry", help="of this entry")
     which.add_argument("--group", help="of this group (FRONTEND.GROUP as the list shows it)")
-    which.add_argument("--user", help="on which this user's jobs ran")
+    which.add_argument("--user", help="on which this user's jobs ran (as the list shows it)")
     which.add_argument("--name", help="whose name has this in it")
     state = which.add_mutually_exclusive_group()
     state.add_argument("--running", action="store_true", help="that run now (the default)")
@@ -126,6 +127,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 limit=limit and limit + 1,
                 q=config.canonical.memory_mib,
             )
+            places = arguments.site, arguments.entry, arguments.group
+            why = "" if made else nothing(ledger, places, arguments.user)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
@@ -140,6 +143,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         write_csv(made, now_us, sys.stdout)
     else:
         _show(made, age)
+    if why:
+        print(f"gwmond: no such pilots: {why}", file=sys.stderr)
     if truncated:
         print(f"gwmond: only {limit} pilots are shown; see --limit", file=sys.stderr)
     if age.warning:
@@ -176,7 +181,7 @@ def _show(made: list[PilotLine], age: Age) -> None:
         [_HEADERS[at] for at in used],
         [[row[at] for at in used] for row in rows],
         texts=_TEXTS,
-        wrapped={"doing": 36, "users": 20},
+        wrapped={"doing": 40, "users": 20},
     )
     show(console, grid)
 

@@ -21,7 +21,7 @@ from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.periods import FORMS, US, Period, both, parse_period, rfc3339
+from gwmond.periods import FORMS_HELP, US, Period, both, parse_period, rfc3339
 from gwmond.reconcile import Reconciled, unexplained_ratio
 from gwmond.reconcile_gather import Reconciliation, gather
 from gwmond.reconcile_tables import explanations, record, tables
@@ -35,7 +35,7 @@ examples:
   gwmond reconcile --from 2d --max-unexplained 1        exit code 1 if more than 1 % is unexplained
 
 The period is made wider until it begins and ends with an hour (UTC).
-times: {FORMS}.
+{FORMS_HELP}
 """
 
 

@@ -1,4 +1,4 @@
-"""Record a pool to a file that ``gwmond demo`` and tests can replay.
+"""Record a pool to a file that gwmond demo and tests can replay.
 
 Every source is asked once a frame, as the daemon asks it. Environment, arguments, claim ids,
 tokens and proxies are left out; user names are replaced by pseudonyms. Interrupt it at any time:

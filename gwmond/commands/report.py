@@ -24,7 +24,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.ledger_text import nothing
-from gwmond.periods import FORMS, US, parse_period
+from gwmond.periods import FORMS_HELP, US, parse_period
 from gwmond.report import BYS, Report, Scope, parse_by
 from gwmond.report_gather import gather
 from gwmond.report_html import html
@@ -74,15 +74,15 @@ what is shown (shares are of settled time):
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
-means over time of what clients and the factory advertised (analyze-frontends). Its "time
-validating" and val are the time until validation ended, of all pilots; its fval those whose
-validation failed, as here. docs/analyze.md has each line's definition, and how the original
+means over time of what clients and the factory advertised (analyze-frontends). In analyze-entries
+"time validating" and val are the time until validation ended, of all pilots; fval is that of pilots
+whose validation failed, as above. docs/analyze.md has each line's definition, and how the original
 differs. Where the originals have options:
   -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots);
   --compare has beside each figure what the original prints of the same after its roundings.
   analyze-entries takes the period as it is, not whole hours.
 
-times: {FORMS}.
+{FORMS_HELP}
 """
 
 

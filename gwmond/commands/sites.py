@@ -22,6 +22,17 @@ from gwmond.poller import poll_once
 from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
 from gwmond.tables import Row, as_json, entry_rows, site_rows
 
+_EPILOG = """\
+examples:
+  gwmond sites                                     the worst first
+  gwmond sites --entries --collector cm.example.org
+  gwmond sites --format csv > sites.csv            all columns, with what the numbers rest on
+
+states: provisioning_bottleneck: no pilot waits, and idle jobs could have run; insufficient_demand:
+no idle job could; filling: pilots wait in the site's queue; saturated: for so long that the site
+has no room for us; full: all is in use; down: in downtime; unknown: something needed for a verdict
+is not known. The README says what the reasons mean; the daemon's page does, too. "?" is not known.
+"""
 _HEADERS = (
     *("state", "reason", "capacity", "in use", "bottleneck", "no demand", "other"),
     *("pilots", "pending", "held", "asked", "jobs"),
@@ -40,8 +51,11 @@ _COLOURS = {
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond sites``."""
+    parser.epilog = _EPILOG
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
-    parser.add_argument("--entries", action="store_true", help="a line for each entry")
+    parser.add_argument(
+        "--entries", action="store_true", help="a line for each entry, not for each site"
+    )
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:

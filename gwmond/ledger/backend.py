@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
+_AT_ONCE = 10_000
 Upsert: TypeAlias = postgresql.Insert | sqlite.Insert
 
 
@@ -43,3 +45,20 @@ def upsert(connection: Connection, table: Table) -> Upsert:
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table)
     return sqlite.insert(table)
+
+
+def mark(connection: Connection) -> str:
+    """Return what stands for a parameter in statements that go to the driver as they are."""
+    return "%s" if connection.dialect.name == "postgresql" else "?"
+
+
+def many(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """Run a statement with each row, past SQLAlchemy's handling of parameters.
+
+    Return how many rows of the table it found.
+    """
+    found = 0
+    for first in range(0, len(rows), _AT_ONCE):
+        some = list(rows[first : first + _AT_ONCE])
+        found += connection.exec_driver_sql(statement, some).rowcount
+    return found

@@ -8,33 +8,32 @@ refused before it is found to be in conflict with a row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
-from gwmond.ledger.backend import upsert
+from gwmond.ledger.backend import many, mark
 from gwmond.ledger.hours import to_columns
 from gwmond.ledger.pilot_codec import HOURS, whole
 from gwmond.ledger.pilot_model import Hour, Micros, PilotBatch, PilotSeries
-from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds
+from gwmond.ledger.pilot_schema import pilot_seconds
 from gwmond.ledger.writes import Row, clean
 from gwmond.units import MICRO
 
 SERIES_COLUMNS = (
     *("resource", "measure", "category", "outcome", "site", "entry", "group_name", "evidence"),
 )
-_KEY = ("site", "entry", "group_name", "resource", "measure", "category", "outcome", "evidence")
 _SERIES = tuple(pilot_seconds.c[name] for name in SERIES_COLUMNS)
 Deltas: TypeAlias = dict[PilotSeries, Micros]
+_HourRow: TypeAlias = tuple[Hour, int, int, int]  # hour, series, whole and micros
 
 
 class Sums(NamedTuple):
     """What a batch changes, net: per series, and per hour and series.  Both sum to the same."""
 
     totals: Deltas
-    hours: dict[tuple[Hour, PilotSeries], Micros]
+    hours: dict[PilotSeries, dict[Hour, Micros]]
     series: Mapping[PilotSeries, PilotSeries]
 
 
@@ -50,23 +49,25 @@ def clean_series(series: PilotSeries) -> PilotSeries:
 
 def sum_amounts(batch: PilotBatch) -> Sums:
     """Sum increments and corrections; a series with nothing but zeros still gets its row."""
-    totals: Deltas = defaultdict(int)
-    hours: dict[tuple[Hour, PilotSeries], Micros] = defaultdict(int)
     names: dict[PilotSeries, PilotSeries] = {}
+    hours: dict[PilotSeries, dict[Hour, Micros]] = {}
+    known: dict[PilotSeries, dict[Hour, Micros]] = {}  # the same, by names that are not clean
+    checked: set[Hour] = set()
 
     def add(hour: Hour, series: PilotSeries, micros: Micros) -> None:
-        whole(hour, HOURS)
-        known = names.get(series)
-        if known is None:
-            known = names[series] = clean_series(series)
-        totals[known] += micros
-        hours[hour, known] += micros
+        if hour not in checked:
+            checked.add(whole(hour, HOURS))
+        of_series = known.get(series)
+        if of_series is None:
+            names[series] = clean_series(series)
+            of_series = known[series] = hours.setdefault(names[series], {})
+        of_series[hour] = of_series.get(hour, 0) + micros
 
     for (hour, series), micros in batch.increments.items():
         add(hour, series, micros)
     for correction in batch.corrections:
         add(correction.hour, correction.series, correction.micros)
-    return Sums(totals, hours, names)
+    return Sums({of: sum(micros.values()) for of, micros in hours.items()}, hours, names)
 
 
 def series_row(series: PilotSeries, prefix: str = "") -> Row:
@@ -85,112 +86,105 @@ def add_amounts(connection: Connection, sums: Sums, created: float, pruned_befor
 
     An hour that retention has passed gets no row again: its amount goes to the series' carry.
     """
-    totals, hours = sums.totals, sums.hours
-    if not totals:
+    if not sums.totals:
         return
-    grown = [(series, n) for series, n in totals.items() if n >= 0]
-    _grow_series(connection, grown, created)
-    shrunk = [{**series_row(s, "of_"), **_delta(n)} for s, n in totals.items() if n < 0]
-    same = [c == bindparam(f"of_{c.name}", type_=c.type) for c in _SERIES]
-    _change(connection, pilot_seconds, same, shrunk)
-    carried: Deltas = defaultdict(int)
-    for (hour, series), micros in hours.items():
-        if hour < pruned_before and micros:
-            carried[series] += micros
-    late = [{**series_row(s, "of_"), **_delta(n)} for s, n in carried.items()]
-    _change(connection, pilot_seconds, same, late, "pruned_")
-    kept = {at: micros for at, micros in hours.items() if at[0] >= pruned_before and micros}
-    _add_hours(connection, kept)
+    numbers = _numbers(connection, sums.totals, created)
+    changed = [(numbers[of], micros) for of, micros in sums.totals.items() if micros]
+    _change_series(connection, changed)
+    more: list[_HourRow] = []
+    fewer: list[_HourRow] = []
+    carried: dict[int, Micros] = defaultdict(int)
+    for series, hours in sums.hours.items():
+        number = numbers[series]
+        for hour, micros in hours.items():
+            if hour < pruned_before:
+                carried[number] += micros
+            elif micros:
+                (more if micros > 0 else fewer).append((hour, number, *to_columns(micros)))
+    _change_series(connection, carried.items(), "pruned_")
+    _add_hours(connection, sorted(more))
+    _take_hours(connection, sorted(fewer))
     raise_high(connection)
 
 
-def _delta(micros: Micros) -> Row:
-    added, rest = to_columns(micros)
-    return {"add_whole": added, "add_micros": rest}
+def _numbers(connection: Connection, totals: Deltas, created: float) -> dict[PilotSeries, int]:
+    """Return the ids of series; those that grow and are not stored yet get a row."""
+    stored, last = _stored_numbers(connection, totals, 0)
+    missing = [of for of in totals if of not in stored]
+    if not missing:
+        return stored
+    if any(totals[of] < 0 for of in missing):
+        raise LookupError("a correction takes from a series that is not there")
+    columns = (*SERIES_COLUMNS, "whole", "micros", "high_whole", "high_micros", "created")
+    rows = [(*map(str, of), 0, 0, 0, 0, created) for of in sorted(missing)]
+    many(
+        connection,
+        f"INSERT INTO pilot_seconds ({', '.join(columns)}) "
+        f"VALUES ({', '.join([mark(connection)] * len(columns))})",
+        rows,
+    )
+    return stored | _stored_numbers(connection, set(missing), last)[0]
 
 
-def _grow_series(
-    connection: Connection, grown: Iterable[tuple[PilotSeries, Micros]], created: float
+def _stored_numbers(
+    connection: Connection, wanted: Collection[PilotSeries], after: int
+) -> tuple[dict[PilotSeries, int], int]:
+    """Return ids of these series, those that are stored; and the last id of all."""
+    query = select(pilot_seconds.c.id, *_SERIES).where(pilot_seconds.c.id > after)
+    found: dict[PilotSeries, int] = {}
+    for number, *names in connection.execute(query):
+        after = max(after, number)
+        series = PilotSeries(*names)
+        if series in wanted:
+            found[series] = number
+    return found, after
+
+
+def _change_series(
+    connection: Connection, changed: Iterable[tuple[int, Micros]], prefix: str = ""
 ) -> None:
+    """Add signed amounts to series, by their ids."""
     rows = []
-    for series, micros in sorted(grown):
-        added, rest = to_columns(micros)
-        amounts = {"whole": added, "micros": rest, "high_whole": 0, "high_micros": 0}
-        rows.append({**series_row(series), **amounts, "created": created})
-    if not rows:
-        return
-    statement = upsert(connection, pilot_seconds)
-    new, old = statement.excluded, pilot_seconds.c
-    summed = {
-        "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
-        "micros": (old.micros + new.micros) % MICRO,
-    }
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=list(_KEY), set_=summed), rows
+    for number, micros in changed:
+        if micros:
+            added, rest = to_columns(micros)
+            rows.append((added, *[rest] * 3, number))
+    many(connection, _update(connection, "pilot_seconds", ("id",), prefix), rows)
+
+
+def _update(connection: Connection, table: str, key: tuple[str, ...], prefix: str = "") -> str:
+    """Return what adds a signed amount, as whole and micros rounded down (these thrice), to a row.
+
+    The micros that are stored are never negative, so a carry is rounded down.
+    """
+    of = mark(connection)
+    now_whole, now_micros = f"{prefix}whole", f"{prefix}micros"
+    summed = f"({now_micros} + {of})"
+    return (
+        f"UPDATE {table} SET {now_whole} = {now_whole} + {of} + {summed} / {MICRO}, "
+        f"{now_micros} = {summed} - {summed} / {MICRO} * {MICRO} "
+        f"WHERE {' AND '.join(f'{name} = {of}' for name in key)}"
     )
 
 
-def _change(
-    connection: Connection,
-    table: Table,
-    same: list[ColumnElement[bool]],
-    rows: list[Row],
-    prefix: str = "",
-) -> None:
-    """Add a signed amount, as whole and micros rounded down, to rows that must exist."""
-    if not rows:
-        return
-    now_whole, now_micros = table.c[f"{prefix}whole"], table.c[f"{prefix}micros"]
-    added = bindparam("add_whole", type_=now_whole.type)
-    rest = bindparam("add_micros", type_=now_micros.type)
-    statement = update(table).where(*same)
-    statement = statement.values(
-        {
-            now_whole: now_whole + added + (now_micros + rest) // MICRO,
-            now_micros: (now_micros + rest) % MICRO,
-        }
+def _add_hours(connection: Connection, rows: list[_HourRow]) -> None:
+    of, summed = mark(connection), "(pilot_hours.micros + excluded.micros)"
+    many(
+        connection,
+        f"INSERT INTO pilot_hours (hour, series, whole, micros) VALUES ({of}, {of}, {of}, {of}) "
+        "ON CONFLICT (hour, series) DO UPDATE SET "
+        f"whole = pilot_hours.whole + excluded.whole + {summed} / {MICRO}, "
+        f"micros = {summed} - {summed} / {MICRO} * {MICRO}",
+        rows,
     )
-    if connection.execute(statement, rows).rowcount != len(rows):
-        raise LookupError(f"a correction takes from a row of {table.name} that is not there")
 
 
-def _numbers(connection: Connection, wanted: set[PilotSeries]) -> dict[PilotSeries, int]:
-    """Return the ids of these series, which all must be stored."""
-    keys = {tuple(map(str, series)): series for series in wanted}
-    rows = connection.execute(select(pilot_seconds.c.id, *_SERIES))
-    return {keys[key]: number for number, *of in rows if (key := tuple(of)) in keys}
-
-
-def _add_hours(connection: Connection, hours: dict[tuple[Hour, PilotSeries], Micros]) -> None:
-    more = {at: n for at, n in hours.items() if n > 0}
-    numbers = _numbers(connection, {series for _, series in more}) if more else {}
-    grown = [
-        {"hour": hour, "series": numbers[series], "whole": n // MICRO, "micros": n % MICRO}
-        for (hour, series), n in more.items()
-    ]
-    grown.sort(key=itemgetter("hour", "series"))
-    if grown:
-        statement = upsert(connection, pilot_hours)
-        new, old = statement.excluded, pilot_hours.c
-        names = ("hour", "series", "whole", "micros")
-        values = {c: bindparam(c, type_=old[c].type) for c in names}
-        summed = {
-            "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
-            "micros": (old.micros + new.micros) % MICRO,
-        }
-        connection.execute(
-            statement.values(**values).on_conflict_do_update(
-                index_elements=["hour", "series"], set_=summed
-            ),
-            grown,
-        )
-    shrunk = [
-        {"of_hour": hour, **_delta(n), **series_row(series, "of_")}
-        for (hour, series), n in sorted(hours.items())
-        if n < 0
-    ]
-    hour = pilot_hours.c.hour == bindparam("of_hour", type_=pilot_hours.c.hour.type)
-    _change(connection, pilot_hours, [hour, pilot_hours.c.series == series_number()], shrunk)
+def _take_hours(connection: Connection, rows: list[_HourRow]) -> None:
+    """Take from hours that must be there: a negative amount, as whole and micros rounded down."""
+    taken = [(added, *[rest] * 3, hour, series) for hour, series, added, rest in rows]
+    statement = _update(connection, "pilot_hours", ("hour", "series"))
+    if many(connection, statement, taken) != len(rows):
+        raise LookupError("a correction takes from an hour that is not there")
 
 
 def raise_high(connection: Connection) -> None:

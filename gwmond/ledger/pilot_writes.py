@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from gwmond.facts import Cursor, Gap
 from gwmond.ledger import factory_writes, place_rows
-from gwmond.ledger.backend import upsert
+from gwmond.ledger.backend import many, mark, upsert
 from gwmond.ledger.model import TimedProblem
 from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
 from gwmond.ledger.pilot_codec import (
@@ -43,7 +43,6 @@ from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
 
 GAPS_KEPT = 10_000
 STATE_CHARACTERS = 1_000_000
-_AT_ONCE = 10_000
 
 
 class Prepared(NamedTuple):
@@ -136,22 +135,16 @@ def _replace(dialect: str, table: str, columns: tuple[str, ...], key: tuple[str,
     )
 
 
-def _many(connection: Connection, statement: str, rows: Sequence[Values]) -> None:
-    for first in range(0, len(rows), _AT_ONCE):
-        connection.exec_driver_sql(statement, list(rows[first : first + _AT_ONCE]))
-
-
 def store_rows(connection: Connection, rows: Prepared) -> None:
     """Take out what is not there any more, then store the pilots and attempts."""
-    dialect = connection.dialect.name
-    mark = "%s" if dialect == "postgresql" else "?"
-    gone = f"DELETE FROM attempts WHERE job = {mark} AND run = {mark} AND pilot = {mark}"
-    _many(connection, gone, rows.moved)
-    _many(connection, f"DELETE FROM pilots WHERE id = {mark}", rows.withdrawn)
-    _many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
-    _many(connection, f"UPDATE pilots SET heard_us = {mark} WHERE id = {mark}", rows.heard)
+    dialect, of = connection.dialect.name, mark(connection)
+    gone = f"DELETE FROM attempts WHERE job = {of} AND run = {of} AND pilot = {of}"
+    many(connection, gone, rows.moved)
+    many(connection, f"DELETE FROM pilots WHERE id = {of}", rows.withdrawn)
+    many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    many(connection, f"UPDATE pilots SET heard_us = {of} WHERE id = {of}", rows.heard)
     key = ("job", "run", "pilot")
-    _many(connection, _replace(dialect, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+    many(connection, _replace(dialect, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
 
 
 def store_counts(connection: Connection, counts: Mapping[CountKey, int], created: float) -> None:

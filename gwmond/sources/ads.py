@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LABEL_CHARACTERS = 100
 MAX_COUNT = 10**9
-_PLAIN = frozenset((bool, int, float, str))
+_PLAIN = frozenset((bool, int, float, str, type(None)))
 
 # Attributes that are never fetched where a projection can say so, and never stored or logged.
 SECRET = frozenset(
@@ -39,6 +39,8 @@ def parse(text: str) -> classad2.ClassAd:
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
     value = evaluate(ad, name)
+    if value is None:
+        return None
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, (int, float)) and math.isfinite(value):
@@ -76,7 +78,11 @@ def truth(ad: classad2.ClassAd, name: str) -> bool | None:
 
 def first_text(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
     """Return the first of ``names`` that is a non-empty string."""
-    return next((value for name in names if (value := text(ad, name)) is not None), None)
+    for name in names:
+        value = text(ad, name)
+        if value is not None:
+            return value
+    return None
 
 
 def label(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:

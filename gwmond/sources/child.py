@@ -9,6 +9,7 @@ one that is late is killed.  Nothing of HTCondor is ever called in the parent.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -160,6 +161,8 @@ def _child(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
+    gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
+    gc.set_threshold(100_000, 20, 50)  # it lives for one answer, which has few cycles
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
     try:

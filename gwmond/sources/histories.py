@@ -14,6 +14,7 @@ Which attributes are of this run, and not of the one before it, is told in ``his
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from gwmond.accounting.endings import Ending
 
 _NOT_ON_A_SLOT = frozenset({7, 9, 12})  # universes: scheduler, grid, local
+_SIZES = (
+    ("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
+    ("RequestCpus", "RequestMemory", "RequestGPUs"),
+)
 _SLOT = re.compile(r"[A-Za-z]+\d+(?:_\d+)*@(.+)")
 _CLAIM = re.compile(r">#(\d+)#\d+#")
 
@@ -128,6 +133,7 @@ KINDS = {
 }
 
 
+@lru_cache(maxsize=64)
 def told_by(kind: str, told: Told) -> Told:
     """Return the attributes that tell of this run's pilot in one kind of history."""
     if kind == "history":
@@ -193,16 +199,20 @@ def _fact(
         end_us=None if end is None else max(end, run.start or 0) * US,
         size=size_of(run.ad),
         user=user,
-        job_group=None if program is None else f"{user or ''} {PurePosixPath(program).name}",
+        job_group=None if program is None else f"{user or ''} {_name(program)}",
         ending=ending,
     )
 
 
+@lru_cache(maxsize=4096)
+def _name(program: str) -> str:
+    return PurePosixPath(program).name
+
+
 def size_of(ad: classad2.ClassAd) -> Resources | None:
     """Return what the run was given, else what it asked for; None if neither is a size."""
-    for suffix in ("{}Provisioned", "Request{}"):
-        names = [suffix.format(name) for name in ("Cpus", "Memory", "GPUs")]
-        size = slots.size_of(ad, (names[0], names[1], names[2]))
+    for names in _SIZES:
+        size = slots.size_of(ad, names)
         if size is not None:
             return Resources(size.cores, size.memory_mib, size.gpus)
     return None
@@ -229,8 +239,11 @@ def started_of(claim: str) -> int | None:
 
 
 def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:
-    told = (ads.label(ad, (name,)) for name in names)
-    return next((name for name in told if name and name != "Unknown" and "$$(" not in name), "")
+    for name in names:
+        told = ads.label(ad, (name,))
+        if told and told != "Unknown" and "$$(" not in told:
+            return told
+    return ""
 
 
 def _frontend_and_group(frontend: str, group: str) -> str:

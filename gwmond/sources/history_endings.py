@@ -150,7 +150,7 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
     status = ads.integer(ad, "StarterExitStatus")
     told = began is not False and not (status or 0) & 0x7F  # a starter that was killed tells none
     exit_ = _exit(run._replace(start=executing or run.start), began=told)
-    return end, Ending(
+    ending = Ending(
         over=True,
         exit_code=exit_.code,
         exit_signal=exit_.signal,
@@ -163,7 +163,9 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
         starter_status=status,
         draining=ads.truth(ad, "BadputCausedByDraining"),
         preempted=ads.truth(ad, "BadputCausedByPreemption"),
-    )._replace(**_hold_now(run))
+    )
+    hold = _hold_now(run)
+    return end, ending._replace(**hold) if hold else ending
 
 
 def _began(run: Run, end: int | None, *, reported: bool) -> bool | None:

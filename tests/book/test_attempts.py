@@ -163,6 +163,24 @@ def test_without_evidence_an_early_failure_is_the_users() -> None:
         assert outcomes(play) == {"1.0/1": expected}
 
 
+def test_a_success_elsewhere_counts_if_it_came_by_then() -> None:
+    """Not one that came so late that a verdict would have fallen before, whenever it is asked."""
+    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+    pilots = [shown("a@sick")._replace(node="sick"), shown("b@well")._replace(node="well")]
+    for hours, expected in ((4, "early_exit"), (6, "exit_nonzero")):
+        play = Play()
+        end = hours * HOUR_S
+        first = record("1.0", 100, 110, startd="a@sick", ending=failed)
+        second = record("1.0", end - 600, end, run=2, startd="b@well")
+        play.poll(0, pilots)
+        play.poll(end + 600, pilots, records=[first, second])
+        for later in (1200, 40 * HOUR_S):
+            now = (T0 + end + later) * SECOND_US
+            play.book.judge(now, now, play.stored)
+            play.poll(end + later, pilots)
+        assert outcomes(play) == {"1.0/1": expected, "1.0/2": "exit_zero"}
+
+
 def test_records_that_name_no_startd_are_counted() -> None:
     """They cannot be accounted."""
     play = Play()

@@ -131,7 +131,7 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
         rows = reader.pilot_rows()
         assert len(rows) == NUMBER
         assert (
-            sum(n.micros for of, n in reader.load_pilots().counted.items() if of.what == "pilots")
+            sum(n for of, n in reader.load_pilots().numbers.items() if of.what == "pilots")
             == NUMBER
         )
     for truth in simulated.pilots(SEED, NUMBER):

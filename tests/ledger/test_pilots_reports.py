@@ -140,6 +140,14 @@ def test_trials(reader: LedgerReader) -> None:
         t for t in every if t.end_us >= MIDDLE and t.group == "group1"
     ]
     assert reader.trials(0, groups, limit=4) == every[-4:]
+    early = [t for t in every if t.end_us <= every[5].end_us]
+    assert reader.trials(0, groups, until_us=every[5].end_us) == early
+    jobs = {t.job for t in early}
+    assert sorted(reader.successes(jobs)) == sorted(
+        t for t in every if t.job in jobs and t.result is Result.SUCCEEDED
+    )
+    assert len(early) < len(every)
+    assert reader.successes(jobs)
     many = [*groups, *(f"x{n}" for n in range(2000))]
     assert reader.trials(0, many, limit=4) == every[-4:]
 
@@ -187,7 +195,8 @@ def test_look_ups_use_indexes(file: Path) -> None:
             ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
             ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
             ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
-            ("ix_attempts_end_us", lambda: ledger.trials(5, ["a"])),
+            ("ix_attempts_end_us", lambda: ledger.trials(5, ["a"], until_us=9)),
+            ("sqlite_autoindex_attempts_1", lambda: ledger.successes(["a", "b"])),
             ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
             ("ix_pilots_end_us", lambda: ledger.prune_pilots(ORIGIN / 1e6, 0, 0, 0, 0)),
         ]

@@ -122,7 +122,8 @@ class Simulation:
         """
         for pilot in self.all_pilots():
             pilot.dies = min(pilot.dies, time + LONGEST_S)
-            pilot.retires = min(pilot.retires, pilot.dies - LAST_JOBS_S)
+            retires = min(pilot.retires, pilot.dies - LAST_JOBS_S)
+            pilot.retires = -(-retires // STEP_S) * STEP_S  # when a step begins
             if pilot.started < time:
                 pilot.started = self.runs.moment(time) - 60
                 pilot.past = [done for done in pilot.past if done.end > time]

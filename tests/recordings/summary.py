@@ -22,6 +22,7 @@ from gwmond.accounting.evaluation import State
 from gwmond.clock import ReplayClock
 from gwmond.config import Config, Replay
 from gwmond.facts import EntryKey
+from gwmond.metrics import factory
 from gwmond.poller import Poller
 from gwmond.pool import Pool
 from gwmond.snapshot import Snapshot
@@ -31,7 +32,10 @@ from gwmond.units import Resource
 
 
 class Shown(NamedTuple):
-    """Counts over the frames that were polled; ``states`` and ``reasons`` of entries' rows."""
+    """Counts over the frames that were polled; ``states`` and ``reasons`` of entries' rows.
+
+    ``samples``: of each metric of what factories and frontends say, the fewest in a frame.
+    """
 
     frames: int
     sites: int
@@ -44,6 +48,7 @@ class Shown(NamedTuple):
     states: dict[str, int]
     reasons: dict[str, int]
     problems: dict[str, int]
+    samples: dict[str, int]
 
 
 class SteppedClock(ReplayClock):
@@ -84,6 +89,7 @@ def show(path: Path, every: int) -> Shown:
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     problems: Counter[str] = Counter()
+    samples: dict[str, int] = {}
     pilots, idle, seconds = [], [], []
     keys: set[EntryKey] = set()
     changes = 0
@@ -99,6 +105,9 @@ def show(path: Path, every: int) -> Shown:
         pilots.append(sum(group.registered for group in snapshot.pilots.values()))
         idle.append(sum(count.jobs for count in snapshot.jobs if count.status == "idle"))
         seconds.append(snapshot.poll_seconds)
+        for family in factory.FAMILIES:
+            number = sum(1 for _ in family.samples(snapshot))
+            samples[family.name] = min(number, samples.get(family.name, number))
         problems = Counter({f"{of}: {what}": n for (of, what), n in snapshot.problems.items()})
     return Shown(
         frames=len(pilots),
@@ -112,6 +121,7 @@ def show(path: Path, every: int) -> Shown:
         states=dict(states),
         reasons=dict(reasons),
         problems=dict(problems),
+        samples=samples,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.accounting.evaluation import State
+from gwmond.metrics import factory
 from gwmond.sources import ads, claims, histories, matching, slots
 from gwmond.sources.access import Daemon
 from gwmond.sources.recording import Recording, ReplayAccess
@@ -68,6 +69,12 @@ def test_all_states_are_seen(shown: Shown) -> None:
     reasons = {r.partition(": ")[2] for r in shown.reasons if "bottleneck" in r}
     assert {"frontend_limit", "factory_limit", "held_pilots", "no_match_in_frontend"} <= reasons
     assert shown.changes_a_poll >= 10
+
+
+def test_factories_and_frontends_tell_all_that_they_can(shown: Shown) -> None:
+    """Each of their numbers, also in cores, is there at any time of the day."""
+    assert shown.samples.keys() == {family.name for family in factory.FAMILIES}
+    assert min(shown.samples.values()) >= 60, shown.samples
 
 
 @pytest.mark.parametrize("frame", [0, 60])

@@ -49,13 +49,33 @@ def test_totals_are_those_of_all_groups(told: Requests) -> None:
     assert len(told.entries) == len(own)
 
 
-def test_what_was_not_recorded_has_no_sample(told: Requests) -> None:
-    """The recording has no attribute of cores; of all else there are samples for each group."""
+def test_each_group_has_all_numbers(told: Requests) -> None:
+    """There are samples for each group of what it and the factory tell, also in cores."""
     numbers = {e.site: e.numbers for e in told.entries}
     entries = {r.entry: numbers[r.entry.site] for r in told.requests}
     shown = snapshot(requests=told.requests, entry_monitors=entries)
     found = {family.name: len(list(family.samples(shown))) for family in factory.FAMILIES}
-    assert {name for name, samples in found.items() if not samples} == {
-        name for name in found if "_cores" in name
-    }
-    assert found["gwmond_factory_pilots"] == 5 * len(told.requests)
+    groups = len(told.requests)
+    assert {name for name, samples in found.items() if not samples} == set()
+    assert found["gwmond_factory_pilots"] == 5 * groups
+    assert found["gwmond_factory_running_cores"] == groups
+    assert found["gwmond_factory_requested_cores"] == 2 * groups
+    assert found["gwmond_entry_frontend_cores"] == 3 * groups
+
+
+def test_cores_add_up(told: Requests) -> None:
+    """Those that the frontend sees are in use or idle; an entry's are the sums over its groups."""
+    asked: Counter[tuple[str, str]] = Counter()
+    running: Counter[tuple[str, str]] = Counter()
+    for request in told.requests:
+        one = request.monitor
+        assert one.client_cores_total == (one.client_cores_idle or 0) + (
+            one.client_cores_running or 0
+        )
+        of = request.entry.entry, request.factory
+        asked[of] += one.requested_idle_cores or 0
+        running[of] += one.status_running_cores or 0
+    totals = {(e.entry, e.factory): e.numbers.total for e in told.entries}
+    assert sum(running.values()) > 1000
+    assert {of: one.status_running_cores for of, one in totals.items()} == dict(running)
+    assert {of: one.requested_idle_cores for of, one in totals.items()} == dict(asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,14 +14,20 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from gwmond import picture
+from gwmond.accounting import elapsed
 from gwmond.accounting.evaluation import State
+from gwmond.accounting.reasons import REASONS, UNKNOWN
 from gwmond.metrics.render import Exposition
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.web.app import create
 from gwmond.web.landing import page
+from gwmond.web.words import STATES as STATE_WORDS
+from gwmond.web.words import reason_meaning
 from tests.metrics.golden import exposition
 from tests.snapshots import STATES, snapshot, status
 
+README = Path(__file__).parents[2] / "README.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # What Prometheus 2.x sends.
 PROMETHEUS = (
@@ -138,17 +145,48 @@ def test_landing_page_shows_every_state(client: Client) -> None:
     text = client.get("/").text
     for key, state in STATES.items():
         if key.site not in ("T2_Bored",) and "Odd" not in key.site:
-            row = re.search(rf"<tr><td>{key.site}<td>cpu<td>([a-z ]+)<", text)
+            row = re.search(rf"<tr><td>{key.site}<td>cpu<td[^>]*>([a-z ]+)<", text)
             assert row
             assert row[1] == state.replace("_", " ")
     for state in State:
         assert f"1 {state.replace('_', ' ')}" in text
 
 
+def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
+    """In the words of the README, where the mouse rests, and below for those without one."""
+    text = client.get("/").text
+    readme = README.read_text()
+    for state, meaning in STATE_WORDS.items():
+        assert f"| `{state}` | {meaning} |" in readme
+        plain = html.escape(meaning.replace("`", ""))
+        name = state.replace("_", " ")
+        assert f'<td title="{plain}">{name}' in text
+        assert f"<dt>{name}<dd>{plain}" in text
+    for reason in REASONS:
+        assert f"| `{reason.name}` | {reason.description} |" in readme
+    starving = text[text.index("<td>T2_Starving") :].partition("<tr>")[0]
+    assert (
+        'title="The frontend has hit a limit of its configuration (GlideClientLimit...);'
+        in starving
+    )
+    assert ">frontend limit<" in starving
+    assert "<dt>frontend limit<dd>The frontend has hit a limit" in text
+
+
+def test_every_reason_that_is_told_has_a_meaning() -> None:
+    """Whatever reason an entry may be told with, the page can say what it means."""
+    source = Path(picture.__file__).read_text()
+    told = {*(reason.name for reason in REASONS), *UNKNOWN, *elapsed.REASONS, picture.YOUNG}
+    assert '"collector"' in source
+    assert [name for name in (*told, "collector") if not reason_meaning(name)] == []
+
+
 def test_landing_page_of_a_site_of_several_entries(client: Client) -> None:
     """A site's entries are one row, with the state that can be acted on."""
     text = client.get("/").text
-    assert re.findall(r"<tr><td>T2_Bored<td>cpu<td>([a-z ]+)<", text) == ["insufficient demand"]
+    assert re.findall(r"<tr><td>T2_Bored<td>cpu<td[^>]*>([a-z ]+)<", text) == [
+        "insufficient demand"
+    ]
 
 
 def test_landing_page_tells_what_is_unknown_or_wrong() -> None:

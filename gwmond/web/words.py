@@ -1,0 +1,45 @@
+"""What the page says of states and reasons: the words of the README and of the metrics' help."""
+
+from __future__ import annotations
+
+from gwmond.accounting.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.accounting.evaluation import State
+from gwmond.accounting.reasons import REASONS, UNKNOWN
+
+STATES: dict[State, str] = {
+    State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",
+    State.INSUFFICIENT_DEMAND: "no pilot waits at the site, and no idle job could run there",
+    State.FILLING: "pilots wait in the site's queue, none longer than `site.pending_grace`",
+    State.SATURATED: "a pilot has waited longer: the site has no room for us",
+    State.FULL: "everything that it could run is in use",
+    State.DOWN: "the entry is in downtime",
+    State.UNKNOWN: "something needed for a verdict is stale, partial or unreachable",
+}
+
+_COLLECTOR = "a collector is silent, and fewer pilots are seen than before"
+_REASONS: dict[str, str] = {
+    **{reason.name: reason.description for reason in REASONS},
+    **UNKNOWN,
+    **UNKNOWN_TIME,
+    "young_collector": "a collector was just restarted, and fewer pilots are seen than before",
+    "collector": _COLLECTOR,
+}
+
+
+def words(name: str) -> str:
+    """Return the name of a state or reason as words.
+
+    >>> words("provisioning_bottleneck")
+    'provisioning bottleneck'
+    """
+    return name.replace("_", " ")
+
+
+def state_meaning(name: str) -> str:
+    """Return when a state holds."""
+    return STATES[State(name)].replace("`", "")
+
+
+def reason_meaning(name: str) -> str:
+    """Return what a reason says; empty of one that is not known."""
+    return _REASONS.get(name, "")

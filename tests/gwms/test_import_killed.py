@@ -1,0 +1,69 @@
+"""An import that was killed after any of its commits, and repeated, is as one that was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gwmond.config import Config
+from gwmond.importer import Importer
+from gwmond.ledger.pilot_model import PilotBatch, PilotRow
+from gwmond.ledger.store import Ledger
+from gwmond.sources import child
+from tests.gwms import generate
+
+NUMBER, SEED = 120, 7
+
+
+class Killed(BaseException):
+    """Nothing in the import handles it."""
+
+
+def run(url: str, root: Path, commits: int | None, patch: pytest.MonkeyPatch) -> int:
+    """Import until so many commits are made, or to the end; return how many were."""
+    made = 0
+    with Ledger.open(url) as ledger, patch.context() as context:
+        commit = ledger.commit_pilots
+
+        def counted(batch: PilotBatch) -> None:
+            nonlocal made
+            commit(batch)
+            made += 1
+            if made == commits:
+                raise Killed
+
+        context.setattr(ledger, "commit_pilots", counted)
+        try:
+            Importer(Config(), ledger).run([str(root)])
+        except Killed:
+            assert made == commits
+    return made
+
+
+def stored(url: str) -> tuple[object, object, dict[str, PilotRow]]:
+    """Totals, counts, and pilots but for what says when they were accounted."""
+    with Ledger.open(url) as ledger:
+        state = ledger.load_pilots()
+        rows = {
+            row.identity.name: row._replace(id=0, known_until_us=None)
+            for row in ledger.pilot_rows()
+        }
+        assert [of for of in ledger.check_pilots() if of.micros] == []
+    totals = {of: micros for of, micros in state.net.items() if micros}
+    return totals, {of: n for of, n in state.numbers.items() if n}, rows
+
+
+def test_killed_after_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was assumed of pilots depends on all that was read, also before it was killed."""
+    child.start()
+    generate.write(tmp_path / "factory", SEED, NUMBER)
+    whole = f"{tmp_path}/whole.sqlite"
+    commits = run(whole, tmp_path / "factory", None, monkeypatch)
+    assert commits > 3
+    expected = stored(whole)
+    for killed in range(1, commits):
+        url = f"{tmp_path}/{killed}.sqlite"
+        assert run(url, tmp_path / "factory", killed, monkeypatch) == killed
+        run(url, tmp_path / "factory", None, monkeypatch)
+        assert stored(url) == expected, killed
