@@ -136,13 +136,12 @@ class Bench:
         subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
         wall = time.perf_counter() - began
         found = _stored(ledger)
-        same = (found.pilots, found.runs) == (whole.pilots, whole.runs)
+        same = found == whole
         print(
             f"killed with {kept} of {len(whole.pilots)} pilots stored, repeated in {wall:.0f} s: "
             f"{len(found.pilots)} pilots, {len(found.runs)} runs, "
             f"{'the same' if same else 'OTHERS'} as without"
         )
-        # What is assumed of an entry's usual size depends on which of its pilots came before.
         print(f"  time in other totals: {100 * found.differs(whole):.3f} %")
         if not same:
             raise SystemExit(1)

@@ -30,6 +30,14 @@ def take_over(url: str, seconds: float = 10) -> Ledger:
             time.sleep(0.01)
 
 
+def await_commits(done: int, number: int) -> int:
+    """Read that so many commits were acknowledged from a pipe; return how many, if it ends."""
+    seen = 0
+    while seen < number and (data := os.read(done, number - seen)):
+        seen += len(data)
+    return seen
+
+
 def _commit_for_ever(url: str, ready: Connection, done: int) -> None:
     """Commit batch after batch; each is written to the pipe ``done`` once it is acknowledged."""
     ledger = take_over(url)
@@ -56,11 +64,11 @@ def test_killed_in_a_loop_of_commits(url: str) -> None:
         os.close(done_w)
         assert ready_r.poll(30)
         assert ready_r.recv() == commits
+        acknowledged = await_commits(done_r, kill % 4)
         time.sleep(0.003 * kill)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
         child.join()
-        acknowledged = 0
         while data := os.read(done_r, 65536):
             acknowledged += len(data)
         os.close(done_r)

@@ -11,7 +11,7 @@ from gwmond.ledger import LedgerReader
 from gwmond.ledger.pilot_model import PilotBatch
 from tests.ledger.batches import fork
 from tests.ledger.pilot_batches import batch, prove_pilots
-from tests.ledger.test_killed import take_over
+from tests.ledger.test_killed import await_commits, take_over
 
 KILLS = 10
 MOST = 45
@@ -44,11 +44,11 @@ def test_killed_in_a_loop_of_commits(url: str) -> None:
         os.close(done_w)
         assert ready_r.poll(30)
         assert ready_r.recv() == batches
+        acknowledged = await_commits(done_r, kill % 3)
         time.sleep(0.005 * kill)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
         child.join()
-        acknowledged = 0
         while data := os.read(done_r, 65536):
             acknowledged += len(data)
         os.close(done_r)
