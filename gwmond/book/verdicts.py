@@ -4,11 +4,11 @@ Units: times are microseconds since the epoch.
 
 A verdict rests on what was told of a certain time, and not on when it is asked for: an import of
 old logs judges as a daemon did that ran at the time, and one that was down for a day as well.
-Attempts are judged by the slice of time in which they ended, twelve to a window (``verdict_us``):
+Attempts are judged by the slice of time in which they ended, six to a window (``verdict_us``):
 
-- evidence are the runs that ended up to a moment, the same for the whole slice, at least ten
-  twelfths of a window after each of its attempts ended, and in two windows before that moment;
-- the verdict falls a twelfth of a window after that moment, within the attempt's window, so that
+- evidence are the runs that ended up to a moment, the same for the whole slice, at least four
+  sixths of a window after each of its attempts ended, and in two windows before that moment;
+- the verdict falls a sixth of a window after that moment, within the attempt's window, so that
   by then all that ended before it has been told;
 - that the same job succeeded elsewhere by that moment is said as soon as it is known.
 
@@ -17,6 +17,7 @@ Only groups of jobs of which something is undecided in the slice are compared.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
@@ -24,11 +25,11 @@ from typing import NamedTuple, Protocol
 from gwmond.accounting.early_failure import Evidence, Result, Trial, judge, weigh
 from gwmond.accounting.pilot_facts import Outcome
 from gwmond.book.open_attempt import OpenAttempt
-from gwmond.book.outcome import later_run, plain_outcome
+from gwmond.book.outcome import LaterRuns, plain_outcome
 from gwmond.book.rules import FAR_US, Rules
 from gwmond.book.shelf import Shelf
 
-SLICES = 12
+SLICES = 6
 MOST_TRIALS = 100_000
 """So many runs are weighed at once, the latest ones, so that this takes a bounded time."""
 
@@ -75,15 +76,36 @@ def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rule
     open_: defaultdict[int, list[_Case]] = defaultdict(list)
     for case in _succeeded_elsewhere(_cases(shelf, now_us, rules), trials, rules):
         open_[evidence_until(case.trial.end_us, rules)].append(case)
-    window_us = rules.verdict_us
-    for until_us, cases in sorted(open_.items()):
-        if known_us < until_us + _slice(rules):
-            break
-        groups = {of.trial.group for of in cases}
-        since_us = until_us - 2 * window_us
-        evidence = weigh(trials.trials(since_us, groups, MOST_TRIALS, until_us))
+    due = {of: cases for of, cases in open_.items() if known_us >= of + _slice(rules)}
+    window = _Window(trials, {of.trial.group for cases in due.values() for of in cases})
+    for until_us, cases in sorted(due.items()):
+        window.move(until_us - 2 * rules.verdict_us, until_us)
+        evidence = weigh(window.of({of.trial.group for of in cases}))
         for case in cases:
-            _note(case, judge(case.trial, case.plain, evidence, FAR_US, window_us).outcome)
+            verdict = judge(case.trial, case.plain, evidence, FAR_US, rules.verdict_us)
+            _note(case, verdict.outcome)
+
+
+class _Window:
+    """Runs that ended in an interval, which moves on: each run is fetched once."""
+
+    def __init__(self, trials: Trials, groups: Collection[str]) -> None:
+        self._trials = trials
+        self._groups = groups
+        self._until_us = -1
+        self._found: list[Trial] = []
+
+    def move(self, since_us: int, until_us: int) -> None:
+        """Move on to the interval, both ends included."""
+        first_us = max(since_us, self._until_us + 1)
+        self._found += self._trials.trials(first_us, self._groups, MOST_TRIALS, until_us)
+        self._until_us = until_us
+        kept = bisect_left(self._found, since_us, key=lambda of: of.end_us)
+        del self._found[: max(kept, len(self._found) - 2 * MOST_TRIALS)]
+
+    def of(self, groups: Collection[str]) -> list[Trial]:
+        """Return the latest runs of some groups."""
+        return [of for of in self._found if of.group in groups][-MOST_TRIALS:]
 
 
 def evidence_until(end_us: int, rules: Rules) -> int:
@@ -97,10 +119,9 @@ def _slice(rules: Rules) -> int:
 
 
 def _cases(shelf: Shelf, now_us: int, rules: Rules) -> list[_Case]:
-    cases = []
+    cases, later = [], LaterRuns(shelf.jobs)
     for attempt in undecided(shelf):
-        later = later_run(attempt, shelf.jobs[attempt.key.job])
-        plain = plain_outcome(attempt, later, now_us, FAR_US, rules)
+        plain = plain_outcome(attempt, later.after(attempt), now_us, FAR_US, rules)
         if plain is not None:
             cases.append(_Case(attempt, trial_of(attempt), plain))
     return cases
