@@ -20,8 +20,24 @@ from gwmond.periods import Period
 from gwmond.units import MICRO
 
 
+class Known(NamedTuple):
+    """Of how many pilots it is known whether HTCondor started, and whether jobs ran.
+
+    ``started_s`` and ``validated_s``: the time of those of which it is known whether HTCondor
+    started, and when the validation ended.
+    """
+
+    started: int
+    jobs: int
+    started_s: float
+    validated_s: float
+
+
 class Numbers(NamedTuple):
-    """What is printed of some pilots, exact or as the original has it; None: not known."""
+    """What is printed of some pilots, exact or as the original has it; None: not known.
+
+    ``known``: what shares are of; None: all is known, or taken to be.
+    """
 
     pilots: int
     jobs: int
@@ -36,6 +52,12 @@ class Numbers(NamedTuple):
     waste: float
     badput: float
     nosuccess: float | None
+    known: Known | None = None
+
+    @property
+    def base(self) -> Known:
+        """What shares are of."""
+        return self.known or Known(self.pilots, self.pilots, self.time, self.time)
 
     @property
     def efficiency(self) -> float | None:
@@ -53,11 +75,11 @@ def _share(some: float | None, of: float) -> float | None:
 
 
 SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
-    "strt": lambda of: _share(of.failed, of.pilots),
-    "fval": lambda of: _share(of.all_validation, of.time),
-    "0job": lambda of: _share(of.without_jobs, of.pilots),
-    "val": lambda of: _share(of.validation, of.time),
-    "idle": lambda of: _share(of.idle, of.time),
+    "strt": lambda of: _share(of.failed, of.base.started),
+    "fval": lambda of: _share(of.all_validation, of.base.started_s),
+    "0job": lambda of: _share(of.without_jobs, of.base.jobs),
+    "val": lambda of: _share(of.validation, of.base.validated_s),
+    "idle": lambda of: _share(of.idle, of.base.validated_s),
     "wst": lambda of: _share(of.waste, of.time),
     "badp": lambda of: _share(of.badput, of.time),
 }
@@ -87,6 +109,9 @@ def exact(of: Sums) -> Numbers:
         waste=of.waste / MICRO,
         badput=of.badput / MICRO,
         nosuccess=of.nosuccess / MICRO,
+        known=Known(
+            of.known_started, of.known_jobs, of.started_us / MICRO, of.validated_us / MICRO
+        ),
     )
 
 
@@ -187,13 +212,13 @@ def notes(of: Analysis) -> list[str]:
     if min(sums.known_started, sums.known_validation) < sums.pilots:
         told.append(
             f"Whether HTCondor started is known of {sums.known_started} of {sums.pilots} pilots "
-            f"(strt, fval), when validation ended of {sums.known_validation} (val, idle); the "
-            "others are left out there, and count in all else."
+            f"(strt, fval), when validation ended of {sums.known_validation} (val, idle); these "
+            "shares are of those, and the others count in all else."
         )
     if sums.known_jobs < sums.pilots:
         told.append(
-            f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots; the others "
-            "are not counted as without jobs (0job)."
+            f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
+            "0job is the share."
         )
     if sums.size_assumed:
         told.append(
@@ -234,6 +259,7 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
     found: dict[str, Any] = {"part": part, "frontend": frontend, "entry": entry}
     found |= _values(row.numbers, period_s)
     found["pilots_with_known_start"] = row.sums.known_started
+    found["pilots_with_known_jobs"] = row.sums.known_jobs
     found["pilots_with_known_validation"] = row.sums.known_validation
     found["pilots_with_assumed_size"] = row.sums.size_assumed
     found["pilots_settled"] = row.sums.settled

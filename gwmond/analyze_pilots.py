@@ -77,7 +77,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
     else:
         runs = _from_runs(life, at_least=size_assumed)
     jobs = len(attempts) + row.attempts_pruned
-    started = _started(row, jobs)
+    started = has_started(row, jobs)
     validation_us = None
     if started is False:
         validation_us = life_us
@@ -96,7 +96,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         started=started,
         validation_us=validation_us,
         jobs=jobs,
-        jobs_known=jobs > 0 or row.validation is not Validation.UNKNOWN,
+        jobs_known=has_run_jobs(row, jobs) is not None,
         lengths_us=lengths,
         settled=row.closed or row.mark_us >= life.until_us,
         pruned=row.attempts_pruned > 0,
@@ -131,7 +131,15 @@ def _finished(
     return Finished(0, True, None, jobs, in_jobs, in_zero)
 
 
-def _started(row: PilotRow, jobs: int) -> bool | None:
+def has_run_jobs(row: PilotRow, jobs: int) -> bool | None:
+    """Return whether a pilot with so many known runs ran jobs; None if nothing tells."""
+    if jobs or row.ran_jobs:
+        return True
+    return None if row.validation is Validation.UNKNOWN else False
+
+
+def has_started(row: PilotRow, jobs: int) -> bool | None:
+    """Return whether HTCondor started on a pilot with so many known runs; None: nothing tells."""
     if jobs or row.ran_jobs or row.validation is Validation.PASSED:
         return True
     if row.validation is Validation.FAILED:
@@ -203,7 +211,8 @@ class Sums:
     """Sums over pilots that ended; times are microseconds.
 
     ``known_*``: of how many pilots it is known.  ``failed_us``: life of pilots in which HTCondor
-    never started.
+    never started; ``started_us`` and ``validated_us``: life of those of which it is known whether
+    it did, and when the validation ended.
     """
 
     pilots: int = 0
@@ -216,6 +225,8 @@ class Sums:
     used: int = 0
     good: int = 0
     failed_us: int = 0
+    started_us: int = 0
+    validated_us: int = 0
     validation: int = 0
     idle: int = 0
     known_validation: int = 0
@@ -237,7 +248,9 @@ class Sums:
         self.used += of.used_us
         self.good += of.good_us
         self.failed_us += of.life_us if of.started is False else 0
+        self.started_us += of.life_us if of.started is not None else 0
         if of.validation_us is not None:
+            self.validated_us += of.life_us
             self.known_validation += 1
             self.validation += of.validation_us
             self.idle += max(0, of.life_us - of.validation_us - of.used_us)

@@ -21,6 +21,7 @@ NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
     "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
+    "strt, fval, 0job, val, idle: of glideins of which it is known",
     "strt  - % of glideins in which HTCondor never started (validation failed)",
     "fval  - % of time, all of glideins in which HTCondor never started",
     "0job  - % of glideins that ran no job",

@@ -15,12 +15,15 @@ RULES: dict[Assumption, str] = {
     Assumption.BEGIN: "its output tells no start: its factory's queue, else what was told first",
     Assumption.END: "nothing of its own tells the end: its factory's queue or summary, a run of a "
     "job or a central log, else what was heard last",
-    Assumption.SIZE: "no cores or memory are told: those of the entry's pilots, else one unit",
-    Assumption.GPUS: "the number of GPUs is not told: that of the entry's pilots",
-    Assumption.VALIDATION: "nothing tells whether HTCondor started: it did not if collectors were "
-    "watched all the time, else unclassified",
+    Assumption.SIZE: "no cores or memory are told: those of the entry's pilots, else one unit; "
+    "canonical time of its runs rests on them too",
+    Assumption.GPUS: "the number of GPUs is not told: that of the entry's pilots (CPU time does "
+    "not rest on it)",
+    Assumption.VALIDATION: "nothing tells whether HTCondor started, or jobs ran: it did not "
+    "if collectors were watched all the time, else unclassified",
     Assumption.NO_OUTPUT: "only its factory's queue or summary tells of it: their times",
-    Assumption.JOBS: "only a summary tells of its jobs: the whole pilot, after the validation",
+    Assumption.JOBS: "only a summary or its own statistics tell of its jobs: the whole pilot, "
+    "after the validation",
     Assumption.LIFE: "only records of jobs tell of it: as large and as long as they",
 }
 

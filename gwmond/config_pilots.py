@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator
 
@@ -10,6 +11,7 @@ from gwmond.config_types import Duration, Number, NumberOrNone, Section, shown
 from gwmond.durations import parse_duration as _seconds
 
 _SCHEMES = {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}
+NO_ZONE = "no time zone that is known here: write its name, as Europe/Zurich or UTC"
 SOCKET_PATH_BYTES = 103
 """A socket's path has at most 107 bytes (unix(7)), of which a new one's suffix takes four."""
 
@@ -49,12 +51,26 @@ class Factory(Section):
         (), description="Where a factory keeps pilots' output (job.*.out, job.*.err)."
     )
     every: Duration = Field(_seconds("5m"), description="How often they are looked through.")
+    timezone: str = Field(
+        "",
+        description="The factory's time zone (as Europe/Zurich), for times in its logs that tell "
+        "none. Empty: this host's.",
+    )
     central_logs: tuple[str, ...] = Field(
         (), description="Directories with logs of pilots' daemons (RFC 5424), sent there by syslog."
     )
     log_socket: str = Field(
         "", description="Unix datagram socket to make and receive the same lines on. Empty: none."
     )
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value or "UTC")
+        except (OSError, ValueError, KeyError):
+            raise ValueError(f"{shown(value)} is {NO_ZONE}") from None
+        return value
 
     @field_validator("log_socket")
     @classmethod

@@ -15,6 +15,7 @@ from gwmond.file_facts import KIND, LIMITS, read_on, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
+from gwmond.sources.gwms.zones import Judge
 
 SOURCE = "factory"
 
@@ -29,6 +30,7 @@ class FactoryFiles:
         self._keeper = keeper
         self._waiting: deque[str] = deque()
         self._again_at = 0.0
+        self._zones = Judge(config.factory.timezone)
 
     @property
     def behind(self) -> bool:
@@ -44,10 +46,13 @@ class FactoryFiles:
             return problems
         limits = LIMITS._replace(lookback_s=self._lookback_s)
         answers = self._gatherer.run(
-            *(SOURCE, KIND, gwms_tasks.read, wanted(self._keeper, self._waiting), limits, now),
+            *(SOURCE, KIND, gwms_tasks.read),
+            *(wanted(self._keeper, self._waiting, self._options.timezone), limits, now),
             keep=False,
         )
-        problems += take(self._keeper, answers or ()).problems
+        taken = take(self._keeper, answers or ())
+        self._zones.add(taken.samples)
+        problems += [*taken.problems, *self._zones.problems()]
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes

@@ -156,11 +156,16 @@ class Verdict(StrEnum):
 
 
 class Problem(NamedTuple):
-    """Bad input, as a value that is counted and shown."""
+    """Bad input, as a value that is counted and shown.
+
+    ``records``: how many records of the source; None: it is about the source itself, so that told
+    again it is the same.
+    """
 
     source: str
     problem: str
     detail: str
+    records: int | None = None
 
 
 class Cursor(NamedTuple):

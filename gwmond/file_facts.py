@@ -14,6 +14,7 @@ from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.facts import Cursor, Problem
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources.gwms.directory_cursor import FileLimits
+from gwmond.sources.gwms.zones import Sample
 from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
 
 KIND = "factory_files"
@@ -22,16 +23,23 @@ LIMITS = FileLimits(facts=4000, size=64 << 20)
 
 
 class Taken(NamedTuple):
-    """How many outputs of pilots were taken in, and what was wrong with files."""
+    """How many outputs of pilots were taken in, and what was wrong with files.
+
+    ``samples``: by how much times without a zone differ from outputs.
+    """
 
     outputs: int
     problems: tuple[Problem, ...]
+    samples: tuple[Sample, ...] = ()
 
 
-def wanted(keeper: PilotKeeper, paths: Iterable[str]) -> list[Directory]:
-    """Return directories to be read, each from where its reading stopped."""
+def wanted(keeper: PilotKeeper, paths: Iterable[str], zone: str) -> list[Directory]:
+    """Return directories to be read, each from where its reading stopped.
+
+    ``zone``: the factory's time zone by its name; empty: this host's.
+    """
     cursors = ((path, keeper.cursor(path, KIND)) for path in paths)
-    return [Directory(path, of.state if of is not None else "") for path, of in cursors]
+    return [Directory(path, of.state if of is not None else "", zone=zone) for path, of in cursors]
 
 
 def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
@@ -46,9 +54,10 @@ def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
 
 def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
-    outputs, problems = 0, list[Problem]()
+    outputs, problems, samples = 0, list[Problem](), list[Sample]()
     for path, answer in answers:
         keeper.report(answer.facts, Cursor(path, KIND, answer.state, answer.complete_us))
         problems += answer.problems
+        samples += answer.samples
         outputs += sum(isinstance(fact, PilotOutput) for fact in answer.facts)
-    return Taken(outputs, tuple(problems))
+    return Taken(outputs, tuple(problems), tuple(samples))

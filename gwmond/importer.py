@@ -31,6 +31,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of
+from gwmond.sources.gwms.zones import Judge
 from gwmond.sources.gwms_tasks import DirectoryAnswer
 
 DEADLINE_S = 3600.0
@@ -67,10 +68,13 @@ class Importer:
         self._keeper.attach(ledger)
         self._kept = self._is_kept()
         self._processes = processes
+        self._timezone = config.factory.timezone
+        self._zones = Judge(self._timezone)
         self._now = time.time()
         self._outputs = 0
         self._problems: Counter[str] = Counter()
         self._examples: dict[str, Problem] = {}
+        self._noted: set[tuple[str, str]] = set()
 
     def run(
         self,
@@ -122,6 +126,7 @@ class Importer:
                 self._settle()
                 left = sum(of.answer.progress.left for of in answers)
                 progress(self._outputs, self._outputs + left)
+        self._note(self._zones.problems())
         self._finish()
         self._revise(found)
         read = self._read_logs(logs, log_progress)
@@ -138,7 +143,7 @@ class Importer:
 
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         # What was copied a moment ago is not being written, unlike in a factory that runs.
-        of = wanted(self._keeper, paths)
+        of = wanted(self._keeper, paths, self._timezone)
         return self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
@@ -148,6 +153,7 @@ class Importer:
         taken = take(self._keeper, answers)
         self._outputs += taken.outputs
         self._note(taken.problems)
+        self._zones.add(taken.samples)
 
     def _is_kept(self) -> bool:
         """Return whether the ledger has something that waits and that no import has brought."""
@@ -200,8 +206,16 @@ class Importer:
                 self._examples[reason] = Problem("records", reason, f"{number} records")
 
     def _note(self, problems: Iterable[Problem]) -> None:
+        """Count problems: by records where they tell how many, else once for what they name.
+
+        A directory is listed again with each of its chunks, and then says the same again.
+        """
         for problem in problems:
-            self._problems[problem.problem] += 1
+            if problem.records is not None:
+                self._problems[problem.problem] += problem.records
+            elif (named := (problem.source, problem.problem)) not in self._noted:
+                self._noted.add(named)
+                self._problems[problem.problem] += 1
             self._examples.setdefault(problem.problem, problem)
 
 

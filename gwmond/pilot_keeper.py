@@ -164,8 +164,7 @@ class PilotKeeper:
     ) -> None:
         """Take in what GlideinWMS's files tell of pilots; raises LedgerError."""
         book, ledger = self._both()
-        book.report(facts, ledger, expected)
-        self._factory.take(facts)
+        self._factory.take(book.report(facts, ledger, expected))
         self._move_on(cursor)
 
     @property

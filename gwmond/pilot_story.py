@@ -14,7 +14,7 @@ from gwmond.accounting.condor_codes import Meaning
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import EARLY_EXIT, SUMMARISED, rule_of
 from gwmond.accounting.pilot_facts import AttemptKey, Category, Outcome, PilotLife
-from gwmond.accounting.pilot_segments import Segment, cut, parts
+from gwmond.accounting.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.accounting.pilot_time import own_category, partition, total
 from gwmond.assumed_text import Rule, rules_of
 from gwmond.book.rules import Rules
@@ -45,7 +45,7 @@ class OwnSpan(NamedTuple):
     end_us: int
     category: Category | None
     free: Free
-    estimated: bool
+    estimated: Estimated
     amounts: Mapping[Kind, int]
 
 

@@ -53,6 +53,9 @@ Key: TypeAlias = tuple[str | int, ...]
 
 DAY_US = 24 * HOUR_US
 STEPS: Mapping[str, int] = {"hour": HOUR_US, "day": DAY_US}
+NOT_KNOWN = "?"
+"""The ``failure`` of a pilot of which nothing tells whether its validation failed."""
+
 SITE_STATES = ("provisioning_bottleneck", "insufficient_demand")
 _OF_RUNS = frozenset({"user", "category", "outcome"})
 _OF_SITES = frozenset({"site", "entry", "hour", "day"})
@@ -168,7 +171,10 @@ class Report(NamedTuple):
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:
-        """The groups: by time, by category, or the largest first; what did not fail is last."""
+        """The groups: by time, by category, or the largest first; what did not fail is last.
+
+        What is not known to have failed comes before.
+        """
         by = self.scope.by
         failure = by.index("failure") if "failure" in by else None
 
@@ -179,7 +185,7 @@ class Report(NamedTuple):
                 return (key[0], -cpu, -gpu, key)
             if by[0] == "category":
                 return (CATEGORIES.index(Category(str(key[0]))), -cpu, -gpu, key)
-            last = failure is not None and not key[failure]
+            last = 0 if failure is None else {NOT_KNOWN: 1, "": 2}.get(str(key[failure]), 0)
             return (last, -cpu, -gpu, key) if len(by) < 2 or by[1] not in STEPS else (last, *key)
 
         return sorted(self.groups.items(), key=order)

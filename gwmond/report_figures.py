@@ -11,14 +11,16 @@ waste               total - used
 badput              total - time of runs that exited 0
 failed validation   the whole lives of pilots whose validation failed ("fval"); that of the others
                     is a part of idle
+not known           time in which no job is known to have run, and nothing else is known of it; it
+                    is what is left of waste
 idle                overhead of pilots that ran jobs, and all time of those whose validation passed
                     and that never ran one; their validation is in it
 efficiency          used / total
 goodput fraction    time of runs that exited 0 / total
 jobs per pilot      runs of jobs / pilots
 average job length  wall-clock time of a run, from its start to its end
-strt                pilots that failed validation / pilots
-0job                pilots that never ran a job / pilots
+strt                pilots in which HTCondor never started / pilots of which that is known
+0job                pilots that never ran a job / pilots of which that is known
 slots               total / length of the period
 =================== ===========================================================================
 """
@@ -29,24 +31,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gwmond.accounting.pilot_facts import Category, Validation
+from gwmond.accounting.pilot_facts import Category
+from gwmond.analyze_pilots import has_run_jobs, has_started
 from gwmond.category_time import HOUR, hours, percent, ratio, seconds
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 
 
 @dataclass(slots=True)
 class Figures:
-    """Sums over pilots that ended; ``lengths_us`` sums ``known_lengths`` runs."""
+    """Sums over pilots that ended; ``lengths_us`` sums ``known_lengths`` runs.
+
+    ``known_started``, ``known_jobs``: of how many it is known.
+    """
 
     pilots: int = 0
     jobs: int = 0
     failed: int = 0
+    known_started: int = 0
     without_jobs: int = 0
+    known_jobs: int = 0
     total: int = 0
     used: int = 0
     exited_zero: int = 0
     failed_validation: int = 0
     idle: int = 0
+    unknown: int = 0
     lengths_us: int = 0
     known_lengths: int = 0
 
@@ -56,8 +65,11 @@ class Figures:
         jobs = len(known) + row.attempts_pruned
         self.pilots += 1
         self.jobs += jobs
-        self.failed += row.validation is Validation.FAILED
-        self.without_jobs += not (jobs or row.ran_jobs)
+        started, ran = has_started(row, jobs), has_run_jobs(row, jobs)
+        self.failed += started is False
+        self.known_started += started is not None
+        self.without_jobs += ran is False
+        self.known_jobs += ran is not None
         self.lengths_us += sum(known)
         self.known_lengths += len(known)
         for (resource, measure, category, outcome), micros in row.settled.items():
@@ -71,6 +83,8 @@ class Figures:
                 self.failed_validation += micros
             elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
                 self.idle += micros
+            else:
+                self.unknown += micros
 
     @property
     def waste(self) -> int:
@@ -101,14 +115,18 @@ class Figures:
             "badput_core_seconds": seconds(self.badput),
             "failed_validation_core_seconds": seconds(self.failed_validation),
             "idle_core_seconds": seconds(self.idle),
+            "not_known_core_seconds": seconds(self.unknown),
             "slots": self.total / period_us,
             "used_per_waste": ratio(self.used, self.waste),
             "efficiency": ratio(self.used, self.total),
             "goodput_fraction": ratio(self.exited_zero, self.total),
-            "failed_validation_share_of_pilots": ratio(self.failed, self.pilots),
-            "without_jobs_share_of_pilots": ratio(self.without_jobs, self.pilots),
+            "failed_validation_share_of_pilots": ratio(self.failed, self.known_started),
+            "without_jobs_share_of_pilots": ratio(self.without_jobs, self.known_jobs),
+            "pilots_with_known_start": self.known_started,
+            "pilots_with_known_jobs": self.known_jobs,
             "failed_validation_share_of_time": ratio(self.failed_validation, self.total),
             "idle_share": ratio(self.idle, self.total),
+            "not_known_share": ratio(self.unknown, self.total),
             "waste_share": ratio(self.waste, self.total),
             "badput_share": ratio(self.badput, self.total),
         }
@@ -119,10 +137,11 @@ class Figures:
             f"{self.pilots}",
             f"{self.jobs}",
             _number(ratio(self.jobs, self.pilots)),
-            percent(ratio(self.failed, self.pilots), 0),
-            percent(ratio(self.without_jobs, self.pilots), 0),
+            percent(ratio(self.failed, self.known_started), 0),
+            percent(ratio(self.without_jobs, self.known_jobs), 0),
             percent(ratio(self.failed_validation, self.total), 0),
             percent(ratio(self.idle, self.total), 0),
+            percent(ratio(self.unknown, self.total), 0),
             percent(ratio(self.waste, self.total), 0),
             percent(ratio(self.badput, self.total), 0),
             _number(None if (us := self.average_job_us) is None else us / HOUR),
@@ -147,14 +166,23 @@ class Figures:
             ("time used", self.used),
             ("time of failed validation", self.failed_validation),
             ("time idle, with validation", self.idle),
+            ("time not known", self.unknown),
             ("time wasted", self.waste),
             ("badput", self.badput),
         ):
             share = "" if name == "time" else f" - {percent(ratio(micros, self.total), 0)}"
             slots = micros / period_us
+            if name == "time not known" and not micros:
+                continue
             told.append(
                 f"{name + ':':<27}{hours(micros):>12} core-hours - {slots:8.1f} slots{share}"
             )
+        for what, known in (
+            ("HTCondor started (strt)", self.known_started),
+            ("jobs ran (0job)", self.known_jobs),
+        ):
+            if known < self.pilots:
+                told.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
         told.append(
             f"Time used/time wasted: {_number(ratio(self.used, self.waste))}   "
             f"Time efficiency: {_number(ratio(self.used, self.total))}   "
@@ -164,7 +192,7 @@ class Figures:
 
 
 HEADERS = (
-    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "wst", "badp"),
+    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "n/k", "wst", "badp"),
     *("job h", "used h", "waste h", "total h", "efficiency", "goodput fr."),
 )
 

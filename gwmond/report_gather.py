@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gwmond.accounting.outcomes import SUMMARISED
+from gwmond.accounting.pilot_evidence import FailureClass
+from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.pilot_time import partition, total
+from gwmond.analyze_pilots import has_started
 from gwmond.category_time import KINDS
 from gwmond.ledger.pilot_life import life_of
-from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
+from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotIdentity, PilotRow
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, Period
 from gwmond.pilot_tables import life_now
-from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import Failures
 from gwmond.report_figures import Figures
 
@@ -130,7 +133,7 @@ def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
             amounts = partition(life, (since, end), made.q).unsettled
-            for group in made.of(_of_pilot(row), since):
+            for group in made.of(_of_pilot(row, len(theirs.get(row.id, ()))), since):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end
 
@@ -141,7 +144,8 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
         assert row.end_us is not None
         whole = scope.basis == "pilots_ended"
         life = _life_of(row, attempts, made.q) if whole else None
-        for group in made.of(_of_pilot(row), row.end_us, series=whole):
+        told = _of_pilot(row, len(attempts) + row.attempts_pruned)
+        for group in made.of(told, row.end_us, series=whole):
             group.pilots = (group.pilots or 0) + 1
             group.figures = group.figures or Figures()
             group.figures.add(row, attempts)
@@ -180,15 +184,16 @@ def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
         group.own[resource, measure] += 0 if outcome else micros
         group.sums[resource, measure, category] += micros
         group.unsettled[resource, measure] -= micros
-    for attempt in attempts:
-        if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
-            group.estimated.update(attempt.settled)
-    if row.estimated:
-        for of, micros in partition(life_of(row, attempts), q=q).settled.items():
-            if of.attempt is None and of.evidence == "estimated":
-                group.estimated[of.resource, of.measure] += micros
     if row.attempts_pruned:
         group.estimated = None
+    elif row.assumed:
+        for of, micros in partition(life_of(row, attempts), q=q).settled.items():
+            if of.evidence == "estimated":
+                group.estimated[of.resource, of.measure] += micros
+    else:
+        for attempt in attempts:
+            if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
+                group.estimated.update(attempt.settled)
     return group
 
 
@@ -207,6 +212,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
     wanted = AttemptFilter(*scope.period, scope.site, scope.entry, scope.group)
     whole = scope.basis == "runs_ended"
+    sized = _of_assumed_size(ledger, scope) if whole else frozenset()
     for attempt, identity in ledger.attempt_rows(wanted):
         end_us, outcome = attempt.end_us, attempt.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
@@ -229,8 +235,25 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
             elif whole:
                 for (resource, measure), micros in attempt.settled.items():
                     group.sums[resource, measure, outcome.category] += micros
-                    if outcome.evidence == "estimated" and group.estimated is not None:
+                    guess = outcome.evidence == "estimated" or (
+                        attempt.pilot in sized and (resource, measure) == ("cpu", "canonical")
+                    )
+                    if guess and group.estimated is not None:
                         group.estimated[resource, measure] += micros
+
+
+def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
+    """Return the pilots on whose assumed size canonical time of their runs rests."""
+    since, until = scope.period
+    where = scope.site, scope.entry, scope.group
+    return frozenset(
+        row.id
+        for first in range(since, until, _AT_ONCE_US)
+        for row in ledger.pilot_rows(
+            PilotFilter(first, min(first + _AT_ONCE_US, until), None, *where)
+        )
+        if Assumption.SIZE in row.assumed
+    )
 
 
 def _site_time(ledger: LedgerReader, made: _Made) -> None:
@@ -263,8 +286,12 @@ def _fill(made: _Made, counted: bool) -> None:
                 group.estimated.setdefault(kind, 0)
 
 
-def _of_pilot(row: PilotRow) -> dict[str, str]:
-    return {**_place(row.identity), "failure": row.failure}
+def _of_pilot(row: PilotRow, jobs: int) -> dict[str, str]:
+    """Return the names of a pilot on which so many runs are known."""
+    failure = row.failure
+    if not failure and (started := has_started(row, jobs)) is not True:
+        failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value
+    return {**_place(row.identity), "failure": failure}
 
 
 def _place(of: PilotIdentity) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
 from gwmond.periods import rfc3339, short
-from gwmond.report import SITE_STATES, Group, Key, Report
+from gwmond.report import NOT_KNOWN, SITE_STATES, Group, Key, Report
 from gwmond.report_failures import HEADERS as PLACE
 from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
@@ -102,6 +102,8 @@ def label(report: Report, key: Key) -> tuple[str, ...]:
             named.append(short(value)[: 10 if by == "day" else 16])
         elif by == "category":
             named.append(words(value))
+        elif by == "failure" and value == NOT_KNOWN:
+            named.append("(not known whether it failed)")
         else:
             named.append(value or _NAMELESS.get(by, "(none)"))
     return tuple(named)

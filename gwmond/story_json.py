@@ -70,7 +70,8 @@ def _own(of: OwnSpan) -> dict[str, Any]:
         "settled": of.category is not None,
         "category": of.category.value if of.category else None,
         "free": of.free,
-        "evidence": "estimated" if of.estimated else "measured",
+        "evidence": "estimated" if of.estimated.cpu else "measured",
+        "gpu_evidence": "estimated" if of.estimated.gpu else "measured",
         "amounts": kinds_json(dict(of.amounts)),
     }
 

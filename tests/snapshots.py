@@ -142,6 +142,9 @@ def pilot_time() -> PilotTime:
             CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Shown(12, began),
             CountKey("pilots", own, "", *STARVING, "frontend.main"): Shown(3, began),
             CountKey("assumed", own, "size", *STARVING, "frontend.main"): Shown(5_000_000, began),
+            CountKey("assumed_gpu", own, "gpus", *STARVING, "frontend.main"): Shown(
+                7_000_000, began
+            ),
         },
         unsettled={("cpu", STARVING, "frontend.main"): 90_000_000},
         residual={},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gwmond.analyze_entries import Analysis, Numbers, Row, exact, records
+from gwmond.analyze_entries import SHARES, Analysis, Known, Numbers, Row, exact, records
 from gwmond.analyze_pilots import PilotFigures, Sums
 from gwmond.analyze_rounding import Finished
 from gwmond.analyze_text import block, entries_text, frontends_text
@@ -79,7 +79,10 @@ def test_exact_by_hand() -> None:
         waste=19_200,
         badput=21_200,
         nosuccess=2000,
+        known=Known(started=4, jobs=4, started_s=31_200, validated_s=21_200),
     )
+    assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
+    assert SHARES["idle"](numbers) == (3690 + 9690) / 21_200
     assert (numbers.efficiency, numbers.goodput_fraction) == (12_000 / 31_200, 10_000 / 31_200)
 
 

@@ -51,6 +51,7 @@ def _output(number: int, entry: str, node: str, failure: Failure | None, cores: 
         (BASE + LIFE) * SECOND_US,
         validation=Validation.FAILED if failure else Validation.PASSED,
         failure=failure,
+        activations=None if failure else 0,
         cores=cores,
         memory_mib=cores * 1000,  # half as many canonical units
     )

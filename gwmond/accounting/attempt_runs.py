@@ -7,8 +7,9 @@ Source of the rules: facts page on HTCondor (keys of an attempt); schedd.cpp.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from gwmond.accounting.pilot_facts import AttemptKey
@@ -51,9 +52,11 @@ def gather(
         for run, of_run in runs.items():
             gathered[AttemptKey(job, run)] += of_run
         alone: list[AttemptFact] = []
+        starts: _Starts | None = None
         for fact in told:
             if fact.run is None:
-                run = _nearest(fact, runs, tolerance_us)
+                starts = starts or _Starts(runs)
+                run = starts.nearest(fact, tolerance_us)
                 if run == UNKNOWN_RUN:
                     alone.append(fact)
                 else:
@@ -67,53 +70,76 @@ def gather(
 def _by_start(facts: Collection[AttemptFact]) -> list[list[AttemptFact]]:
     """Return facts of which no run is told, those of each run together, by start."""
     groups: list[list[AttemptFact]] = []
+    near: list[list[AttemptFact]] = []  # those that a fact may be of that begins no earlier
     for fact in sorted(facts, key=lambda of: (of.start_us or 0, of.pilot or "", repr(of))):
-        for group in groups:
-            first = group[0]
-            apart = None not in {fact.pilot, first.pilot} and fact.pilot != first.pilot
-            late = None not in {fact.start_us, first.start_us} and (
-                (fact.start_us or 0) - (first.start_us or 0) > SAME_START_US
-            )
-            if not apart and not late:
+        near = [group for group in near if not _is_late(fact, group[0])]
+        for group in near:
+            if None in {fact.pilot, group[0].pilot} or fact.pilot == group[0].pilot:
                 group.append(fact)
                 break
         else:
             groups.append([fact])
+            near.append(groups[-1])
     return groups
 
 
+def _is_late(fact: AttemptFact, first: AttemptFact) -> bool:
+    if fact.start_us is None or first.start_us is None:
+        return False
+    return fact.start_us - first.start_us > SAME_START_US
+
+
 def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
-    """Return the facts of one job's runs, the runs of one execution taken together."""
+    """Return the facts of one job's runs, the runs of one execution taken together.
+
+    Runs are one if they began at the very same time, and no two pilots are told of them.
+    """
     runs: defaultdict[int, list[AttemptFact]] = defaultdict(list)
     for fact in told:
         if fact.run is not None:
             runs[fact.run].append(fact)
     joined: dict[int, list[AttemptFact]] = {}
+    pilots: dict[int, set[str]] = {}
+    by_start: defaultdict[int, dict[int, None]] = defaultdict(dict)
     for run in sorted(runs):
-        same = next((lower for lower in joined if _same_run(joined[lower], runs[run])), None)
-        if same is None:
-            joined[run] = runs[run]
-        else:
-            joined[same] = joined[same] + runs[run]
+        facts = runs[run]
+        of_run = {fact.pilot for fact in facts if fact.pilot is not None}
+        starts = {fact.start_us for fact in facts if fact.start_us is not None}
+        lower = sorted({of for start_us in starts for of in by_start[start_us]})
+        same = next((of for of in lower if not _apart(pilots[of], of_run)), run)
+        joined.setdefault(same, []).extend(facts)
+        pilots.setdefault(same, set()).update(of_run)
+        for start_us in starts:
+            by_start[start_us][same] = None
     return joined
 
 
-def _same_run(some: Sequence[AttemptFact], others: Sequence[AttemptFact]) -> bool:
-    def told(facts: Sequence[AttemptFact], name: str) -> set[object]:
-        return {getattr(fact, name) for fact in facts} - {None}
-
-    pilots, other_pilots = told(some, "pilot"), told(others, "pilot")
-    apart = pilots and other_pilots and not pilots & other_pilots
-    return not apart and bool(told(some, "start_us") & told(others, "start_us"))
+def _apart(some: set[str], others: set[str]) -> bool:
+    return bool(some and others and not some & others)
 
 
-def _nearest(fact: AttemptFact, runs: dict[int, list[AttemptFact]], tolerance_us: int) -> int:
-    distances = [
-        (abs(fact.start_us - known.start_us), run)
-        for run, facts in runs.items()
-        for known in facts
-        if fact.start_us is not None and known.start_us is not None
-        if fact.pilot is None or known.pilot is None or fact.pilot == known.pilot
-    ]
-    near = [found for found in distances if found[0] <= tolerance_us]
-    return min(near)[1] if near else UNKNOWN_RUN
+class _Starts:
+    """When the runs of a job began on each pilot; of runs that began together the lowest."""
+
+    def __init__(self, runs: dict[int, list[AttemptFact]]) -> None:
+        self._runs: defaultdict[str | None, dict[int, int]] = defaultdict(dict)
+        for run, facts in runs.items():
+            for of in facts:
+                if of.start_us is not None:
+                    began = self._runs[of.pilot]
+                    began[of.start_us] = min(run, began.get(of.start_us, run))
+        self._sorted = {pilot: sorted(began) for pilot, began in self._runs.items()}
+
+    def nearest(self, fact: AttemptFact, tolerance_us: int) -> int:
+        """Return the run that began nearest to a fact, and maybe on its pilot."""
+        start_us = fact.start_us
+        if start_us is None:
+            return UNKNOWN_RUN
+        found: list[tuple[int, int]] = []
+        for pilot in self._sorted if fact.pilot is None else (fact.pilot, None):
+            began = self._sorted.get(pilot, [])
+            at = bisect_left(began, start_us)
+            for near in began[max(0, at - 1) : at + 1]:
+                if abs(near - start_us) <= tolerance_us:
+                    found.append((abs(near - start_us), self._runs[pilot][near]))
+        return min(found)[1] if found else UNKNOWN_RUN

@@ -24,11 +24,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from gwmond.accounting.pilot_evidence import (
     CompletedPilot,
     PilotName,
+    PilotOutput,
     QueueEvent,
     QueueState,
 )
@@ -48,11 +50,17 @@ _ENDS = frozenset({_S.ENDED, _S.EVICTED, _S.REMOVED, _S.FAILED, _S.HELD})
 _ORDER = (_S.SUBMITTED, _S.RELEASED, _S.STARTED, _S.HELD, _S.EVICTED, _S.ENDED, _S.REMOVED)
 
 
+PlaceFact: TypeAlias = QueueEvent | CompletedPilot | PilotOutput
+_F = TypeVar("_F", QueueEvent, CompletedPilot)
+
+
 class Place(NamedTuple):
     """All that was told of jobs with one number at one entry.
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
     ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
+    ``outputs``: of pilots whose output came when each began, None of one that told nothing, and
+    by what time the output was counted (its pilot's end, else when it was written).
     """
 
     entry: str
@@ -61,6 +69,7 @@ class Place(NamedTuple):
     lines: tuple[CompletedPilot, ...] = ()
     checked: tuple[str, ...] = ()
     open: bool = True
+    outputs: tuple[tuple[int | None, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,28 +80,44 @@ class Place(NamedTuple):
     def last_us(self) -> int:
         """The latest time that is told."""
         told = [of.at_us for of in self.events] + [of.written_us or 0 for of in self.lines]
-        return max(told, default=0)
+        return max([*told, *(at_us for _, at_us in self.outputs)], default=0)
 
-    def told(self, facts: Iterable[QueueEvent | CompletedPilot]) -> Place:
+    def told(self, facts: Iterable[PlaceFact]) -> Place:
         """Return it with more facts; of very many the oldest are left out."""
-        events, lines = set(self.events), set(self.lines)
+        events, lines, outputs = set(self.events), set(self.lines), list(self.outputs)
         for fact in facts:
-            client = _CLIENT.search(fact.path) if isinstance(fact, QueueEvent) else None
-            name = PilotName(
-                instance=fact.name.instance,
-                user=fact.name.user,
-                frontend=client[1] if client else fact.name.frontend,
-            )
-            if isinstance(fact, CompletedPilot):
-                lines.add(fact._replace(path="", name=name))
-            elif fact.state is not _S.PENDING:
-                events.add(
-                    QueueEvent("", name, fact.state, fact.at_us)  # the reason is of no use here
-                )
+            if isinstance(fact, PilotOutput):
+                if not _has_come(fact.start_us, outputs):
+                    outputs.append((fact.start_us, fact.at_us or 0))
+            elif isinstance(bare := _bare(fact), QueueEvent):
+                events.add(bare)
+            else:
+                lines.add(bare)
         return self._replace(
-            events=tuple(sorted(events, key=_by_time)[-MOST:]),
-            lines=tuple(sorted(lines, key=_by_writing)[-MOST:]),
+            events=tuple(sorted(_fullest(events), key=_by_time)[-MOST:]),
+            lines=tuple(sorted(_fullest(lines), key=_by_writing)[-MOST:]),
+            outputs=tuple(outputs[:MOST]),
         )
+
+    def new(self, facts: Iterable[PlaceFact], after: Place) -> list[PlaceFact]:
+        """Return which facts it was not told before, each once; ``after`` was told them."""
+        known: defaultdict[object, list[PilotName]] = defaultdict(list)
+        for of in chain[QueueEvent | CompletedPilot](self.events, self.lines):
+            known[_what(of)].append(of.name)
+        kept = {_what(of) for of in chain[QueueEvent | CompletedPilot](after.events, after.lines)}
+        outputs, found = list(self.outputs), list[PlaceFact]()
+        for fact in facts:
+            if isinstance(fact, PilotOutput):
+                if len(outputs) < MOST and not _has_come(fact.start_us, outputs):
+                    outputs.append((fact.start_us, 0))
+                    found.append(fact)
+                continue
+            bare = _bare(fact)
+            names = known[_what(bare)]
+            if not any(_within(bare.name, of) or _within(of, bare.name) for of in names):
+                found += [fact] if _what(bare) in kept else []
+                names.append(bare.name)
+        return found
 
 
 class FactoryJob(NamedTuple):
@@ -155,6 +180,8 @@ def jobs(place: Place) -> list[FactoryJob]:
     """Return the jobs that the facts of a place are of, by their first time."""
     by_directory: defaultdict[tuple[str, str], list[QueueEvent]] = defaultdict(list)
     for event in place.events:
+        if event.state is _S.PENDING:
+            continue
         by_directory[event.name.instance, event.name.user].append(event)
     found = [_job(some) for events in by_directory.values() for some in _split(events)]
     alone: defaultdict[str, list[CompletedPilot]] = defaultdict(list)
@@ -173,6 +200,53 @@ def jobs(place: Place) -> list[FactoryJob]:
             job = _with(job, line)
         found.append(job)
     return sorted(found, key=lambda of: (of.submitted_us or of.settled_us or 0, of.instance))
+
+
+def _bare(fact: QueueEvent | CompletedPilot) -> QueueEvent | CompletedPilot:
+    """Return a fact without where it was read, and what is of no use here."""
+    client = _CLIENT.search(fact.path) if isinstance(fact, QueueEvent) else None
+    name = PilotName(
+        instance=fact.name.instance,
+        user=fact.name.user,
+        frontend=client[1] if client else fact.name.frontend,
+    )
+    if isinstance(fact, CompletedPilot):
+        return fact._replace(path="", name=name)
+    return QueueEvent("", name, fact.state, fact.at_us)
+
+
+def _what(fact: QueueEvent | CompletedPilot) -> tuple[object, ...]:
+    """Return what is told, without of whom."""
+    return fact[2:4] if isinstance(fact, QueueEvent) else fact[2:]
+
+
+def _within(name: PilotName, other: PilotName) -> bool:
+    """Return whether a name tells nothing that the other does not."""
+    pairs = zip(name, other, strict=True)
+    return all(mine in {None, "", theirs} for mine, theirs in pairs)
+
+
+def _fullest(facts: set[_F]) -> Iterable[_F]:
+    """Return facts without those that another tells too, and more of whose it is.
+
+    A copy of a log at another path tells less of that, or as much.
+    """
+    same: defaultdict[tuple[object, ...], list[_F]] = defaultdict(list)
+    for fact in facts:
+        same[_what(fact)].append(fact)
+    if len(same) == len(facts):
+        return facts
+    return [
+        fact
+        for some in same.values()
+        for fact in some
+        if not any(of is not fact and _within(fact.name, of.name) for of in some)
+    ]
+
+
+def _has_come(start_us: int | None, outputs: Iterable[tuple[int | None, int]]) -> bool:
+    """Return whether outputs are of a pilot that began then; one that is empty is of any."""
+    return any(None in {of, start_us} or of == start_us for of, _ in outputs)
 
 
 def _by_time(event: QueueEvent) -> tuple[object, ...]:

@@ -188,6 +188,7 @@ class PilotOutput(NamedTuple):
       the history does not have.
     - ``complete``: "Glidein ending" is there.  ``seen_us``: when the files were last written.
     - ``logs``: the names of the embedded logs.
+    - ``at_us``: by which time it counts: its pilot's end, else when it was last written.
     """
 
     path: str
@@ -213,6 +214,11 @@ class PilotOutput(NamedTuple):
     complete: bool = False
     logs: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def at_us(self) -> int | None:
+        """By which time it counts."""
+        return self.seen_us if self.end_us is None else self.end_us
 
 
 class CompletedPilot(NamedTuple):

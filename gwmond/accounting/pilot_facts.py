@@ -8,11 +8,12 @@ Source of the terms: design page, sections 1 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.facts import Evidence
+from gwmond.units import RESOURCES, Resource
 
 Measure: TypeAlias = Literal["resource", "canonical"]
 MEASURES: tuple[Measure, ...] = ("resource", "canonical")
@@ -119,6 +120,37 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     return tuple(covered)
 
 
+class Estimates(NamedTuple):
+    """When time rests on an assumption: the pilot's own, by resource, and that of its runs.
+
+    What its cores and memory are decides which units are left idle beside runs, and so also how
+    many canonical units these get (``runs``); what they hold of cores is told by themselves.
+    """
+
+    cpu: tuple[Interval, ...] = ()
+    gpu: tuple[Interval, ...] = ()
+    runs: tuple[Interval, ...] = ()
+
+
+NO_ESTIMATES = Estimates()
+BEARS: Mapping[Resource, frozenset[Assumption]] = {
+    "cpu": frozenset(Assumption) - {Assumption.GPUS},
+    "gpu": frozenset(Assumption) - {Assumption.SIZE},
+}
+"""Which rules bear on a pilot's own time of a resource."""
+
+
+def estimates(assumed: Mapping[Assumption, Interval]) -> Estimates:
+    """Return what rests on the rules that stand for missing facts."""
+    if not assumed:
+        return NO_ESTIMATES
+    cpu, gpu = (
+        union(within for rule, within in assumed.items() if rule in BEARS[resource])
+        for resource in RESOURCES
+    )
+    return Estimates(cpu, gpu, union(assumed[rule] for rule in assumed if rule is Assumption.SIZE))
+
+
 class PilotLife(NamedTuple):
     """All that is known of one pilot at one moment: a version of its facts.
 
@@ -126,8 +158,8 @@ class PilotLife(NamedTuple):
     - ``steps``: the first also holds for the time before it, back to ``start_us``.
     - ``known_until_us``: no source can tell of another attempt that began before it.  Later time
       is not settled.  None: all of the life is known.
-    - ``estimated``: intervals in which the pilot's own time rests on an estimate, such as the time
-      between the last contact and the end.
+    - ``estimated``: when its time rests on an estimate, such as what is between the last contact
+      and the end.
     - ``ran_jobs`` says that there are attempts which are not listed (see ``pilot_time.advance``).
     """
 
@@ -138,7 +170,7 @@ class PilotLife(NamedTuple):
     attempts: tuple[Attempt, ...] = ()
     validation: Validation = Validation.PASSED
     known_until_us: int | None = None
-    estimated: tuple[Interval, ...] = ()
+    estimated: Estimates = NO_ESTIMATES
     ran_jobs: bool = False
 
     @property

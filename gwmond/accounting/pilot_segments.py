@@ -38,6 +38,7 @@ from gwmond.accounting.pilot_facts import (
     Step,
 )
 from gwmond.accounting.shares import MILLI, accrued, cascade, milli
+from gwmond.facts import Evidence
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical
 
 NOTHING = Resources(0, 0, 0)
@@ -51,11 +52,20 @@ class Parts(NamedTuple):
     attempts: tuple[int, ...]
 
 
+class Estimated(NamedTuple):
+    """Which of ``Estimates`` hold at a time."""
+
+    cpu: bool = False
+    gpu: bool = False
+    runs: bool = False
+
+
 class Segment(NamedTuple):
     """A stretch of a pilot's life in which nothing changes.
 
     ``running`` is sorted by key.  ``known`` is false where another attempt may still turn up;
-    ``estimated`` is about the pilot's own time.
+    ``estimated``: whether the pilot's own time rests on an estimate, of CPU and of GPUs, and the
+    canonical time of what runs (see ``Estimates``).
     """
 
     start_us: int
@@ -63,7 +73,7 @@ class Segment(NamedTuple):
     size: Resources
     running: tuple[Attempt, ...]
     known: bool
-    estimated: bool
+    estimated: Estimated = Estimated()
 
     @property
     def described(self) -> tuple[object, ...]:
@@ -99,7 +109,7 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
     edges = {start, until, life.known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
-    edges.update(edge for interval in life.estimated for edge in interval)
+    edges.update(edge for of in life.estimated for interval in of for edge in interval)
     cuts = sorted(edge for edge in edges if start <= edge <= until)
 
     waiting = sorted(range(len(spans)), key=lambda i: spans[i][0], reverse=True)
@@ -119,10 +129,24 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
                 steps[current].size,
                 tuple(spans[i][2] for i in running),
                 end <= life.known_us,
-                any(first <= begin < last for first, last in life.estimated),
+                Estimated(*(_covers(of, begin) for of in life.estimated)),
             )
         )
     return segments
+
+
+def _covers(intervals: Iterable[Interval], time_us: int) -> bool:
+    return any(first <= time_us < last for first, last in intervals)
+
+
+def evidence(segment: Segment, resource: Resource, measure: Measure) -> list[Evidence]:
+    """Return on what amounts rest: the pilot's own first, then those of each running attempt."""
+    of = segment.estimated
+    own = of.cpu if resource == "cpu" else of.gpu
+    sized = of.runs and (resource, measure) == ("cpu", "canonical")
+    outcomes = [attempt.outcome for attempt in segment.running]
+    runs = (sized or (out is not None and out.evidence == "estimated") for out in outcomes)
+    return ["estimated" if estimated else "measured" for estimated in (own, *runs)]
 
 
 def _order(attempt: Attempt) -> tuple[object, ...]:

@@ -43,6 +43,7 @@ from gwmond.accounting.pilot_facts import (
 from gwmond.accounting.pilot_segments import (
     Segment,
     cut,
+    evidence,
     hourly_parts,
     kinds,
     parts,
@@ -260,7 +261,6 @@ def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
 
 
 def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
-    """Return the rows of an interval within a settled segment."""
     hourly: Hourly = {}
     _book(hourly, divided, interval, q)
     return _rows(hourly)
@@ -275,16 +275,16 @@ def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None
     segment, own = divided
     if own is None:
         raise ValueError("the pilot's own category is not decided")
-    evidence: Evidence = "estimated" if segment.estimated else "measured"
-    names: list[tuple[Category, str, Evidence, AttemptKey | None]] = [(own, "", evidence, None)]
+    names: list[tuple[Category, str, AttemptKey | None]] = [(own, "", None)]
     for attempt in segment.running:
-        if attempt.outcome is None:
+        if (decided := attempt.outcome) is None:
             raise ValueError(f"{attempt.key} has no outcome")
-        names.append((*attempt.outcome, attempt.key))
+        names.append((decided.category, decided.label, attempt.key))
     for resource, measure, spent in hourly_parts(segment, interval, q):
-        for name, amounts in zip(names, spent, strict=True):
+        known = evidence(segment, resource, measure)
+        for (what, outcome, key), of, amounts in zip(names, known, spent, strict=True):
             if amounts:
-                booked = hourly.setdefault(Account(resource, measure, *name), {})
+                booked = hourly.setdefault(Account(resource, measure, what, outcome, of, key), {})
                 for hour, micros in amounts:
                     booked[hour] = booked.get(hour, 0) + micros
 

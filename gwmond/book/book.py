@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from gwmond.accounting.factory_jobs import PlaceFact
 from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
 from gwmond.accounting.pilot_facts import Assumption, Measure, Resources
 from gwmond.accounting.records import JobRecord
@@ -147,11 +148,13 @@ class Book:
         facts: Sequence[FileFact],
         lookup: Lookup,
         expected: Mapping[str, Resources] = MappingProxyType({}),
-    ) -> None:
-        """Take in what files tell; ``expected``, remembered: the size of an entry's pilots."""
+    ) -> list[PlaceFact]:
+        """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
         self._sightings.sizes.expect(expected)
-        self.files.take(facts, lookup)
+        new = self.files.take(facts, lookup)
+        self._joining.absorb(lookup)
         self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
+        return new
 
     def settle(
         self,
@@ -169,6 +172,7 @@ class Book:
         """
         self._relabel(now_us, lookup)
         self._now_us, now_us = now_us, now_us + ahead_us
+        self._joining.absorb(lookup)
         self.witnesses.settle(now_us, known_us, lookup)
         self.files.settle(now_us, lookup)
         self._relabel(self._now_us, lookup)
@@ -312,5 +316,5 @@ class Book:
         for attempt in list(pilot.attempts.values()):
             end_us = attempt.end_us
             if end_us is not None and end_us <= limit and not attempt.is_open:
-                self._shelf.drop_attempt(attempt)
+                self._shelf.forget_attempt(attempt)
                 pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True

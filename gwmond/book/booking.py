@@ -146,10 +146,13 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
     if grown != size:
         pilot.steps = (Step(pilot.start_us, grown),)
         pilot.touch(pilot.start_us)
+    if grown.gpus > size.gpus:
+        end_us = max(pilot.until_us, pilot.start_us + 1)
+        pilot.assume(Assumption.GPUS, pilot.start_us, end_us)
 
 
 def doubt(pilot: OpenPilot) -> None:
-    """Note whether nothing tells of an ended pilot without jobs that it passed its validation."""
+    """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs."""
     if pilot.validation is Validation.UNKNOWN:
         told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
         within = (0, 0) if told else (pilot.start_us, pilot.until_us)

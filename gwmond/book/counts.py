@@ -1,7 +1,7 @@
 """How many attempts and pilots ended how; each is counted once, under its present outcome.
 
-How much of a pilot rests on which rule is counted with the pilot, in canonical micros of its CPU:
-so it can be set against the canonical time of all pilots.
+How much of a pilot rests on which rule is counted with the pilot, in canonical micros of each
+resource on which the rule bears: so it can be set against the canonical time of all pilots.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
-from gwmond.accounting.pilot_facts import Category, Outcome
+from gwmond.accounting.pilot_facts import BEARS, Category, Outcome
 from gwmond.book.booking import own
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.ledger.pilot_model import CountKey, PilotId
+from gwmond.ledger.pilot_model import ASSUMED, CountKey, PilotId
+from gwmond.units import RESOURCES
 
 
 class Counts:
@@ -75,15 +76,18 @@ class Counts:
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now = {
-            rule: micros
+            (rule, resource): micros
             for rule, within in pilot.assumed.items()
             if category is not None
-            if (micros := pilot.canonical_total("cpu", self._q, within))
+            for resource in RESOURCES
+            if rule in BEARS[resource]
+            if (micros := pilot.canonical_total(resource, self._q, within))
         }
         (site, entry), group = pilot.identity.key, pilot.identity.group
         for of, amounts, sign in ((pilot.counted, pilot.counted_micros, -1), (category, now, 1)):
-            for rule, micros in amounts.items():
-                key = CountKey("assumed", of or Category.UNCLASSIFIED, rule, site, entry, group)
+            for (rule, resource), micros in amounts.items():
+                own_ = of or Category.UNCLASSIFIED
+                key = CountKey(ASSUMED[resource], own_, rule, site, entry, group)
                 self._changes[pilot.id][key] += sign * micros
         pilot.dirty |= pilot.counted_micros != now
         pilot.counted_micros = now

@@ -5,12 +5,15 @@ Units: times are microseconds since the epoch.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
+from gwmond.accounting.attempts import AttemptFact
 from gwmond.book.joining import Joining
+from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.outcome import given_up, later_run, plain_outcome, weighed
+from gwmond.book.outcome import LaterRuns, given_up, plain_outcome, weighed
 from gwmond.book.rules import Rules
 from gwmond.book.shelf import Shelf
 
@@ -35,17 +38,29 @@ def decide(
     silent: Collection[str],
 ) -> None:
     """Decide on what is open, and anew on what has changed."""
+    later = LaterRuns(shelf.jobs)
+    over: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+    for attempt in pilot.attempts.values():
+        if not _is_decided(attempt):
+            fact = given_up(attempt, later.after(attempt), at.now_us, at.clock_us, rules, silent)
+            if fact is not None:
+                over[fact.job].append(fact)
+    for job, facts in over.items():
+        joining.add(job, facts)
+    later = LaterRuns(shelf.jobs) if over else later
     for attempt in list(pilot.attempts.values()):
-        if attempt.outcome is not None and pilot.from_us > (attempt.end_us or 0):
+        if _is_decided(attempt):
             continue
-        later = later_run(attempt, shelf.jobs[attempt.key.job])
-        fact = given_up(attempt, later, at.now_us, at.clock_us, rules, silent)
-        if fact is not None:
-            joining.add(attempt.key.job, [fact])
-        plain = plain_outcome(attempt, later, at.now_us, at.known_us, rules)
+        later_us = later.after(attempt)
+        plain = plain_outcome(attempt, later_us, at.now_us, at.known_us, rules)
         outcome, result = weighed(attempt, plain)
         if (outcome, result) != (attempt.outcome, attempt.result):
             attempt.dirty = True
             if outcome != attempt.outcome:
                 pilot.touch(attempt.start_us)
             attempt.outcome, attempt.result = outcome, result
+
+
+def _is_decided(attempt: OpenAttempt) -> bool:
+    """Return whether nothing has changed that may change what was decided."""
+    return attempt.outcome is not None and attempt.pilot.from_us > (attempt.end_us or 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.factory_jobs import Place, PlaceFact
 from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
 from gwmond.book.entries import Entries
 from gwmond.book.factory_jobs import FactoryJobs
@@ -39,6 +39,7 @@ class FactoryFacts:
     def left_out(self) -> Counter[str]:
         """How many facts could not be accounted so far, by the reason."""
         found = Counter({"empty_output": self._outputs.empty, "bad_time": self._outputs.absurd})
+        found["too_many_runs"] = self._outputs.crowded
         found.update(self._jobs.left_out)
         return found
 
@@ -55,14 +56,13 @@ class FactoryFacts:
             self._watched_us = now_us
         self._seen_us = now_us
 
-    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> None:
-        """Take in facts."""
+    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[PlaceFact]:
+        """Take in facts; return those of the factory that it had not told before."""
         outputs = [of for of in facts if isinstance(of, PilotOutput)]
         if outputs:
             self._jobs.reported(self._outputs.take(outputs, lookup))
-        told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot)]
-        if told:
-            self._jobs.take(told, lookup)
+        told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot | PilotOutput)]
+        return self._jobs.take(told, lookup) if told else []
 
     def hurry(self, ahead_us: int) -> None:
         """Wait for better as if it were so much later: no more comes of the files."""

@@ -31,15 +31,24 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
 from gwmond.accounting import factory_jobs
-from gwmond.accounting.factory_jobs import ZONES_US, FactoryJob, Place, place_name
-from gwmond.accounting.pilot_evidence import CompletedPilot, QueueEvent
+from gwmond.accounting.factory_jobs import (
+    GUARD_US,
+    ZONES_US,
+    FactoryJob,
+    Place,
+    PlaceFact,
+    place_name,
+)
+from gwmond.accounting.own_names import may_be_of
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.book import summaries
+from gwmond.book.contradictions import contradictions
 from gwmond.book.entries import Entries
 from gwmond.book.factory_pilots import amend, identity_of, release
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.rules import SECOND_US, Lookup, Rules, sane
+from gwmond.book.rules import Lookup, Rules, sane
 from gwmond.book.shelf import Shelf, place_of
 from gwmond.book.sightings import Sightings
 from gwmond.ledger.pilot_model import PilotIdentity
@@ -74,27 +83,38 @@ class FactoryJobs:
             self._changed.add(place.name)
             self._fresh.add(place.name)
 
-    def take(self, facts: Sequence[QueueEvent | CompletedPilot], lookup: Lookup) -> None:
-        """Take in events and lines."""
-        told: defaultdict[tuple[str, str], list[QueueEvent | CompletedPilot]] = defaultdict(list)
+    def take(self, facts: Sequence[PlaceFact], lookup: Lookup) -> list[PlaceFact]:
+        """Take in events and lines, and that outputs have come; return those not told before.
+
+        What is of no place, or of no time that makes sense, is among them.
+        """
+        told: defaultdict[tuple[str, str], list[PlaceFact]] = defaultdict(list)
+        new: list[PlaceFact] = []
         for fact in facts:
             name = fact.name
-            at_us = fact.at_us if isinstance(fact, QueueEvent) else fact.written_us
+            at_us = fact.written_us if isinstance(fact, CompletedPilot) else fact.at_us
             if not sane(at_us):
-                self.left_out["bad_time"] += 1
+                self.left_out["bad_time"] += not isinstance(fact, PilotOutput)
+                new.append(fact)
             elif name.cluster is not None and name.proc is not None:
                 told[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
+            else:
+                new.append(fact)
         unknown = {place_name(*of) for of in told} - self._places.keys()
         stored = lookup.find_places(unknown) if unknown else {}
         for of, some in told.items():
             name_ = place_name(*of)
-            before = self._places.get(name_) or stored.get(name_) or Place(*of)
+            before = self._places.get(name_) or stored.get(name_) or Place(*of, open=False)
             after = before.told(some)
-            if after != before:
-                self._places[name_] = after._replace(open=True)
-                self._dirty.add(name_)
-                self._changed.add(name_)
-                self._fresh.add(name_)
+            new += before.new(some, after)
+            if after == before:
+                continue
+            more = after._replace(outputs=before.outputs) != before
+            self._places[name_] = after._replace(open=True) if more else after
+            self._dirty.add(name_)
+            self._changed.add(name_)
+            self._fresh |= {name_} if more or name_ in stored else set()
+        return new
 
     def touch(self, pilot: OpenPilot) -> None:
         """Say that more is known of a pilot: what was told at its place is used anew."""
@@ -156,7 +176,7 @@ class FactoryJobs:
         told = [pilot for pilot in here if pilot not in made]
         jobs = factory_jobs.jobs(place)
         stale = [pilot for pilot in made if any(_is_made_of(pilot, job) for job in jobs)]
-        fits = [[pilot for pilot in told if job.fits(pilot.start_us)] for job in jobs]
+        fits = [[pilot for pilot in told if _fits(pilot, job)] for job in jobs]
         claims = Counter(pilot.id for some in fits for pilot in some)
         used: set[int] = set()
         waits = False
@@ -167,7 +187,7 @@ class FactoryJobs:
             if len(some) == 1 and claims[some[0].id] == 1:
                 used.add(some[0].id)
                 done = some[0].pruned or self._use(some[0], job, place, lookup, late=late)
-            elif some or any(job.fits(pilot.start_us, ZONES_US) for pilot in told):
+            elif some or any(_fits(pilot, job, ZONES_US) for pilot in told):
                 done = late and self._once(place, "ambiguous")
             elif (pilot := next((of for of in stale if _is_made_of(of, job)), None)) is not None:
                 stale.remove(pilot)
@@ -180,6 +200,7 @@ class FactoryJobs:
         for pilot in told:
             if pilot.id not in used and not pilot.pruned:
                 release(pilot)
+                self._tell_line(pilot, None, lookup)
         for pilot in stale:
             self._withdraw(pilot, lookup)
         place = self._places[name]
@@ -221,9 +242,15 @@ class FactoryJobs:
                 self._shape(pilot, job)
         else:
             amend(pilot, job)
-            for word in _contradictions(pilot, job):
+            for word in contradictions(pilot, job):
                 self._once(place, word, self._joining.contradictions)
+            self._tell_line(pilot, job.line, lookup)
         return _is_done(pilot, job, late=late)
+
+    def _tell_line(self, pilot: OpenPilot, line: CompletedPilot | None, lookup: Lookup) -> None:
+        if summaries.tells_more(pilot, line):
+            self._shelf.load_whole(pilot, lookup)
+            summaries.tell_line(pilot, line, self._joining)
 
     def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
         """Let there be a pilot that nothing else tells of."""
@@ -266,7 +293,13 @@ def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
 
     One that was made of a line alone may have begun long before it was thought to have.
     """
-    return pilot.end_us in job.written_us or job.fits(pilot.start_us)
+    mine = may_be_of(pilot.identity.name, job.user)
+    return mine and (pilot.end_us in job.written_us or job.fits(pilot.start_us))
+
+
+def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
+    """Return whether a pilot may be a job: by when it began, and by whose it is."""
+    return may_be_of(pilot.identity.name, job.user) and job.fits(pilot.start_us, guard_us)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
@@ -274,20 +307,3 @@ def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
     if pilot.ended in _KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
         return job.settled_us is not None or pilot.ended == "reported"
     return late and pilot.end_us is not None
-
-
-def _contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
-    """Return on what a summary differs from what better sources tell of its pilot."""
-    line, found = job.line, []
-    if line is None or pilot.ended != "reported" or job.duration_us is None:
-        return []
-    known_us = pilot.until_us - pilot.start_us
-    if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
-        found.append("summary_duration")
-    told = summaries.verdict(line)
-    passed = pilot.validation is Validation.PASSED or bool(pilot.attempts) or pilot.ran_jobs
-    if (told is Validation.FAILED and passed) or (
-        told is Validation.PASSED and pilot.validation is Validation.FAILED
-    ):
-        found.append("summary_condor_started")
-    return found

@@ -5,9 +5,11 @@ time whole seconds.
 
 Nothing here is believed or made better: it is what the factory says, to be compared with what
 gwmond accounts.  What was taken stays until ``clear``, and is stored in the transaction that stores
-the cursors of the files, so that each record of a log counts once.  A log that is read again from
-its begin (it was cut or replaced: ``truncated_log``), and an output that changes after it was
-read, count again.
+the cursors of the files and what they told of each place (``factory_jobs.Place``).  Only what a
+place had not been told is taken in, so that an event, a line, and the output of a pilot counts
+once, in however many copies of its file, at any path, and however often they are read; an output
+counts as what it was when it was read first.  What retention has taken out of places is not known
+any more.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 
+from gwmond.accounting.factory_jobs import PlaceFact
 from gwmond.accounting.pilot_evidence import (
     CompletedPilot,
-    FileFact,
     PilotName,
     PilotOutput,
     QueueEvent,
     QueueState,
 )
-from gwmond.book.rules import SECOND_US
+from gwmond.book.rules import SECOND_US, sane
 from gwmond.facts import EntryRequest
 from gwmond.ledger.factory_model import WATCHED_FIELDS, FactoryKey, FactoryKind
 
@@ -45,14 +47,14 @@ class FactoryNumbers:
         self.undated = 0
         """How many records had no usable time or entry so far, and are in no sum."""
 
-    def take(self, facts: Sequence[FileFact]) -> None:
-        """Take in what a factory's files tell; lines of central logs are of no factory."""
+    def take(self, facts: Sequence[PlaceFact]) -> None:
+        """Take in what a factory's files tell that they had not told before."""
         for fact in facts:
             if isinstance(fact, QueueEvent):
                 self._event(fact)
             elif isinstance(fact, CompletedPilot):
                 self._line(fact)
-            elif isinstance(fact, PilotOutput):
+            else:
                 self._output(fact)
 
     def watch(self, requests: Iterable[EntryRequest], hour: int, seconds: float) -> None:
@@ -92,7 +94,7 @@ class FactoryNumbers:
 
     def _event(self, event: QueueEvent) -> None:
         name = event.name
-        if not name.entry or event.at_us < 0:
+        if not name.entry or not sane(event.at_us):
             self.undated += 1
             return
         client = _client(name, event.path)
@@ -100,7 +102,7 @@ class FactoryNumbers:
 
     def _line(self, line: CompletedPilot) -> None:
         name, at_us = line.name, line.written_us
-        if not name.entry or at_us is None or at_us < 0:
+        if not name.entry or at_us is None or not sane(at_us):
             self.undated += 1
             return
         kinds = FactoryKind
@@ -122,9 +124,8 @@ class FactoryNumbers:
                 self._add(at_us // HOUR_US, name.entry, client, kind, number)
 
     def _output(self, output: PilotOutput) -> None:
-        name = output.name
-        at_us = output.seen_us if output.end_us is None else output.end_us
-        if not name.entry or at_us is None or at_us < 0:
+        name, at_us = output.name, output.at_us
+        if not name.entry or at_us is None or not sane(at_us):
             self.undated += 1
             return
         hour, client = at_us // HOUR_US, _client(name, "")

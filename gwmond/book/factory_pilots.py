@@ -7,6 +7,7 @@ may be called again with the same facts, or with others: the last call counts.
 from __future__ import annotations
 
 from gwmond.accounting.factory_jobs import FactoryJob, Place
+from gwmond.accounting.own_names import own_name
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
@@ -39,7 +40,7 @@ def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> Pilot
     """Return the identity of a pilot that only its factory tells of; its schedd is not known."""
     began_us = job.life[0] if job.life is not None else 0
     return PilotIdentity(
-        name=f"{place.number}@{job.instance}.{place.entry}",
+        name=own_name(place.number, job.user, job.instance, place.entry),
         started=began_us // SECOND_US,
         factory_job=f"#{place.number}",
         factory=factory,

@@ -10,15 +10,17 @@ taken to be as large and to have lasted as long as its jobs, and all of it is es
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
+from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.records import JobRecord
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings, prolong
+from gwmond.book.starter_runs import known_better, moved_lines
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
 
@@ -42,6 +44,8 @@ class Joining:
         self.late = 0
         self.absurd = 0
         self.removed: list[OpenAttempt] = []
+        self._summed_up: set[OpenPilot] = set()  # runs are known of what a summary told of
+        self._better: dict[OpenPilot, int] = {}  # since when it has runs that a log may have, too
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Join records with attempts, and these with pilots."""
@@ -64,14 +68,42 @@ class Joining:
 
     def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
-        before = list(self._shelf.jobs.get(job, ()))
-        known = {fact for attempt in before for fact in attempt.facts}
+        known = {fact for of in self._shelf.jobs.get(job, ()) for fact in of.facts}
         new = {fact for fact in set(facts) - known if not _said_again(fact, known)}
-        if not new:
-            return
+        if new:
+            self._merge(job, known | new)
+
+    def absorb(self, lookup: Lookup) -> None:
+        """Take out the runs that only a pilot's logs told of, and now something better tells of."""
+        guard_us, shelf = self._rules.start_guard_us, self._shelf
+        for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda of: of.id):
+            shelf.load_whole(pilot, lookup)
+            pilot.know(Assumption.JOBS)
+            for attempt in [of for of in pilot.attempts.values() if of.summarised]:
+                self.remove(attempt)
+        self._summed_up.clear()
+        found: list[tuple[OpenAttempt, OpenAttempt]] = []
+        for pilot, since_us in self._better.items():
+            if shelf.pilots.get(pilot.id) is pilot and not (pilot.pruned or pilot.implied):
+                if pilot.end_us is not None and since_us - guard_us <= pilot.kept_us:
+                    shelf.load_whole(pilot, lookup)
+                found += known_better(pilot.attempts.values(), guard_us)
+        self._better.clear()
+        by_job: defaultdict[str, set[AttemptFact]] = defaultdict(set)
+        for attempt, _ in found:
+            by_job[attempt.key.job].update(attempt.facts)
+        self.recall_jobs(by_job, lookup)
+        for job, gone in by_job.items():
+            self._merge(job, {fact for of in shelf.jobs[job] for fact in of.facts} - gone)
+        for attempt, better in found:
+            self.add(better.key.job, moved_lines(attempt, better))
+
+    def _merge(self, job: str, facts: Collection[AttemptFact]) -> None:
+        """Let the attempts of a job be those that these facts tell of, which are all."""
+        before = list(self._shelf.jobs.get(job, ()))
         old = {attempt.key: attempt for attempt in before}
         kept: set[OpenAttempt] = set()
-        for merged, of in merge_each(known | new):
+        for merged, of in merge_each(facts):
             attempt = old.get(merged.key)
             if attempt is not None and set(of) == set(attempt.facts):
                 kept.add(attempt)
@@ -94,7 +126,12 @@ class Joining:
             else:
                 attempt = self._new(pilot, merged, of)
                 kept.add(attempt)
-            prolong(pilot)
+            prolong(pilot, attempt)
+            if not attempt.summarised and Assumption.JOBS in pilot.assumed:
+                self._summed_up.add(pilot)
+            if not attempt.summarised and not job.startswith("#"):
+                since_us = self._better.get(pilot, attempt.start_us)
+                self._better[pilot] = min(since_us, attempt.start_us)
         for attempt in before:
             if attempt not in kept:
                 self.remove(attempt)
@@ -123,7 +160,23 @@ class Joining:
     def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in what the ledger knows of the jobs and pilots that are not in memory."""
         shelf = self._shelf
-        jobs = {job for of in records if (job := of.fact.job) not in shelf.jobs}
+        self.recall_jobs({of.fact.job for of in records if self._is_new(of.fact)}, lookup)
+        names = {of.startd for of in records if of.startd and self._find(of) is None}
+        for found in lookup.find_pilots(names).values() if names else ():
+            shelf.recall_pilots(found)
+
+    def _is_new(self, fact: AttemptFact) -> bool:
+        """Return whether a record, which does not know its pilot, may tell something new."""
+        if fact.job not in self._shelf.partly:
+            return fact.job not in self._shelf.jobs
+        facts = (of for attempt in self._shelf.jobs[fact.job] for of in attempt.facts)
+        known = {of._replace(pilot=None) for of in facts}
+        return fact not in known and not _said_again(fact, known)
+
+    def recall_jobs(self, jobs: Iterable[str], lookup: Lookup) -> None:
+        """Take in all attempts of jobs of which the ledger may know some that are not in memory."""
+        shelf = self._shelf
+        jobs = {job for job in jobs if job not in shelf.jobs or job in shelf.partly}
         stored = lookup.find_attempts(jobs) if jobs else {}
         of_rows = (row.pilot for rows in stored.values() for row in rows)
         ids = {pilot for pilot in of_rows if pilot not in shelf.pilots}
@@ -131,9 +184,7 @@ class Joining:
             shelf.recall_pilots(lookup.pilots_by_id(ids).values())
         for rows in stored.values():
             shelf.recall_attempts(rows)
-        names = {of.startd for of in records if of.startd and self._find(of) is None}
-        for found in lookup.find_pilots(names).values() if names else ():
-            shelf.recall_pilots(found)
+        shelf.partly -= jobs
 
     def _find(self, record: JobRecord) -> OpenPilot | None:
         same = self._shelf.by_name.get(record.startd, [])

@@ -20,7 +20,7 @@ from gwmond.accounting.pilot_facts import (
     Resources,
     Step,
     Validation,
-    union,
+    estimates,
 )
 from gwmond.accounting.pilot_segments import total_rate
 from gwmond.accounting.shares import accrued
@@ -70,7 +70,7 @@ class OpenPilot:
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
     canonical: Counter[Resource] = field(default_factory=Counter)  # settled so far
     counted: Category | None = None
-    counted_micros: dict[Assumption, int] = field(default_factory=dict)
+    counted_micros: dict[tuple[Assumption, Resource], int] = field(default_factory=dict)
     from_us: int = FAR_US
     booked_at_us: int = 0
     seen_us: int = 0
@@ -94,11 +94,6 @@ class OpenPilot:
     def until_us(self) -> int:
         """The end of its life as far as it is known."""
         return max(self.start_us, self.contact_us if self.end_us is None else self.end_us)
-
-    @property
-    def estimated(self) -> tuple[Interval, ...]:
-        """When its own time rests on an estimate: the union of what is assumed."""
-        return union(self.assumed.values())
 
     @property
     def logged_us(self) -> int | None:
@@ -142,7 +137,7 @@ class OpenPilot:
             attempts=tuple(of.attempt() for _, of in sorted(self.attempts.items())),
             validation=self.validation,
             known_until_us=known_us,
-            estimated=self.estimated,
+            estimated=estimates(self.assumed),
             ran_jobs=self.ran_jobs,
         )
 

@@ -14,7 +14,8 @@ Rules besides the table of ``accounting.outcomes``:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
 
 from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source
@@ -29,10 +30,30 @@ from gwmond.book.rules import Rules
 _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT})
 
 
-def later_run(attempt: OpenAttempt, of_job: Iterable[OpenAttempt]) -> int | None:
-    """Return when a later run of the same job began, None if there is none."""
-    later = [of.start_us for of in of_job if of.key.run > attempt.key.run]
-    return min(later, default=None)
+def later_runs(of_job: Iterable[OpenAttempt]) -> dict[int, int | None]:
+    """Return, for each run of a job, when a later one of them began; None if there is none."""
+    later: dict[int, int | None] = {}
+    first: int | None = None
+    by_run = sorted(of_job, key=lambda of: -of.key.run)
+    for run, same in groupby(by_run, key=lambda of: of.key.run):
+        later[run] = first
+        first = min([of.start_us for of in same] + ([] if first is None else [first]))
+    return later
+
+
+class LaterRuns:
+    """The same of many jobs, of which each is looked at once."""
+
+    def __init__(self, jobs: Mapping[str, Iterable[OpenAttempt]]) -> None:
+        self._jobs = jobs
+        self._known: dict[str, dict[int, int | None]] = {}
+
+    def after(self, attempt: OpenAttempt) -> int | None:
+        """Return when a later run of the same job began, None if there is none."""
+        job, run = attempt.key
+        if job not in self._known:
+            self._known[job] = later_runs(self._jobs.get(job, ()))
+        return self._known[job].get(run)
 
 
 def given_up(

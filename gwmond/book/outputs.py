@@ -21,10 +21,12 @@ no site              that of the entry's other pilots, else the entry's name
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.factory_jobs import ZONES_US, place_name
+from gwmond.accounting.own_names import may_be_of, own_name
 from gwmond.accounting.pilot_evidence import PilotOutput, StarterRun
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.book.entries import Entries
@@ -33,16 +35,23 @@ from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import LATEST_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
-from gwmond.book.summaries import forget
+from gwmond.book.starter_runs import Better
+from gwmond.book.summaries import forget, ran_jobs, tell_statistics
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
+
+MOST_RUNS = 40_000
+"""Several outputs may be of one pilot; each has no more than half of this."""
 
 _CLOCKS_US = 86400 * SECOND_US
 """By how much at most a worker node's clock or zone and the factory's may differ."""
 
 
 class Outputs:
-    """Takes outputs in; ``empty`` counts those that tell nothing, ``absurd`` bad times."""
+    """Takes outputs in; ``empty`` counts those that tell nothing, ``absurd`` bad times.
+
+    ``crowded`` counts runs on pilots that have ``MOST_RUNS`` already.
+    """
 
     def __init__(
         self, shelf: Shelf, sightings: Sightings, joining: Joining, entries: Entries, rules: Rules
@@ -55,6 +64,7 @@ class Outputs:
         self._entries = entries
         self.empty = 0
         self.absurd = 0
+        self.crowded = 0
 
     def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
         """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
@@ -65,6 +75,7 @@ class Outputs:
         for rows in lookup.find_pilots(names).values() if names else ():
             self._shelf.recall_pilots(rows)
         self._joining.recall([of for output in outputs for of in output.attempts], lookup)
+        self._joining.recall_jobs({_job(run) for of in outputs for run in of.runs}, lookup)
         self._entries.learn(outputs, lookup)
         places: set[str] = set()
         for output in map(_ended, outputs):
@@ -77,7 +88,8 @@ class Outputs:
                 continue
             if not pilot.pruned:
                 self._apply(pilot, output)
-                self._tell(pilot, output)
+                self._tell(pilot, output, lookup)
+                self._sum_up(pilot, output, lookup)
                 places.add(_place(output))
         return places
 
@@ -134,7 +146,7 @@ class Outputs:
         if output.validation_end_us not in {None, pilot.validation_end_us}:
             pilot.validation_end_us, pilot.dirty = output.validation_end_us, True
         validation = output.validation
-        if validation is Validation.PASSED and ours and not _tells_runs(output):
+        if validation is Validation.PASSED and ours and ran_jobs(output) is None:
             validation = Validation.UNKNOWN  # else it would be one that never ran a job
         if validation is not Validation.UNKNOWN and not (
             validation is Validation.FAILED and pilot.identity.origin == "collector"
@@ -182,25 +194,32 @@ class Outputs:
             pilot.steps = (Step(pilot.start_us, size),)
             pilot.touch(pilot.start_us)
 
-    def _tell(self, pilot: OpenPilot, output: PilotOutput) -> None:
+    def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
-        records = [of._replace(startd=pilot.identity.name) for of in output.attempts]
-        for record in records:
-            fact = record.fact._replace(pilot=pilot.label)
-            self._joining.add(fact.job, [fact])
-        for run in output.runs:
-            if not self._is_known(pilot, run):
-                fact = _of_starter(run, pilot, self._rules.q)
-                self._joining.add(fact.job, [fact])
+        if output.attempts or output.runs:
+            self._shelf.load_whole(pilot, lookup)
+        self._join(pilot, [of.fact._replace(pilot=pilot.label) for of in output.attempts])
+        better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
+        runs = [of for of in output.runs if not better.knows(_job(of), of.start_us)]
+        self._join(pilot, [_of_starter(run, pilot, self._rules.q) for run in runs])
 
-    def _is_known(self, pilot: OpenPilot, run: StarterRun) -> bool:
-        """Return whether a better source has told of a run: same job, about the same time."""
-        guard = self._rules.start_guard_us
-        return any(
-            _numbers(of.key.job) == run.job and abs(of.start_us - run.start_us) <= guard
-            for of in pilot.attempts.values()
-            if Source.STARTER_LOG not in of.merged.sources
-        )
+    def _sum_up(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
+        """Go by its statistics where no run of a job is known."""
+        known = bool(output.attempts or output.runs)
+        known |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
+        if not known and ran_jobs(output) and pilot.validation is not Validation.FAILED:
+            self._shelf.load_whole(pilot, lookup)
+            tell_statistics(pilot, output, self._joining)
+
+    def _join(self, pilot: OpenPilot, facts: Sequence[AttemptFact]) -> None:
+        by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+        for fact in facts:
+            by_job[fact.job].append(fact)
+        for job, told in by_job.items():
+            if job in self._shelf.jobs or len(pilot.attempts) + len(told) <= MOST_RUNS:
+                self._joining.add(job, told)
+            else:
+                self.crowded += len(told)
 
 
 def factory_job(output: PilotOutput) -> str:
@@ -224,6 +243,8 @@ def _may_be(pilot: OpenPilot, output: PilotOutput) -> bool:
     job, known = factory_job(output), pilot.identity.factory_job
     if job and known and known != job and not known.startswith("#"):
         return False
+    if job != known and not may_be_of(pilot.identity.name, output.name.user):
+        return False
     times = _times(output)
     if not times:
         return True
@@ -240,19 +261,7 @@ def name_of(output: PilotOutput) -> str:
     of = output.name
     if of.startd:
         return of.startd if "@" in of.startd or not of.node else f"{of.startd}@{of.node}"
-    return f"{of.cluster}.{of.proc}@{of.instance}.{of.entry}"
-
-
-def _numbers(job: str) -> str:
-    """Return ``cluster.proc`` of a GlobalJobId."""
-    parts = job.split("#")
-    return parts[1] if len(parts) > 1 else ""
-
-
-def _tells_runs(output: PilotOutput) -> bool:
-    """Return whether it tells what ran: it is complete, or has statistics or logs."""
-    told = output.end_us, output.activations, output.jobs
-    return bool(output.logs) or any(of is not None for of in told)
+    return own_name(_number(output), "" if of.schedd else of.user, of.instance, of.entry)
 
 
 def _times(output: PilotOutput) -> list[int]:
@@ -282,12 +291,17 @@ def _latest(output: PilotOutput) -> int:
     return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + _CLOCKS_US
 
 
+def _job(run: StarterRun) -> str:
+    """Return a job as a starter's log knows it."""
+    return f"{run.submitter}#{run.job}#"
+
+
 def _of_starter(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:
     ending = run.ending if run.end_us is None else run.ending._replace(over=True)
     ending = ending._replace(unsent=run.unsent or None)
     return AttemptFact(
         source=Source.STARTER_LOG,
-        job=f"{run.submitter}#{run.job}#",
+        job=_job(run) if run.job else f"{_job(run)}{pilot.label}",
         run=None,
         written_us=run.end_us if run.end_us is not None else run.start_us,
         pilot=pilot.label,

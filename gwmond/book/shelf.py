@@ -26,7 +26,11 @@ def place_of(identity: PilotIdentity) -> str:
 
 
 class Shelf:
-    """Pilots and attempts in memory; both are found by id, pilots by name, attempts by job."""
+    """Pilots and attempts in memory; both are found by id, pilots by name, attempts by job.
+
+    ``partly``: jobs of which the ledger may have attempts that are not in memory, beside those that
+    are.
+    """
 
     def __init__(self) -> None:
         self.pilots: dict[int, OpenPilot] = {}
@@ -34,6 +38,7 @@ class Shelf:
         self.by_job: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of the factory
         self.by_place: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of factory jobs
         self.jobs: defaultdict[str, list[OpenAttempt]] = defaultdict(list)
+        self.partly: set[str] = set()
         self.moved: set[tuple[int, AttemptKey]] = set()
         self.withdrawn: set[int] = set()
         self._leaving: list[OpenPilot] = []
@@ -92,7 +97,7 @@ class Shelf:
     def drop_pilot(self, pilot: OpenPilot) -> None:
         """Forget a pilot and its attempts."""
         for attempt in list(pilot.attempts.values()):
-            self.drop_attempt(attempt)
+            self.forget_attempt(attempt)
         self.pilots.pop(pilot.id, None)
         self.unindex(pilot)
 
@@ -140,12 +145,19 @@ class Shelf:
         self.moved.discard((pilot.id, attempt.key))
 
     def drop_attempt(self, attempt: OpenAttempt) -> None:
-        """Forget an attempt."""
+        """Take an attempt out that there is not any more."""
         attempt.pilot.attempts.pop(attempt.key, None)
         of_job = self.jobs[attempt.key.job]
         of_job.remove(attempt)
         if not of_job:
             del self.jobs[attempt.key.job]
+            self.partly.discard(attempt.key.job)
+
+    def forget_attempt(self, attempt: OpenAttempt) -> None:
+        """Leave an attempt to the ledger, where it is stored."""
+        self.drop_attempt(attempt)
+        if attempt.key.job in self.jobs:
+            self.partly.add(attempt.key.job)
 
     def show(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
         """Note which attempts slots show now; ``complete``: the claims are all there are."""
@@ -177,6 +189,8 @@ class Shelf:
             pilot = self.pilots.get(row.pilot)
             if pilot is None or row.key in pilot.attempts or (row.pilot, row.key) in self.moved:
                 continue
+            if row.key.job not in self.jobs:
+                self.partly.add(row.key.job)
             self.add_attempt(OpenAttempt.of(row, pilot))
 
     def load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:

@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from gwmond.accounting.factory_jobs import ZONES_US, place_name
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.book import failed
+from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
@@ -240,14 +241,17 @@ class Sightings:
         keep_assumed(pilot)
 
 
-def prolong(pilot: OpenPilot) -> None:
+def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
     """Let a pilot end when an attempt on it shows that it was still there, before it was gone.
 
     Only what a record tells counts: an attempt without an end lasts as long as its pilot.
+    ``by``: only this one has changed.
     """
     if pilot.end_us is None or pilot.implied:
         return
     limit = pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
+    if by is not None and not pilot.end_us < (by.merged.end_us or 0) <= limit:
+        return
     ends = [
         of.merged.end_us
         for of in pilot.attempts.values()

@@ -4,8 +4,11 @@ Units: memory is MiB.
 
 In this order: what most pilots of the entry have; what its glideresource ads say that a frontend
 gets there; a canonical unit for each core, one core if that is not told either.  A pilot's own
-number counts before all of these.  The same for GPUs, but that most entries have none: where
-neither its other pilots nor its ads tell of any, there is none, and nothing was assumed.
+number counts before all of these: where it tells its cores and not its memory, it has the memory
+that most of the entry with as many cores have; where there is none, as much for each core as most
+pilots of the entry have.  With its memory alone the same the other way, in whole cores.  The same
+for GPUs, but that most entries have none: where neither its other pilots nor its ads tell of any,
+there is none, and nothing was assumed.
 
 What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.GPUS``).
 """
@@ -95,10 +98,7 @@ class Sizes:
         rules = set()
         if cores is None or memory_mib is None:
             rules.add(Assumption.SIZE)
-            usual = most(self._sizes.get(entry)) or self._expected.get(entry, (None, None))[:2]
-            cores = cores if cores is not None else usual[0] or self._unit.cores
-            if memory_mib is None:
-                memory_mib = usual[1] or cores * self._unit.memory_mib
+            cores, memory_mib = self._whole(entry, cores, memory_mib)
         if gpus is None:
             expected = self._expected.get(entry)
             usually = most(self._gpus.get(entry))
@@ -106,6 +106,30 @@ class Sizes:
             if gpus > 0:
                 rules.add(Assumption.GPUS)
         return Filled(Resources(cores, memory_mib, gpus), frozenset(rules), told)
+
+    def _whole(
+        self, entry: str, cores: float | None, memory_mib: float | None
+    ) -> tuple[float, float]:
+        """Return a size of which this is told, and not both."""
+        known = self._sizes.get(entry)
+        usual = most(known) or self._expected.get(entry, (None, None))[:2]
+        if usual[0] is None or usual[1] is None:
+            cores = self._unit.cores if cores is None else cores
+            memory = cores * self._unit.memory_mib if memory_mib is None else memory_mib
+            return cores, min(memory, MAX_MEMORY_MIB)
+        told = cores, memory_mib
+        same = {
+            of: number
+            for of, number in (known or {}).items()
+            if all(mine in {None, its} for mine, its in zip(told, of, strict=True))
+        }
+        if alike := most(Counter(same)):
+            return alike
+        if cores is not None:
+            memory = cores * usual[1] / usual[0]
+            return cores, min(max(memory, LEAST_MEMORY_MIB), MAX_MEMORY_MIB)
+        memory = usual[1] if memory_mib is None else memory_mib
+        return min(max(round(memory * usual[0] / usual[1]), 1), MAX_CORES), memory
 
     def assume(self, pilot: OpenPilot) -> None:
         """Give a pilot a size of which none is told.

@@ -1,4 +1,6 @@
-"""Pilots of which only their factory's queue or summary tells; see ``factory_jobs`` for the rules.
+"""What pilots did of which only a summary tells that: the factory's, or their own statistics.
+
+See ``factory_jobs`` for pilots of which only their factory's queue or summary tells.
 
 Units: times are microseconds since the epoch.
 
@@ -18,17 +20,29 @@ no summary, or one that      validation failed, if collectors were watched all t
 tells nothing (0, -1)        has shown it; else nothing tells: ``unclassified``
 ============================ ===================================================================
 
-The runs that stand for the jobs of a summary are not counted as runs of jobs.
+Where the pilot's own output is there, and neither its logs nor anything else tells of a run:
+
+============================ ===================================================================
+its statistics tell of jobs  the same by their numbers, from HTCondor's start on; where they tell
+                             no time, all of HTCondor's time is unclassified
+they tell of none, and no    the same by the factory's summary, if that tells of jobs
+log is there
+nothing tells of jobs        ``unclassified``, rule ``validation`` (see ``ran_jobs``)
+============================ ===================================================================
+
+The runs that stand for the jobs of a summary are not counted as runs of jobs; real ones, whenever
+they become known, take their place.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from gwmond.accounting.attempts import AttemptFact, Source, merge_each
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.factory_jobs import FactoryJob
-from gwmond.accounting.pilot_evidence import CompletedPilot
+from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Interval, Resources, Step, Validation
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
@@ -36,6 +50,7 @@ from gwmond.book.rules import SECOND_US
 from gwmond.ledger.pilot_model import Told
 
 _PER_MILLE = 1000
+LINE, _STATISTICS = "summary#", "statistics#"
 
 
 class Busy(NamedTuple):
@@ -57,14 +72,89 @@ def busy(line: CompletedPilot | None, life: Interval) -> Busy | None:
     if line is None or verdict(line) is not Validation.PASSED or not line.jobs:
         return None
     condor_s, idle = line.condor_s or 0, line.idle
+    busy_s = line.jobs_s
     if idle is not None and 0 <= idle <= _PER_MILLE:
         busy_s = condor_s * (_PER_MILLE - idle) // _PER_MILLE
-    else:
-        busy_s = min(condor_s, line.jobs_s if line.jobs_s is not None else condor_s)
     start = life[0] + (line.validation_s or 0) * SECOND_US
-    good_s = min(busy_s, max(0, line.terminated_s or 0))
-    middle, end = (min(start + seconds * SECOND_US, life[1]) for seconds in (good_s, busy_s))
+    within = start, min(start + condor_s * SECOND_US, life[1])
+    return _busy(within, busy_s, line.terminated_s)
+
+
+def _busy(within: Interval, busy_s: int | None, good_s: int | None) -> Busy | None:
+    """Return when jobs ran while HTCondor did; as long as it if nothing tells how long.
+
+    They took a second at least, as the numbers are cut.
+    """
+    start, last = within
+    busy_s = (last - start) // SECOND_US if busy_s is None else max(1, busy_s)
+    seconds = min(busy_s, max(0, good_s or 0)), busy_s
+    middle, end = (min(start + of * SECOND_US, last) for of in seconds)
     return Busy((start, middle), (middle, end)) if start < end else None
+
+
+def ran_jobs(output: PilotOutput) -> bool | None:
+    """Return whether an output tells that jobs ran, or that none did; None if it tells neither.
+
+    Only one that is whole can tell that there was none: by its statistics or HTCondor's logs.
+    """
+    total = output.jobs.total.jobs if output.jobs is not None else None
+    told = [number for number in (total, output.activations) if number is not None]
+    if output.attempts or output.runs or any(told):
+        return True
+    logs = told or any(name.endswith("Log") or "Log." in name for name in output.logs)
+    return False if output.end_us is not None and logs else None
+
+
+def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> None:
+    """Let a pilot have been busy as its statistics say, if no run is known.
+
+    All its attempts must be in memory.
+    """
+    if any(not of.summarised for of in pilot.attempts.values()) or not ran_jobs(output):
+        return
+    starts = output.condor_start_us, output.validation_end_us, output.start_us, pilot.start_us
+    ends = output.condor_end_us, output.end_us, pilot.until_us
+    within = _first(*starts), _first(*ends)
+    total = output.jobs.total if output.jobs is not None else None
+    if output.jobs is not None and total is not None and total.jobs:
+        of = output.jobs
+        good_s = sum(kind.time_s for kind in (of.good_zero, of.good_nonzero) if kind is not None)
+        _tell(pilot, _busy(within, total.time_s, good_s), joining, _STATISTICS, within)
+    else:
+        _tell(pilot, _busy(within, None, None), joining, _STATISTICS, within)
+
+
+def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
+    """Return whether a summary may tell what a pilot did that better sources tell of."""
+    if Assumption.JOBS in pilot.assumed:
+        return True
+    jobs = line is not None and verdict(line) is Validation.PASSED and bool(line.jobs)
+    return jobs and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
+
+
+def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -> None:
+    """Let a pilot have been busy as a summary says, if nothing better tells of jobs.
+
+    None takes back what a summary said.  All its attempts must be in memory.
+    """
+    there = pilot.attempts.values()
+    if any(not of.summarised or of.key.job.startswith(_STATISTICS) for of in there):
+        return
+    start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
+    of = None if says_none(pilot) else busy(line, (start, end))
+    _tell(pilot, of, joining, LINE, (of.terminated[0], end) if of is not None else None)
+
+
+def says_none(pilot: OpenPilot) -> bool:
+    """Return whether its own output tells that no job ran."""
+    if pilot.validation is Validation.FAILED:
+        return True
+    passed = pilot.validation is Validation.PASSED and pilot.identity.origin == "files"
+    return passed and all(of.summarised for of in pilot.attempts.values())
+
+
+def _first(*times: int | None) -> int:
+    return next(of for of in times if of is not None)
 
 
 def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) -> None:
@@ -123,7 +213,7 @@ def forget(pilot: OpenPilot, joining: Joining) -> None:
 
 def only_runs(pilot: OpenPilot, joining: Joining) -> None:
     """Take out what stood for jobs, as a better source tells of the pilot."""
-    if Assumption.NO_OUTPUT not in pilot.assumed:
+    if not {Assumption.NO_OUTPUT, Assumption.JOBS} & pilot.assumed.keys():
         _tell(pilot, None, joining)
 
 
@@ -136,14 +226,24 @@ def resize(pilot: OpenPilot, size: Resources) -> None:
             attempt.dirty = True
 
 
-def _tell(pilot: OpenPilot, of: Busy | None, joining: Joining) -> None:
-    """Put runs that stand for the jobs of a summary in the place of those that are there."""
+def _tell(
+    pilot: OpenPilot,
+    of: Busy | None,
+    joining: Joining,
+    word: str = LINE,
+    within: Interval | None = None,
+) -> None:
+    """Put runs that stand for the jobs of a summary in the place of those that are there.
+
+    ``within``: when that is an estimate, as long as they ran if not given.
+    """
     wanted: set[AttemptFact] = set()
     if of is not None:
         for completed, (start, end) in ((True, of.terminated), (False, of.rest)):
             if start < end:
-                wanted.add(_fact(pilot, completed=completed, start_us=start, end_us=end))
-        pilot.assume(Assumption.JOBS, of.terminated[0], of.rest[1])
+                made = _fact(pilot, completed=completed, start_us=start, end_us=end)
+                wanted.add(made._replace(job=f"{word}{made.job}"))
+        pilot.assume(Assumption.JOBS, *(within or (of.terminated[0], of.rest[1])))
     else:
         pilot.know(Assumption.JOBS)
     by_job = {fact.job: fact for fact in wanted}
@@ -158,13 +258,17 @@ def _tell(pilot: OpenPilot, of: Busy | None, joining: Joining) -> None:
                 attempt.dirty = True
     for job, fact in sorted(by_job.items()):
         joining.add(job, [fact])
+        for attempt in pilot.attempts.values():
+            for before in joining.removed if attempt.key.job == job else ():
+                if before.pilot is pilot and before.key == attempt.key:
+                    attempt.settled = Counter(before.settled)  # what is booked for it
 
 
 def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> AttemptFact:
     word = "terminated" if completed else "rest"
     return AttemptFact(
         source=Source.SUMMARY,
-        job=f"summary#{pilot.label}#{word}",
+        job=f"{pilot.label}#{word}",
         run=1,
         written_us=end_us,
         pilot=pilot.label,

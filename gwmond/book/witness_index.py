@@ -29,7 +29,7 @@ def recall(shelf: Shelf, events: Iterable[CentralEvent], lookup: Lookup, rules: 
     moments = {
         (short_node(of.name.node), of.at_us)
         for of in left
-        if not of.name.startd and of.name.site and of.name.node
+        if not of.name.startd and (of.name.site or of.name.resource) and of.name.node
     }
     if moments:
         guard_us = rules.start_guard_us
@@ -69,11 +69,14 @@ class Index:
             # A pilot's master starts its startd again; then the last one is meant.
             by_start = sorted(here or found, key=lambda pilot: pilot.start_us)
             return by_start[-1:] if len({p.identity.name for p in by_start}) == 1 else by_start
-        if not of.site or not of.node:
+        if not of.node:
             return []
+        node = short_node(of.node)  # what is a site may be either, as slots are configured
+        sites = {name.lower() for name in (of.site, of.resource) if name}
         return [
             pilot
-            for pilot in self._nodes.get((of.site.lower(), short_node(of.node)), ())
+            for site in sorted(sites)
+            for pilot in self._nodes.get((site, node), ())
             if self._begun(pilot, event)
             and event.at_us <= _gone(pilot) + self._guard_us
             and of.entry in {"", pilot.identity.key.entry}

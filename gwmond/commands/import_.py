@@ -7,6 +7,8 @@ both of a factory's log directories, client and server (best is /var/log/gwms-fa
   server/.../completed_jobs_*.log       the factory's own line on each pilot (gwmond reconcile)
 --central-log FILE... reads logs of pilots' daemons besides (RFC 5424; docs/central-log.md), before
 or after the directories. Name them last, as all that follows is taken for one.
+Old condor_activity logs tell no time zone: name the factory's with --timezone where it is not this
+host's. What was read in a wrong one stays so: import into another ledger then.
 Each pilot is accounted once, together with what the ledger knows of it already; an import may be
 interrupted, killed and repeated. Stop the daemon meanwhile, for it holds the ledger, or import into
 another one with --ledger.
@@ -42,6 +44,7 @@ from gwmond.ledger_text import reach_times
 from gwmond.problem_words import told
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
+from gwmond.sources.gwms.zones import zone_of
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +63,11 @@ def options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="logs of pilots' daemons",
+    )
+    parser.add_argument(
+        "--timezone",
+        metavar="NAME",
+        help="the factory's, as Europe/Zurich, for times without one ([factory] timezone)",
     )
     ledger_reading.add_ledger_option(parser)
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
@@ -90,6 +98,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         return cli.EXIT_FAILED
     if arguments.processes < 1:
         raise ConfigError("--processes: at least 1")
+    if arguments.timezone is not None:
+        config = _in_zone(config, arguments.timezone)
     backfilling.check(arguments)
     if arguments.openmetrics == "-":
         raise ConfigError("--openmetrics needs a file")
@@ -116,6 +126,16 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
     return max(code, written)
+
+
+def _in_zone(config: Config, name: str) -> Config:
+    """Return a configuration with another time zone of the factory; raises ConfigError."""
+    try:
+        zone_of(name)
+    except ValueError as error:
+        raise ConfigError(f"--timezone: {error}: write a name such as Europe/Zurich") from None
+    factory = config.factory.model_copy(update={"timezone": name})
+    return config.model_copy(update={"factory": factory})
 
 
 def _no_directory(path: str) -> str | None:

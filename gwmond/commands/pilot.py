@@ -306,8 +306,12 @@ def _codes(run: Run) -> Text:
 
 
 def _evidence(of: OwnSpan) -> str:
-    known = "estimated" if of.estimated else "measured"
-    return "nothing tells what it ran" if of.category is Category.UNCLASSIFIED else known
+    if of.category is Category.UNCLASSIFIED:
+        return "nothing tells what it ran"
+    cpu, gpu, _ = of.estimated
+    if not of.amounts["gpu", "resource"] or cpu == gpu:
+        return "estimated" if cpu else "measured"
+    return "estimated (CPU)" if cpu else "estimated (GPUs)"
 
 
 def _exact(micros: int) -> str:

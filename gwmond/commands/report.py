@@ -66,9 +66,11 @@ what is shown (shares are of settled time):
   bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
                  not, in canonical hours
   columns of analyze_entries are of pilots that ended, in core-hours of their whole lives:
-    strt, 0job   pilots whose validation failed, that never ran a job; in % of pilots
+    strt, 0job   pilots in which HTCondor never started, that never ran a job; each in % of the
+                 pilots of which that is known
     fval         time of pilots whose validation failed; in % of time, as those that follow
     idle         other time without jobs: overhead, validation that passed, pilots without jobs
+    n/k          time of which nothing is known (fval + idle + n/k = wst)
     wst, badp    all time without jobs; all time but that of runs that exited 0
     job h        wall-clock hours of a run, on average
 

@@ -16,39 +16,47 @@ from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.hourly import HOUR_US, Done, Found, HourlySeries, Labels
 from gwmond.ledger.pilot_codec import counted_rules
+from gwmond.ledger.pilot_model import ASSUMED
 from gwmond.ledger.pilot_schema import pilot_counts, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
+from gwmond.units import Resource
 
 _AT_ONCE = 2000
+_OF = {what: resource for resource, what in ASSUMED.items()}
 
 
 def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
-    """Yield canonical micros of ended pilots by rule; ``labels``: rule, site, entry, group.
+    """Yield canonical micros of ended pilots; ``labels``: resource, rule, site, entry, group.
 
     The hours of one group at one entry are in memory at a time.
     """
-    if labels != ("rule", "site", "entry", "group"):
+    if labels != ("resource", "rule", "site", "entry", "group"):
         raise ValueError(f"labels of estimated time: {labels}")
     total, of = pilot_counts.c, pilots.c
     place = of.site, of.entry, of.group_name
     with reader._reading() as connection:
         complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
         summed = select(
-            *(total.outcome, total.site, total.entry, total.group_name, func.sum(total.number))
-        ).where(total.what == "assumed")
-        summed = summed.group_by(total.outcome, total.site, total.entry, total.group_name)
-        totals = {tuple(key): int(number) for *key, number in connection.execute(summed)}
+            *(total.what, total.outcome, total.site, total.entry, total.group_name),
+            func.sum(total.number),
+        ).where(total.what.in_(_OF))
+        summed = summed.group_by(
+            *(total.what, total.outcome, total.site, total.entry, total.group_name)
+        )
+        totals = {
+            (_OF[what], *key): int(number) for what, *key, number in connection.execute(summed)
+        }
         left = dict(totals)
         rows = select(*place, of.end_us, of.estimated).where(of.end_us.is_not(None))
         rows = rows.order_by(*place).execution_options(yield_per=_AT_ONCE)
         for where, group in groupby(connection.execute(rows), key=lambda row: tuple(row[:3])):
-            hours: defaultdict[Assumption, Counter[int]] = defaultdict(Counter)
+            hours: defaultdict[tuple[Assumption, Resource], Counter[int]] = defaultdict(Counter)
             for *_, end_us, estimated in group:
-                for rule, micros in counted_rules(estimated).items():
-                    hours[rule][(end_us - 1) // HOUR_US] += micros
-            for rule, amounts in sorted(hours.items()):
-                key = (rule.value, *where)
+                for kind, micros in counted_rules(estimated).items():
+                    hours[kind][(end_us - 1) // HOUR_US] += micros
+            for (rule, resource), amounts in sorted(hours.items()):
+                key = (resource, rule.value, *where)
                 number = left.pop(key, 0)
                 if sum(amounts.values()) > number:
                     what = f"pilots have more of {key} than its total (gwmond ledger check)"

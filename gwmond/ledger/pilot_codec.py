@@ -37,9 +37,10 @@ from gwmond.ledger.pilot_model import (
     Told,
 )
 from gwmond.ledger.writes import clean
-from gwmond.units import Resource
+from gwmond.units import RESOURCES, Resource
 
 Values: TypeAlias = tuple[Any, ...]
+Counted: TypeAlias = dict[tuple[Assumption, Resource], Micros]
 
 HOURS = 10**7  # until the year 3110
 LATEST_US = HOURS * 3_600_000_000
@@ -179,37 +180,41 @@ def _told(stored: str | None) -> Told | None:
 
 
 def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
-    """Return rows of start, end, rule and the micros that are counted under it."""
+    """Return rows of start, end, rule and the micros that are counted under it, by resource."""
     nowhere: Interval = (0, 0)
     return [
         (
             *(time_us(min(at, LATEST_US)) for at in row.assumed.get(rule, nowhere)),
             rule,
-            whole(row.assumed_micros.get(rule, 0)),
+            *(whole(row.assumed_micros.get((rule, resource), 0)) for resource in RESOURCES),
         )
         for rule in Assumption
-        if rule in row.assumed or rule in row.assumed_micros
+        if rule in row.assumed or any((rule, of) in row.assumed_micros for of in RESOURCES)
     ]
 
 
 def _stored_rules(
     rows: Sequence[Sequence[Any]],
-) -> tuple[dict[Assumption, Interval], dict[Assumption, Micros]]:
-    """Return what is assumed and what of it is counted; older rows have neither rule nor count."""
+) -> tuple[dict[Assumption, Interval], Counted]:
+    """Return what is assumed and what of it is counted.
+
+    Older rows have neither rule nor count, or count CPU alone.
+    """
     assumed: dict[Assumption, Interval] = {}
-    counted: dict[Assumption, Micros] = {}
+    counted: Counted = {}
     for start, end, *rest in rows:
         rule = Assumption(rest[0]) if rest else Assumption.END
         if start < end:
             known = assumed.get(rule, (start, end))
             assumed[rule] = min(known[0], start), max(known[1], end)
-        if rest and rest[1]:
-            counted[rule] = rest[1]
+        for resource, micros in zip(RESOURCES, rest[1:], strict=False):
+            if micros:
+                counted[rule, resource] = micros
     return assumed, counted
 
 
-def counted_rules(estimated: str) -> dict[Assumption, Micros]:
-    """Return what the column ``estimated`` has as counted, by rule, or raise ``Undecodable``."""
+def counted_rules(estimated: str) -> Counted:
+    """Return what the column ``estimated`` has as counted, or raise ``Undecodable``."""
     try:
         return _stored_rules(json.loads(estimated))[1]
     except (ValueError, KeyError, TypeError, IndexError) as exc:

@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_facts import Attempt, AttemptKey, Category, Measure, PilotLife
+from gwmond.accounting.pilot_facts import (
+    Attempt,
+    AttemptKey,
+    Category,
+    Measure,
+    PilotLife,
+    estimates,
+)
 from gwmond.accounting.pilot_time import Amounts
 from gwmond.ledger.pilot_model import AttemptRow, Micros, OwnAmounts, PilotRow
 from gwmond.units import Resource
@@ -34,7 +41,7 @@ def life_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
         ),
         validation=row.validation,
         known_until_us=row.known_until_us,
-        estimated=row.estimated,
+        estimated=estimates(row.assumed),
         ran_jobs=row.ran_jobs,
     )
 

@@ -103,7 +103,7 @@ class PilotRow(NamedTuple):
     - ``closed``: nothing more is expected of it.
     - ``failure``: why its validation failed: the class, and the test after a space.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
-      much of the pilot is counted under each, in canonical micros (see ``CountKey``).
+      much of the pilot is counted under each, in canonical micros of a resource (``CountKey``).
     - ``told``: what was told of it itself; None: all that is there, but for what is assumed.
     - ``validation_end_us``: when its validation ended, if its output or a summary tells.
     - ``settled``: what is booked for it, by resource, measure, category and outcome.
@@ -131,12 +131,12 @@ class PilotRow(NamedTuple):
     failure: str = ""
     validation_end_us: int | None = None
     heard_us: int = 0
-    assumed_micros: Mapping[Assumption, Micros] = MappingProxyType({})
+    assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     told: Told | None = None
 
     @property
     def estimated(self) -> tuple[Interval, ...]:
-        """When the pilot's own time rests on an estimate: the union of what is assumed."""
+        """When any of its time rests on an estimate: the union of what is assumed."""
         return union(self.assumed.values())
 
 
@@ -177,15 +177,22 @@ class CountKey(NamedTuple):
     """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category.
 
     ``assumed``: canonical micros of CPU of pilots that are counted, by their own category and by
-    the rule (as ``outcome``) that stands for a missing fact in that time.
+    the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
     """
 
-    what: Literal["attempts", "pilots", "assumed"]
+    what: Literal["attempts", "pilots", "assumed", "assumed_gpu"]
     category: Category
     outcome: str
     site: str
     entry: str
     group: str
+
+
+ASSUMED: Mapping[Resource, Literal["assumed", "assumed_gpu"]] = {
+    "cpu": "assumed",
+    "gpu": "assumed_gpu",
+}
+"""As what it is counted how much of a resource rests on a rule."""
 
 
 class PilotBatch(NamedTuple):

@@ -27,13 +27,14 @@ def place_values(place: Place) -> Row:
     """Return the columns of a place; raises ``ValueError`` for what cannot be stored."""
     events = [(*_who(of.name), of.state.value, time_us(of.at_us)) for of in place.events]
     lines = [(*_who(of.name), maybe_time(of.written_us), *of[3:]) for of in place.lines]
+    outputs = [(maybe_time(start), time_us(at)) for start, at in place.outputs]
     return {
         "name": identity(place.name),
         "entry": clean(place.entry),
         "number": clean(place.number),
         "open": int(place.open),
         "last_us": time_us(place.last_us),
-        "facts": encode_json([events, lines, place.checked]),
+        "facts": encode_json([events, lines, place.checked, *([outputs] if outputs else [])]),
     }
 
 
@@ -45,7 +46,7 @@ def place_row(values: Sequence[Any]) -> Place:
     """Return the place of the columns, or raise ``Undecodable``."""
     entry, number, is_open, facts = values
     try:
-        events, lines, checked = json.loads(facts)
+        events, lines, checked, *outputs = json.loads(facts)
         return Place(
             entry=entry,
             number=number,
@@ -55,6 +56,7 @@ def place_row(values: Sequence[Any]) -> Place:
             lines=tuple(CompletedPilot("", _name(line[:3]), *line[3:]) for line in lines),
             checked=tuple(checked),
             open=bool(is_open),
+            outputs=tuple((start, int(at)) for some in outputs for start, at in some),
         )
     except (ValueError, TypeError) as exc:
         raise Undecodable(f"factory job {entry} {number}: {exc!r}") from exc

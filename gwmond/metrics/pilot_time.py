@@ -6,12 +6,13 @@ Counters are what the ledger holds; they stand still while it cannot be written.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gwmond.accounting.pilot_facts import Measure
+from gwmond.ledger.pilot_model import ASSUMED
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
-from gwmond.units import MICRO
+from gwmond.units import MICRO, Resource
 
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
@@ -52,6 +53,9 @@ def _attempts(s: Snapshot) -> Iterator[Sample]:
                 yield Sample(labels, shown.micros, shown.created)
 
 
+_OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
+
+
 def _assumed(s: Snapshot) -> Iterator[Sample]:
     """Sum over the pilots' own categories."""
     if s.pilot_time is None:
@@ -59,8 +63,8 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
     for of, shown in s.pilot_time.counted.items():
-        if of.what == "assumed":
-            rule = of.outcome, of.site, of.entry, of.group
+        if resource := _OF.get(of.what):
+            rule = resource, of.outcome, of.site, of.entry, of.group
             sums[rule] += shown.micros
             created[rule] = min(shown.created, created.get(rule, shown.created))
     for labels, micros in sums.items():
@@ -125,10 +129,10 @@ FAMILIES = (
         "counter",
         "seconds",
         "Time of pilots that ended which rests on a written rule for a missing fact: begin, end, "
-        "size, gpus, validation, no_output, jobs, life (docs/pilots.md has the table). Time on "
-        "which two rules bear counts under both. Unit: canonical seconds (1 core + 2 GB, for a "
-        "second)." + _KEPT,
-        ("rule", "site", "entry", "group"),
+        "size (of cpu alone), gpus (of gpu alone), validation, no_output, jobs, life "
+        "(docs/pilots.md has the table). Time on which two rules bear counts under both. Unit: "
+        "canonical seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
+        ("resource", "rule", "site", "entry", "group"),
         _assumed,
     ),
     Family(
@@ -162,8 +166,8 @@ FAMILIES = (
         "counter",
         "",
         "Fields of a run on which sources differ, since gwmond started; of a pilot, where its "
-        "factory's summary does (summary_duration, summary_condor_started). The better source is "
-        "believed. Unit: contradictions." + POLLED,
+        "factory's summary does (summary_duration, summary_condor_started, summary_jobs). The "
+        "better source is believed. Unit: contradictions." + POLLED,
         ("field",),
         lambda s: (
             Sample((field,), number, s.started_at)

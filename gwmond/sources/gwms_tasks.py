@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.sources.child import QueryError
-from gwmond.sources.gwms import central_log, directory_cursor, factory_dir, layout, log_kinds
+from gwmond.sources.gwms import (
+    central_log,
+    directory_cursor,
+    factory_dir,
+    following,
+    layout,
+    log_kinds,
+    zones,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +25,15 @@ Counted = tuple[T, int]
 
 
 class Directory(NamedTuple):
-    """A directory to be read, and how far it was; ``central``: of central logs."""
+    """A directory to be read, and how far it was; ``central``: of central logs.
+
+    ``zone``: the factory's time zone by its name; empty: this host's.
+    """
 
     path: str
     state: str
     central: bool = False
+    zone: str = ""
 
 
 class DirectoryAnswer(NamedTuple):
@@ -51,7 +63,8 @@ def read(
         if left.facts <= 0 or left.size <= 0:
             break
         kinds = log_kinds.CENTRAL if directory.central else log_kinds.FACTORY
-        answer = factory_dir.fetch(directory.path, directory.state, left, now, kinds)
+        zone = zones.zone_of(directory.zone)
+        answer = factory_dir.fetch(directory.path, directory.state, left, now, kinds, zone)
         answers.append(DirectoryAnswer(directory.path, answer))
         facts += len(answer.facts)
         weight += answer.weight
@@ -63,7 +76,7 @@ def read(
 
 def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnswer]:
     """Read on in one central log; its ``path`` is the file's."""
-    answer = factory_dir.fetch_log(log.path, log.state, limits, now)
+    answer = following.fetch_log(log.path, log.state, limits, now)
     return answer, len(answer.facts)
 
 

@@ -16,6 +16,7 @@ PILOT_SIZES = st.sampled_from(
 ).flatmap(lambda of: of if isinstance(of, st.SearchStrategy) else st.just(of))
 # Whole seconds, fractions of them, and times outside of the life.
 TIMES = st.integers(-600, 3 * HOUR) | st.floats(-10, 2 * HOUR, allow_nan=False)
+ESTIMATED = st.lists(st.tuples(TIMES, TIMES), max_size=1)
 OUTCOMES = st.sampled_from([GOOD, FAILED, BROKEN, CUT, HELD, CUT._replace(evidence="estimated")])
 
 
@@ -42,5 +43,5 @@ def pilots(draw: st.DrawFn, *, finished: bool = False) -> PilotLife:
         steps=[(draw(st.just(0) | TIMES), draw(PILOT_SIZES)), *steps],
         validation=Validation.PASSED if finished else draw(st.sampled_from(Validation)),
         known_until=None if finished else draw(st.none() | TIMES),
-        estimated=draw(st.lists(st.tuples(TIMES, TIMES), max_size=1)),
+        estimates=(draw(ESTIMATED), draw(ESTIMATED), draw(ESTIMATED)),
     )

@@ -9,7 +9,7 @@ from gwmond.accounting.pilot_facts import (
     Attempt,
     AttemptKey,
     Category,
-    Interval,
+    Estimates,
     Measure,
     Outcome,
     PilotLife,
@@ -52,6 +52,10 @@ def job(
     )
 
 
+def _estimates(*of: Sequence[tuple[float, float]]) -> Estimates:
+    return Estimates(*(tuple((us(first), us(last)) for first, last in some) for some in of))
+
+
 def pilot(
     *attempts: Attempt,
     size: Resources = EIGHT,
@@ -61,10 +65,14 @@ def pilot(
     steps: Sequence[tuple[float, Resources]] | None = None,
     validation: Validation = Validation.PASSED,
     known_until: float | None = None,
-    estimated: Sequence[Interval] = (),
+    estimated: Sequence[tuple[float, float]] = (),
+    estimates: Sequence[Sequence[tuple[float, float]]] | None = None,
     ran_jobs: bool = False,
 ) -> PilotLife:
-    """A pilot of one hour, of one size unless ``steps`` are given."""
+    """A pilot of one hour, of one size unless ``steps`` are given.
+
+    ``estimated``: of CPU alone, if ``estimates`` are not given.
+    """
     last = end if now is None else now
     return PilotLife(
         us(start),
@@ -74,7 +82,7 @@ def pilot(
         attempts,
         validation,
         None if known_until is None else us(known_until),
-        tuple((us(first), us(last)) for first, last in estimated),
+        _estimates(estimated) if estimates is None else _estimates(*estimates),
         ran_jobs,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from gwmond.accounting.early_failure import Result, Trial
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_evidence import short_node
-from gwmond.accounting.pilot_facts import AttemptKey, PilotLife
+from gwmond.accounting.pilot_facts import AttemptKey, PilotLife, estimates
 from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import (
     AttemptRow,
@@ -215,5 +215,5 @@ class Stored:
             ),
             row.validation,
             row.known_until_us,
-            row.estimated,
+            estimates(row.assumed),
         )

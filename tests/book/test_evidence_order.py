@@ -8,13 +8,21 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.pilot_evidence import FileFact, PilotOutput, QueueState
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.pilot_evidence import (
+    FileFact,
+    Jobs,
+    JobStatistics,
+    PilotOutput,
+    QueueState,
+)
 from gwmond.accounting.pilot_facts import Assumption, Interval, Validation
-from tests.book.play import Play
+from tests.book.play import Play, record
 from tests.book.test_factory_jobs import SIZE, line, queue, told
 from tests.book.test_outputs import output
 from tests.book.test_properties import _check
 
+KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
 LATEST = 400_000
 LATE_S = 3 * 86400
 
@@ -35,7 +43,7 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
     for number in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, 3000))
         lasted = draw(st.integers(100, 6000))
-        kind = draw(st.sampled_from(["none", "empty", "cut", "no_start", "whole", "failed"]))
+        kind = draw(st.sampled_from(["none", "empty", *KINDS]))
         if draw(st.booleans()):
             how = draw(st.sampled_from([QueueState.ENDED, QueueState.REMOVED, QueueState.EVICTED]))
             facts += queue(start - 5, start + lasted + draw(st.integers(-20, 60)), how, proc=number)
@@ -55,7 +63,7 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
             facts.append(_output(kind, start, lasted, number))
         if kind not in {"none", "empty"} and draw(st.booleans()):
             # Another schedd's pilot of this number, so that the queue may mean either.
-            other = draw(st.sampled_from(["cut", "no_start", "whole", "failed"]))
+            other = draw(st.sampled_from(KINDS))
             late = start + draw(st.integers(-3000, 9000))
             facts.append(_output(other, max(0, late), lasted, number, "factory2"))
     return facts
@@ -73,6 +81,17 @@ def _output(
         made = output(None, start + lasted)
     elif kind == "failed":
         made = output(start, start + lasted, validation=Validation.FAILED)
+    elif kind == "silent":
+        made = made._replace(logs=())
+    elif kind == "summed_up":
+        total = Jobs(3, lasted // 2)
+        made = made._replace(logs=(), jobs=JobStatistics(total, good_zero=Jobs(1, lasted // 3)))
+    elif kind == "counted":
+        made = made._replace(logs=(), activations=3)
+    elif kind == "ran":
+        job, history = f"{number}.{schedd}", Source.STARTD_HISTORY
+        run = record(job, start + 10, start + lasted - 10, source=history, startd="")
+        made = made._replace(attempts=(run,))
     return made._replace(name=made.name._replace(proc=number, schedd=schedd))
 
 
@@ -104,16 +123,17 @@ def play(of: Told) -> Play:
 
 def lives(of: Play) -> list[tuple[int, int | None, str, dict[Assumption, Interval], object]]:
     """All that is known of pilots, without their numbers."""
-    return sorted(
+    found = [
         (
             row.start_us,
             row.end_us,
             row.identity.name,
-            dict(row.assumed),
+            dict(sorted(row.assumed.items())),
             sorted(row.settled.items()),
         )
         for row in of.stored.pilots.values()
-    )
+    ]
+    return sorted(found, key=repr)
 
 
 @settings(max_examples=60, deadline=None)

@@ -225,7 +225,7 @@ def test_an_output_that_comes_after_all() -> None:
     play = Play()
     summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, idle=500)
     told(play, *queue(30, 1210), summary)
-    assert only(play).identity.name == "7.0@instance.entry"
+    assert only(play).identity.name == "7.0@fe:instance.entry"
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     told(play, output(attempts=(known,)), at=60_000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from gwmond.accounting.factory_jobs import MOST as MOST_OF_PLACE
+from gwmond.accounting.factory_jobs import Place, PlaceFact, jobs
 from gwmond.accounting.pilot_evidence import (
     CentralEvent,
     CentralKind,
     CompletedPilot,
-    FileFact,
     PilotName,
     PilotOutput,
     QueueEvent,
@@ -19,6 +22,7 @@ from gwmond.facts import EntryKey
 from gwmond.ledger.factory_model import WATCHED_FIELDS, FactoryKind, frontend_of
 from gwmond.monitor import Monitor
 from tests.accounting.make import request
+from tests.book.play import Play
 
 HOUR = 480_000
 AT = HOUR * HOUR_US + 59 * 60 * 10**6
@@ -37,7 +41,7 @@ def line(**changes: object) -> CompletedPilot:
     return made._replace(**changes)  # type: ignore[arg-type]
 
 
-def sums(*facts: FileFact) -> Sums:
+def sums(*facts: PlaceFact) -> Sums:
     """What is to be stored of facts, but zeros."""
     numbers = FactoryNumbers()
     numbers.take(facts)
@@ -110,17 +114,84 @@ def test_outputs_count_by_their_end() -> None:
 
 
 def test_what_has_no_time_or_entry_is_in_no_sum() -> None:
-    """It is counted as that; a central log is of no factory."""
+    """It is counted as that."""
     numbers = FactoryNumbers()
     nowhere = PilotName(cluster=1, proc=0)
-    central = CentralEvent("c", nowhere, CentralKind.PILOT_END, AT, "x", "", "")
-    wrong: list[FileFact] = [
+    wrong: list[PlaceFact] = [
         line(written_us=None),
         QueueEvent(LOG, nowhere, QueueState.HELD, AT),
         PilotOutput("a.out", NAME),
     ]
-    numbers.take([*wrong, central])
+    numbers.take(wrong)
     assert (numbers.undated, numbers.changes()) == (3, {})
+
+
+COPY = "/old/condor_activity_20260101.log"
+EVENTS: list[PlaceFact] = [
+    QueueEvent(LOG, NAME, state, AT + n * 10**6) for n, state in enumerate(QueueState)
+]
+OUTPUTS: list[PlaceFact] = [
+    PilotOutput("a.out", NAME, start_us=AT - HOUR_US, end_us=AT, seen_us=AT),
+    PilotOutput("b.out", NAME._replace(proc=1), seen_us=AT),
+]
+
+
+def copied(fact: PlaceFact) -> PlaceFact:
+    """The same in a copy, at a path that tells less of whose it is, and written later."""
+    name = fact.name._replace(user="", instance="")
+    if isinstance(fact, PilotOutput):
+        return fact._replace(path="/old/a.out", name=name, seen_us=AT + 9 * HOUR_US)
+    if isinstance(fact, QueueEvent):
+        return fact._replace(path=COPY, name=name)
+    return fact._replace(path="/old/x.log")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_copies_of_files_count_once(restart: bool) -> None:
+    """Events, lines and outputs, read together, later, or after a restart; each still counts."""
+    facts = [*EVENTS, line(), line(written_us=AT + 1), *OUTPUTS]
+    play, numbers = Play(), FactoryNumbers()
+    again = PilotOutput("a.out", NAME, start_us=AT + HOUR_US, end_us=AT + 2 * HOUR_US)
+    for some in ([*facts, *facts], facts, list(map(copied, facts)), [again], [again, *facts]):
+        numbers.take(play.book.report(some, play.stored))
+        if restart:
+            play.rest(100_000_000, hours=3)
+            play.restart()
+    found: Counter[str] = Counter()
+    for of, number in numbers.changes().items():
+        found[of.kind.value] += number
+    assert {kind: n for kind, n in found.items() if kind.startswith("queue")} == {
+        f"queue_{state.value}": 1 for state in QueueState
+    }
+    assert (found["summary_pilots"], found["summary_seconds"]) == (2, 2000)
+    assert (found["outputs_pilots"], found["outputs_empty"]) == (3, 1)
+    assert {of.client for of in numbers.changes() if of.kind is K.QUEUE_HELD} == {"FE.main"}
+
+
+def test_a_copy_is_not_another_job() -> None:
+    """Whose a log is its path tells; a copy at another path tells less, in any order."""
+    copies = list(map(copied, EVENTS))
+    assert Place("ce1", "7.0").told([*EVENTS, *copies]) == Place("ce1", "7.0").told(EVENTS)
+    assert Place("ce1", "7.0").told(copies).told(EVENTS) == Place("ce1", "7.0").told(EVENTS)
+    assert len(jobs(Place("ce1", "7.0").told([*copies, *EVENTS]))) == 1
+
+
+def test_very_many_events_of_one_place() -> None:
+    """What is too old to be kept is not counted again; of one reading no more than are kept."""
+    events: list[PlaceFact] = [
+        QueueEvent(LOG, NAME, QueueState.HELD, AT + n) for n in range(3 * MOST_OF_PLACE)
+    ]
+    play, numbers = Play(), FactoryNumbers()
+    parts = [events[n : n + MOST_OF_PLACE] for n in range(0, len(events), MOST_OF_PLACE)]
+    for some in (*parts, *parts, events):
+        numbers.take(play.book.report(some, play.stored))
+    assert sum(numbers.changes().values()) == 3 * MOST_OF_PLACE
+
+
+def test_a_central_log_is_of_no_factory() -> None:
+    play = Play()
+    central = CentralEvent("c", NAME, CentralKind.PILOT_END, AT, "x", "", "")
+    assert play.book.report([central], play.stored) == []
 
 
 def test_what_ads_say_is_summed_over_time() -> None:

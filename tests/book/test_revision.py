@@ -135,7 +135,10 @@ def test_what_is_learnt_later_is_used() -> None:
 def test_what_was_told_stays() -> None:
     """Only what was missing is taken from the others."""
     play = told(one(0, cores=2, site="There"), *(one(n, cores=8, memory_mib=9000) for n in (1, 2)))
-    assert _sizes(play)["7.0"] == (Resources(2, 9000), "There")
+    assert _sizes(play)["7.0"] == (Resources(2, 2250), "There")
+    alike = [one(n, cores=2, memory_mib=3000) for n in (1, 2)]
+    play = told(one(0, cores=2), one(3, cores=8, memory_mib=9000), *alike)
+    assert _sizes(play)["7.0"] == (Resources(2, 3000), "entry")
 
 
 def test_where_no_other_tells_it_what_was_assumed_stays() -> None:

@@ -58,6 +58,33 @@ def test_the_most_frequent_of_the_entry() -> None:
     assert sizes.fill("third", gpus=0).size == Resources(1, 2000)
 
 
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ((4, None), (4, 8000)),  # most with as many cores
+        ((8, None), (8, 15_000)),  # of those that are as frequent the least
+        ((16, None), (16, 32_000)),  # none has as many: as much for each core as most have
+        ((0.001, None), (0.001, 16)),
+        ((None, 16_000), (8, 16_000)),
+        ((None, 8000), (4, 8000)),
+        ((None, 3000), (2, 3000)),  # whole cores
+        ((None, 500), (1, 500)),
+        ((None, None), (4, 8000)),
+    ],
+)
+def test_what_is_told_goes_with_what_fits_to_it(
+    told: tuple[float | None, float | None], size: tuple[float, float]
+) -> None:
+    """Cores of one size and the memory of another are no size."""
+    sizes = Sizes(2000)
+    for number, (cores, memory) in enumerate([(8, 15_000), (4, 9000), (4, 8000), (8, 16_000)]):
+        sizes.note("entry", cores, memory, 0, number=(1, 2, 3, 1)[number])
+    assert sizes.fill("entry", *told, 0).size[:2] == size
+    sizes.expect({"expected": Resources(8, 32_000)})
+    assert sizes.fill("expected", 2, None, 0).size[:2] == (2, 8000)
+    assert sizes.fill("expected", None, 16_000, 0).size[:2] == (4, 16_000)
+
+
 def test_gpus_only_where_the_entry_has_any() -> None:
     """Elsewhere none is right, and nothing was assumed."""
     sizes = Sizes(2000)

@@ -86,6 +86,15 @@ def test_the_end_of_a_pilot_that_was_killed() -> None:
     assert estimated(play) == 0
 
 
+def test_a_site_is_whatever_slots_are_configured_to_call_so() -> None:
+    """A line that has only the resource's name meets the pilots whose site that is."""
+    play = Play()
+    lived(play)
+    tell(play, line(END, 1375, PilotName(resource="site", node="node.example.org")))
+    play.rest(3000)
+    assert play.pilot(STARTD).end_us == us(1375)
+
+
 def test_a_line_that_comes_late_corrects() -> None:
     """The pilot was settled by its last contact, and closed."""
     play = Play()

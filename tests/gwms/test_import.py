@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.accounting.pilot_facts import Assumption
-from gwmond.ledger.pilot_model import PilotRow
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.ledger.reader import LedgerReader
 from tests.gwms import generate, simulated
 
@@ -74,13 +74,29 @@ def pilots(ledger: Path) -> dict[str, PilotRow]:
         return {row.identity.factory_job.partition("#")[2]: row for row in reader.pilot_rows()}
 
 
-def spent(row: PilotRow) -> dict[str, float]:
-    """Core-seconds by category."""
+def spent(row: PilotRow, of: str = "cpu") -> dict[str, float]:
+    """Core-seconds, or chip-seconds, by category."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for (resource, measure, category, _), micros in row.settled.items():
-        if (resource, measure) == ("cpu", "resource"):
+        if (resource, measure) == (of, "resource"):
             seconds[category.value] += micros / 1e6
     return dict(seconds)
+
+
+def ran(truth: simulated.Pilot, *, evicted: bool) -> tuple[float, float]:
+    """Core-seconds of jobs, and by how much that may differ: a history begins 10 s earlier.
+
+    Where two on a slot seem to overlap by that they may share a core.
+    """
+    early = 0 if truth.kind == "no_history" else 10
+    seconds, least = 0, 0
+    ends: dict[int, int] = {}
+    for job in sorted(truth.jobs, key=lambda of: of.start):
+        if job.evicted is evicted:
+            seconds += job.end - job.start + early
+        least += max(0, ends.get(job.slot, 0) - job.start + early)
+        ends[job.slot] = job.end
+    return seconds, 1e-3 + least
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +133,56 @@ def test_each_pilot_that_returned_its_output_is_right(imported: Path) -> None:
             assert set(spent(row)) == {"validation_fails"}
             seen.add(row.failure.partition(" ")[0])
         elif truth.jobs:
-            assert "pilot_overhead" in spent(row) or sum(spent(row).values()) > 0
-            assert "decision_problem" not in spent(row)
+            assert spent(row).keys() <= {"pilot_overhead", "goodput", "preemption_badput"}
         else:
             assert set(spent(row)) == {"decision_problem"}
     assert len(seen) > 3
+
+
+def test_what_jobs_got_is_what_they_had(imported: Path) -> None:
+    """Goodput and what was cut off, by pilot; each run's outcome is what happened, and measured."""
+    known, compared = pilots(imported), Counter[str]()
+    runs: defaultdict[int, list[AttemptRow]] = defaultdict(list)
+    with LedgerReader.open(f"sqlite:///{imported}") as reader:
+        for attempt, _ in reader.attempt_rows():
+            runs[attempt.pilot].append(attempt)
+    for truth in simulated.pilots(SEED, NUMBER):
+        row = known[f"{truth.cluster}.{truth.proc}"]
+        if not is_told(truth) or truth.condor is None:
+            continue
+        assert len(runs[row.id]) == len(truth.jobs)
+        how = {
+            (of.key.job.split("#")[1], of.outcome.category.value): of.outcome.evidence
+            for of in runs[row.id]
+            if of.outcome is not None
+        }
+        for job in truth.jobs:
+            category = "preemption_badput" if job.evicted else "goodput"
+            evidence = how[f"{job.cluster}.0", category]
+            if not job.evicted and truth.kind != "no_history":
+                assert evidence == "measured"
+            compared[category] += 1
+        if truth.tells_cores and truth.tells_memory:
+            for category, evicted in (("goodput", False), ("preemption_badput", True)):
+                seconds, about = ran(truth, evicted=evicted)
+                assert spent(row).get(category, 0) == pytest.approx(seconds, abs=about), truth
+            compared[truth.kind] += 1
+    kinds = {"good", "idle", "evicted", "no_history", "condor_error", "no_xml"}
+    assert compared.keys() == {"goodput", "preemption_badput", *kinds}
+
+
+def test_the_time_of_gpus_is_that_of_those_with_gpus(imported: Path) -> None:
+    """Where HTCondor started its output tells how many, also that there are none."""
+    known, compared = pilots(imported), Counter[int]()
+    for truth in simulated.pilots(SEED, NUMBER):
+        if not is_told(truth) or truth.condor is None:
+            continue
+        row = known[f"{truth.cluster}.{truth.proc}"]
+        assert Assumption.GPUS not in row.assumed
+        assert spent(row, "gpu").get("goodput", 0) == 0  # no job asked for any
+        assert sum(spent(row, "gpu").values()) == truth.gpus * (truth.end - truth.start)
+        compared[truth.gpus] += 1
+    assert compared.keys() == {0, 1, 4}
 
 
 def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path) -> None:

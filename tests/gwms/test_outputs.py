@@ -193,11 +193,29 @@ def test_starters_that_write_into_one_file() -> None:
         ("adding resource slots configuration: GPUs,2,8000,main\n", 2),
         ("adding resource slots configuration: GPUs\n", None),
         ("nothing\n", None),
+        ("config\nUnsetting X509_USER_PROXY\n", 0),
+        ("config\nExposing X509_USER_PROXY /tmp/proxy\n", 0),
+        ("config\n" + generate.log("MasterLog", b"x").decode(), 0),
+        ("config\n" + generate.log("StarterLog.slot1_1", b"x").decode(), 0),
+        ("config\n" + generate.log("Other", b"x").decode(), None),
+        ("adding resource slots configuration: ioslot,4\nUnsetting X509_USER_PROXY\n", 0),
+        ("adding resource slots configuration: GPUs\nUnsetting X509_USER_PROXY\n", None),
+        ("x" * pilot_err.HEAD_BYTES + generate.log("MasterLog", b"x").decode(), None),
     ],
 )
 def test_gpus(text: str, gpus: int | None) -> None:
-    """What was found counts, else what is declared; silence is not none."""
+    """What was found counts, else what is declared; silence is none once HTCondor was started."""
     assert pilot_err.parse(text.encode()).gpus == gpus
+
+
+def test_no_gpus_where_a_job_had_one() -> None:
+    """Another way to configure them would be silent: then they are not told."""
+    pilot = one("good", gpus=0)
+    err = generate.err(pilot)
+    assert pilot_output.parse("p", generate.out(pilot), err).gpus == 0
+    history = generate.history(pilot).replace("RequestCpus", "GpusProvisioned = 1\nRequestCpus")
+    err += generate.log("StartdHistoryLog", history.encode())
+    assert pilot_output.parse("p", generate.out(pilot), err).gpus is None
 
 
 def test_secrets_are_not_read() -> None:

@@ -19,7 +19,7 @@ from gwmond.factory_files import FactoryFiles
 from gwmond.facts import Cursor
 from gwmond.file_facts import read_on
 from gwmond.sources import gwms_tasks
-from gwmond.sources.gwms import factory_dir, layout, tail
+from gwmond.sources.gwms import factory_dir, following, layout, tail
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory
 from tests.gwms import generate, simulated
@@ -219,7 +219,7 @@ def test_logs_beyond_the_limit_are_not_read_again(
     tmp_path: Path, logs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log that is cut and then written again goes on from where it was; the state is bounded."""
-    monkeypatch.setattr(factory_dir, "MAX_LOGS", 2)
+    monkeypatch.setattr(following, "MAX_LOGS", 2)
     logs[2].rename(tmp_path / "away")
     state = fetch(tmp_path).state
     (tmp_path / "away").rename(logs[2])

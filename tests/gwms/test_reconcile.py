@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -105,6 +106,19 @@ def test_the_factorys_numbers_are_those_of_its_files(imported: str) -> None:
     assert found["summary_seconds"] == sum(seconds or 0 for _, seconds in lines)
     assert found["outputs_pilots"] == NUMBER - kinds["no_files"]
     assert found["outputs_empty"] == kinds["empty"]
+
+
+def test_copies_of_its_files_change_no_number(factory: Path, imported: str, tmp_path: Path) -> None:
+    """Nor does where they lie, or when they were written."""
+    before = Path(imported.removeprefix("sqlite:///"))
+    for part in before.parent.glob(f"{before.name}*"):
+        shutil.copy(part, tmp_path)
+    ledger, copy = f"sqlite:///{tmp_path / before.name}", tmp_path / "old" / "copy"
+    shutil.copytree(factory, copy, copy_function=shutil.copyfile)  # they are new files
+    done = run("import", "--ledger", ledger, copy)
+    assert done.returncode == 0, done.stderr
+    assert "0 outputs" not in done.stdout
+    assert hours(ledger) == hours(imported)
 
 
 def test_numbers_are_in_the_hours_of_their_events(imported: str) -> None:

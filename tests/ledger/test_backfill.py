@@ -6,6 +6,7 @@ import io
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -20,10 +21,11 @@ from gwmond.config import Config
 from gwmond.ledger import Ledger, LedgerReader, hourly
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.factory_model import FactoryKey, FactoryKind
-from gwmond.ledger.pilot_model import CountKey, PilotBatch, Shown
+from gwmond.ledger.pilot_model import ASSUMED, CountKey, PilotBatch, Shown
 from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.snapshot import PilotTime, Snapshot
+from gwmond.units import RESOURCES
 from tests.backfilled import Filled, Labels, create_blocks
 from tests.ledger import batches
 from tests.ledger.pilot_batches import HOUR, batch, now_us
@@ -76,8 +78,8 @@ def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
     for row in reader.pilot_rows():
         if row.end_us is None:
             continue
-        for rule, micros in row.assumed_micros.items():
-            of_rule = rule.value, *row.identity.key, row.identity.group
+        for (rule, resource), micros in row.assumed_micros.items():
+            of_rule = resource, rule.value, *row.identity.key, row.identity.group
             found[ESTIMATED][labels(ESTIMATED, *of_rule, **more)][(row.end_us - 1) // HOUR] += (
                 micros
             )
@@ -137,16 +139,20 @@ def ledger(url: str) -> Iterator[Ledger]:
 def ended(ledger: Ledger) -> Ledger:
     """The same with what is counted when a pilot ends (all ran jobs), and all of a factory."""
     rows = [
-        row._replace(assumed_micros={rule: row.id * 10**6 + n for n, rule in enumerate(Assumption)})
+        row._replace(
+            assumed_micros={
+                of: row.id * 10**6 + n for n, of in enumerate(product(Assumption, RESOURCES))
+            }
+        )
         for row in ledger.pilot_rows()
         if row.end_us is not None and row.id % 3
     ]
     counts: Counter[CountKey] = Counter()
     for row in rows:
         category = Category.PILOT_OVERHEAD if row.id % 2 else Category.UNCLASSIFIED
-        for rule, micros in row.assumed_micros.items():
+        for (rule, resource), micros in row.assumed_micros.items():
             place = *row.identity.key, row.identity.group
-            counts[CountKey("assumed", category, rule.value, *place)] += micros
+            counts[CountKey(ASSUMED[resource], category, rule.value, *place)] += micros
     hour = now_us(BATCHES // 2) // HOUR
     numbers = {
         FactoryKey(hour + n % 3, f"entry-{n % 2}", "fe.main", kind): 5 + n

@@ -124,7 +124,9 @@ pilots = st.builds(
     assumed=st.dictionaries(st.sampled_from(Assumption), intervals, max_size=3),
     validation_end_us=maybe_times,
     assumed_micros=st.dictionaries(
-        st.sampled_from(Assumption), st.integers(1, LARGEST), max_size=3
+        st.tuples(st.sampled_from(Assumption), st.sampled_from(RESOURCES)),
+        st.integers(1, LARGEST),
+        max_size=3,
     ),
     ended=st.sampled_from(get_args(End)),
     retire_us=maybe_times,
@@ -144,6 +146,7 @@ pilots = st.builds(
         max_size=6,
     ),
     attempts_pruned=st.just(0),
+    failure=texts,
     told=st.none()
     | st.builds(
         Told,

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import tzinfo
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
 from gwmond.sources.gwms import texts
+from gwmond.sources.history_endings import US
 
 _ELEMENT = re.compile(rb"<(job|user|wastemill)\b((?:[^<>\"]|\"[^\"]*\")*)>")
 _ATTRIBUTE = re.compile(rb"(\w{1,40})\s*=\s*\"([^\"]*)\"")
@@ -27,24 +29,32 @@ class Lines(NamedTuple):
     wrong: Counter[str]
 
 
-def parse(path: str, raw: bytes, place: PilotName = PilotName()) -> Lines:  # noqa: B008
-    """Return what whole lines tell; ``place`` is what the log's directory says (the entry)."""
+def parse(
+    path: str,
+    raw: bytes,
+    place: PilotName = PilotName(),  # noqa: B008 (immutable)
+    zone: tzinfo | None = None,
+) -> Lines:
+    """Return what whole lines tell; ``place`` is what the log's directory says (the entry).
+
+    ``zone``: of times that tell none; None: not known, and neither are these times.
+    """
     pilots: list[CompletedPilot] = []
     wrong: Counter[str] = Counter()
     for line in raw.split(b"\n"):
         if not line.strip():
             continue
-        found = _line(path, line, place)
+        found = _line(path, line, place, zone)
         if isinstance(found, CompletedPilot):
             pilots.append(found)
-            if found.duration_s is None:
+            if not found.duration_s:
                 wrong["no_duration"] += 1
         else:
             wrong[found] += 1
     return Lines(tuple(pilots), wrong)
 
 
-def _line(path: str, line: bytes, place: PilotName) -> CompletedPilot | str:
+def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> CompletedPilot | str:
     elements = {name: dict(_ATTRIBUTE.findall(inside)) for name, inside in _ELEMENT.findall(line)}
     job, user, waste = (elements.get(name, {}) for name in (b"job", b"user", b"wastemill"))
     if not job:
@@ -54,7 +64,7 @@ def _line(path: str, line: bytes, place: PilotName) -> CompletedPilot | str:
     pilot = _ID.fullmatch(job.get(b"id", b"").strip())
     if pilot is None:
         return "no_pilot"
-    written = texts.iso(texts.text(job.get(b"terminated", b"")))
+    written_us = _written(texts.text(job.get(b"terminated", b"")), zone)
 
     def seconds(of: dict[bytes, bytes], name: bytes) -> int | None:
         return texts.number(of.get(name, b""))
@@ -72,7 +82,7 @@ def _line(path: str, line: bytes, place: PilotName) -> CompletedPilot | str:
                 user=texts.known(job.get(b"username", b"")),
             )
         ),
-        written_us=None if written is None or written[1] is None else written[0],
+        written_us=written_us,
         duration_s=seconds(job, b"duration"),
         condor_started={b"true": True, b"1": True, b"false": False, b"0": False}.get(
             job.get(b"condor_started", b"").strip().lower()
@@ -87,3 +97,11 @@ def _line(path: str, line: bytes, place: PilotName) -> CompletedPilot | str:
         nosuccess=per_mille(b"nosuccess"),
         badput=per_mille(b"badput"),
     )
+
+
+def _written(told: str, zone: tzinfo | None) -> int | None:
+    """Return when a line was written (us); None where that cannot be told."""
+    written = texts.iso(told)
+    if written is None or written[1] is not None:
+        return None if written is None else written[0]
+    return None if zone is None else texts.of_wall(written[0] // US, zone, written[0] % US)

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.sources.gwms import texts
-from gwmond.sources.history_endings import EPOCHS_S, US
+from gwmond.sources.history_endings import US
 
 END = b"\n...\n"
 _HEAD = re.compile(
@@ -30,6 +30,7 @@ _HEAD = re.compile(
 _RETURN = re.compile(rb"Normal termination \(return value (-?\d{1,10})\)")
 _SIGNAL = re.compile(rb"Abnormal termination \(signal (\d{1,5})\)")
 _CODE = re.compile(rb"^\s*Code (\d{1,9}) Subcode (-?\d{1,10})", re.M)
+_ZONE = re.compile(rb":\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d{0,2})$")
 _REASON_CHARACTERS = 300
 _DAY_S = 86400
 
@@ -50,10 +51,11 @@ STATES: dict[int, QueueState] = {
 
 
 class Events(NamedTuple):
-    """What events tell, and how many were wrong in which way."""
+    """What events tell, how many were wrong in which way, and which ``local`` ones tell no zone."""
 
     events: tuple[QueueEvent, ...]
     wrong: Counter[str]
+    local: tuple[QueueEvent, ...] = ()
 
 
 def parse(
@@ -69,26 +71,32 @@ def parse(
     where none is told.  ``zone``: of the factory's clock; None: of this host's.
     """
     events: list[QueueEvent] = []
+    local: list[QueueEvent] = []
     wrong: Counter[str] = Counter()
     raw = raw.replace(b"\r\n", b"\n")
     for event in raw.split(END):
         stripped = event.strip(b"\n")
         if not stripped or stripped == b"...":
             continue
-        found = _event(path, stripped, place, about_s, zone)
+        head = _HEAD.match(stripped)
+        found = "garbage" if head is None else _event(path, stripped, head, place, about_s, zone)
         if isinstance(found, QueueEvent):
             events.append(found)
+            if head is not None and not (head[4] and _ZONE.search(head[4])):
+                local.append(found)
         elif found is not None:
             wrong[found] += 1
-    return Events(tuple(events), wrong)
+    return Events(tuple(events), wrong, tuple(local))
 
 
 def _event(
-    path: str, raw: bytes, place: PilotName, about_s: float, zone: tzinfo | None
+    path: str,
+    raw: bytes,
+    head: re.Match[bytes],
+    place: PilotName,
+    about_s: float,
+    zone: tzinfo | None,
 ) -> QueueEvent | str | None:
-    head = _HEAD.match(raw)
-    if head is None:
-        return "garbage"
     state = STATES.get(int(head[1]))
     if state is None:
         return None
@@ -120,24 +128,12 @@ def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | N
         told = texts.iso(texts.text(head[4]))
         if told is None or told[1] is not None:
             return None if told is None else told[0]
-        return _of_wall(told[0] // US, zone, told[0] % US)
+        return texts.of_wall(told[0] // US, zone, told[0] % US)
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (
         texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
     )
-    times = [_of_wall(one, zone) for one in walls if one is not None]
+    times = [texts.of_wall(one, zone) for one in walls if one is not None]
     latest = int(about_s + _DAY_S) * US
     return next((one for one in times if one is not None and one <= latest), None)
-
-
-def _of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
-    """Return the time of a wall time in a zone; of an hour that comes twice, the first."""
-    if at_wall not in EPOCHS_S:
-        return None
-    naive = datetime.fromtimestamp(at_wall, UTC).replace(tzinfo=zone)
-    try:
-        seconds = int(naive.timestamp())
-    except (OverflowError, OSError, ValueError):
-        return None
-    return seconds * US + micro if seconds in EPOCHS_S else None

@@ -10,6 +10,7 @@ from gwmond.sources.gwms.tail import Known
 if TYPE_CHECKING:
     from gwmond.accounting.pilot_evidence import FileFact
     from gwmond.facts import Problem
+    from gwmond.sources.gwms.zones import Sample
 
 Position: TypeAlias = tuple[int, int, int]
 """When a pilot's files last changed (ctime, nanoseconds since the epoch), cluster, proc."""
@@ -39,6 +40,7 @@ class FileAnswer(NamedTuple):
     - ``state``: to be stored with these facts, and given to the next call.
     - ``complete_us``: all that was written before is known; None while ``behind``.
     - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
+    - ``samples``: by how much times without a zone differ from outputs.
     """
 
     facts: tuple[FileFact, ...]
@@ -49,6 +51,7 @@ class FileAnswer(NamedTuple):
     problems: tuple[Problem, ...]
     size: int
     weight: int = 0
+    samples: tuple[Sample, ...] = ()
 
 
 class State(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 from gwmond.accounting.records import JobRecord
 from gwmond.sources import histories, history_files
 
-MAX_RECORDS = 50_000
+MAX_RECORDS = 20_000
 MAX_WRONG = 1000
 _KIND = history_files.KIND
 _BANNER = b"\n*** "

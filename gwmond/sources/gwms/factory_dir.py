@@ -14,12 +14,10 @@ pilot that is read whole (``OUT_BYTES``, ``ERR_BYTES``) and by ``FileLimits``.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.facts import Problem
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output, tail
+from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output, same_file, tail
 from gwmond.sources.gwms.directory_cursor import (
     FileAnswer,
     FileLimits,
@@ -27,18 +25,19 @@ from gwmond.sources.gwms.directory_cursor import (
     Position,
     State,
 )
-from gwmond.sources.gwms.tail import Known
+from gwmond.sources.gwms.following import Following
 from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import tzinfo
 
+    from gwmond.accounting.pilot_evidence import PilotOutput
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
 
 SETTLE_S = 5
 FUTURE_S = 3600
-MAX_LOGS = 2000
 OUT_BYTES = 8 << 20
 ERR_BYTES = 64 << 20
 """Of a larger file the begin and the end are read (``too_large``)."""
@@ -59,8 +58,11 @@ def fetch(
     limits: FileLimits,
     now: float,
     logs: tuple[LogKind, ...] = log_kinds.FACTORY,
+    zone: tzinfo | None = None,
 ) -> FileAnswer:
     """Read on in one directory; ``now``: the time (epoch seconds) just before.
+
+    ``zone``: of the factory's clock, for times without a zone; None: this host's.
 
     A state that is not understood (``bad_state``) is taken as none; of a directory that cannot be
     listed now nothing is read, and the state stays.
@@ -71,13 +73,20 @@ def fetch(
     except (ValueError, TypeError) as error:
         problems.append(Problem(layout.shown(directory), "bad_state", str(error)[:200]))
         state = State()
-    task = _Reading(directory, limits, now, problems)
+    task = _Reading(directory, limits, now, problems, zone)
+
+    def wanted(name: str) -> bool:
+        return bool(pilot_output.job_file(name)) or log_kinds.of(name, logs) is not None
+
     try:
-        files = list(layout.files_in(directory, problems))
+        listed = list(layout.files_in(directory, problems, wanted))
     except OSError as error:
         unread = Problem(layout.shown(directory), "unreadable", str(error)[:300])
         return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
-    kinds = ((found, kind) for found in files for kind in logs if kind.names.fullmatch(found.name))
+    files = same_file.once(directory, listed, problems, wanted)
+    named = [(found, log_kinds.of(found.name, logs)) for found in files]
+    kinds = [(found, kind) for found, kind in named if kind is not None]
+    kinds += task.renamed([found for found, kind in named if kind is None], state, logs)
     known = task.follow(sorted(kinds, key=lambda one: one[0].status.st_mtime), state)
     taken, left = task.pilots(files, state)
     after = State(taken, tuple(known))
@@ -90,65 +99,14 @@ def fetch(
         problems=tuple(problems),
         size=task.size,
         weight=task.weight,
+        samples=tuple(task.samples),
     )
 
 
-def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
-    """Read on in one central log, as ``fetch`` does in a directory of them.
+class _Reading(Following):
+    """One call of ``fetch``."""
 
-    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may tell of the same time.
-    """
-    problems: list[Problem] = []
-    try:
-        state = directory_cursor.load(cursor_state)
-    except (ValueError, TypeError) as error:
-        problems.append(Problem(layout.shown(path), "bad_state", str(error)[:200]))
-        state = State()
-    try:
-        found = layout.Found(os.path.basename(path), path, os.stat(path))
-    except OSError as error:
-        unread = Problem(layout.shown(path), "unreadable", str(error)[:300])
-        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
-    task = _Reading(os.path.dirname(path), limits, now, problems)
-    known = task.follow([(found, log_kinds.CENTRAL[0])], state)
-    done = known[0].offset if known else 0
-    return FileAnswer(
-        facts=tuple(task.facts),
-        state=State((0, 0, 0), tuple(known)).dump(),
-        complete_us=None,
-        behind=task.full,
-        progress=FileProgress(done, max(0, found.status.st_size - done)),
-        problems=tuple(problems),
-        size=task.size,
-        weight=task.weight,
-    )
-
-
-class _Reading:
-    """One call of ``fetch`` or ``fetch_log``."""
-
-    def __init__(
-        self, directory: str, limits: FileLimits, now: float, problems: list[Problem]
-    ) -> None:
-        self.facts: list[FileFact] = []
-        self.size = 0
-        self.done = 0
-        self.full = False
-        self.weight = 0
-        self._directory, self._limits, self._now = directory, limits, now
-        self._place = layout.place_of(os.path.realpath(directory))
-        self._problems = problems
-
-    def _took(self, size: int, facts: int) -> None:
-        self.size += size
-        self.weight += facts
-        limits = self._limits
-        self.full = self.full or self.size >= limits.size or self.weight >= limits.facts
-
-    def _problem(self, path: str, word: str, detail: object) -> None:
-        self._problems.append(Problem(layout.shown(path), word, str(detail)[:300]))
-
-    # -- pilots
+    _outs: frozenset[tuple[int, int]] = frozenset()
 
     def pilots(self, files: Sequence[Found], state: State) -> tuple[Position, int]:
         """Read pilots on; return the last one taken, and how many are left."""
@@ -190,6 +148,7 @@ class _Reading:
             waiting.append(_Pilot(position, pair.get("out"), pair.get("err")))
         if future:
             self._problem(self._directory, "future_files", f"{future} pilots")
+        self._outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
         return sorted(waiting)
 
     def _pilot(self, pilot: _Pilot) -> None:
@@ -206,9 +165,18 @@ class _Reading:
         except Exception as error:  # whatever it is, one file must not stop the others
             self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
             return
-        self.facts.append(fact)
         self._problems += fact.problems
+        if self._is_copy(fact, out):
+            return
+        self.facts.append(fact)
         self._took(0, 1 + len(fact.attempts) + len(fact.runs))
+
+    def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
+        """Return whether an output is that of another pilot, which is there under its own name."""
+        if out is None or all(of.problem != "other_pilot" for of in fact.problems):
+            return False
+        of = same_file.told(out)
+        return (of.cluster, of.proc) in self._outs
 
     def _whole(self, found: Found | None, limit: int) -> bytes | None:
         """Return what is in a file, of a large one its begin and its end."""
@@ -235,63 +203,6 @@ class _Reading:
             return None
         self._took(len(raw), 0)
         return raw
-
-    # -- logs
-
-    def follow(self, files: Sequence[tuple[Found, LogKind]], state: State) -> list[Known]:
-        """Read on in each log; return how far each is read now.
-
-        Also of logs that are there and cannot be read now, so that they go on from there; a log
-        that is gone is forgotten.
-        """
-        after: list[Known] = []
-        left = {one.inode: one for one in state.logs}
-        if len(files) > MAX_LOGS:
-            self._problem(self._directory, "too_many_logs", f"{len(files)}")
-            cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])
-            after += [known for known in cut if known is not None][-MAX_LOGS:]
-            files = files[-MAX_LOGS:]
-        for found, kind in files:
-            known = left.pop(found.status.st_ino, None)
-            try:
-                with tail.open_regular(found.path) as stream:
-                    after.append(self._log(found, kind, stream, known, first=not state.begun))
-            except OSError as error:
-                self._problem(found.path, "unreadable", error)
-                after += [] if known is None else [known]
-        failed = {of.source for of in self._problems if of.problem == "vanished"}
-        for known in left.values():
-            if failed and layout.shown(os.path.join(self._directory, known.name)) in failed:
-                after.append(known)
-        return after
-
-    def _log(
-        self, found: Found, kind: LogKind, stream: IO[bytes], known: Known | None, *, first: bool
-    ) -> Known:
-        written = found.status.st_mtime
-        offset, passing = (known.offset, known.passing) if known else (0, False)
-        if known is not None and not tail.same(stream, known):
-            self._problem(found.path, "truncated_log", "read again from the begin")
-            offset, passing = 0, False
-        elif known is None and first and written < self._now - self._limits.lookback_s:
-            offset = found.status.st_size
-        wrong: Counter[str] = Counter()
-        length, head = tail.head(stream)
-        try:
-            for chunk in () if self.full else tail.chunks(stream, offset, passing, kind.end):
-                facts, words = kind.parse(layout.shown(found.path), chunk.raw, self._place, written)
-                self.facts += facts
-                wrong += words
-                wrong["too_long"] += chunk.too_long
-                self._took(chunk.offset - offset, len(facts))
-                offset, passing = chunk.offset, chunk.passing
-                if self.full:
-                    break
-        except OSError as error:  # what was read of it until then counts
-            self._problem(found.path, "unreadable", error)
-        for word, number in sorted((+wrong).items()):
-            self._problem(found.path, word, f"{number} records")
-        return Known(found.name, found.status.st_ino, length, head, offset, passing)
 
 
 def _nothing() -> Found:

@@ -5,7 +5,7 @@ logs), and ``entry_E`` below /var/log/gwms-factory/server (completed_jobs).  A c
 cut at any of these, so that any directory counts in which there are files with the right names.
 
 No link is followed out of the root.  A link to a directory within it is not followed either, as
-that is come upon by its own name.
+that is come upon by its own name.  What is left out, though it might be a pilot's, is a problem.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.pilot_output import job_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_DEPTH = 8
 MAX_DIRECTORIES = 100_000
@@ -76,7 +76,12 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                     if entry.is_symlink():
                         problems += _link(real, entry)
                     elif entry.is_dir(follow_symlinks=False):
-                        waiting += [(entry.path, depth + 1)] if depth < MAX_DEPTH else []
+                        problems += _no_file(entry) if is_wanted(entry.name) else []
+                        if depth < MAX_DEPTH:
+                            waiting.append((entry.path, depth + 1))
+                        else:
+                            why = f"more than {MAX_DEPTH} levels below {shown(real)}"
+                            problems.append(Problem(shown(entry.path), "too_deep", why))
                     elif is_wanted(entry.name):
                         wanted = True
                         files += 1
@@ -85,6 +90,9 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
             problems.append(Problem(shown(directory), "unreadable", str(error)))
         if wanted and len(directories) < MAX_DIRECTORIES:
             directories.append(directory)
+        elif wanted:
+            why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
+            problems.append(Problem(shown(directory), "too_many_directories", why))
     return Tree(tuple(sorted(directories)), files, size, tuple(problems))
 
 
@@ -93,8 +101,10 @@ def is_wanted(name: str) -> bool:
     return bool(job_file(name) or COMPLETED.fullmatch(name) or EVENTS.fullmatch(name))
 
 
-def files_in(directory: str, problems: list[Problem]) -> Iterator[Found]:
-    """Yield the regular files of a directory; one that cannot be read is a problem.
+def files_in(
+    directory: str, problems: list[Problem], wanted: Callable[[str], bool] = is_wanted
+) -> Iterator[Found]:
+    """Yield the regular files of a directory; one of a wanted name that is none is a problem.
 
     A link counts as what it leads to, if that is within the directory.  Raises OSError where the
     directory cannot be listed to its end.
@@ -104,23 +114,32 @@ def files_in(directory: str, problems: list[Problem]) -> Iterator[Found]:
             try:
                 path = entry.path
                 if entry.is_symlink():
-                    outside = _link(os.path.realpath(directory), entry)
-                    problems += outside
-                    if outside or not os.path.exists(path):
+                    bad = _link(os.path.realpath(directory), entry)
+                    problems += bad
+                    if bad or not os.path.exists(path):
                         continue
                     path = os.path.realpath(path)
                 if entry.is_file():
                     yield Found(entry.name, path, entry.stat())
+                elif (is_wanted if entry.is_dir() else wanted)(entry.name):
+                    problems += _no_file(entry)
             except OSError as error:
                 problems.append(Problem(shown(entry.path), "vanished", str(error)))
 
 
 def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
-    """Return a problem for a link that leads out of a root."""
+    """Return a problem for a link that leads out of a root, or nowhere."""
     path = os.path.realpath(entry.path)
-    if os.path.commonpath((root, path)) == root:
-        return []
-    return [Problem(shown(entry.path), "link_outside", shown(path))]
+    if os.path.commonpath((root, path)) != root:
+        return [Problem(shown(entry.path), "link_outside", shown(path))]
+    if is_wanted(entry.name) and not os.path.exists(path):
+        return [Problem(shown(entry.path), "dangling_link", shown(path))]
+    return []
+
+
+def _no_file(entry: os.DirEntry[str]) -> list[Problem]:
+    kind = "a directory" if entry.is_dir() else "neither a file nor a directory"
+    return [Problem(shown(entry.path), "not_a_file", f"is {kind}")]
 
 
 def shown(path: str) -> str:

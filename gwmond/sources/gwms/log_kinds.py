@@ -10,34 +10,43 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.sources.gwms import central_log, completed_jobs, condor_events, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import tzinfo
 
-    from gwmond.accounting.pilot_evidence import FileFact, PilotName
+    from gwmond.accounting.pilot_evidence import FileFact, PilotName, QueueEvent
 
 _DAY = re.compile(r"condor_activity_(\d{8})")
 _LIFE_S = 180 * 86400
 
 
+class Parsed(NamedTuple):
+    """What whole records tell, how many were wrong; ``local``: events with times of no zone."""
+
+    facts: Sequence[FileFact]
+    wrong: Counter[str]
+    local: tuple[QueueEvent, ...] = ()
+
+
 class LogKind(NamedTuple):
-    """Logs with names like this: how a record ends, and what reads whole records."""
+    """Logs with names like this: how a record ends, and what reads whole records.
+
+    What reads them is told path, records, place, when the log was last written (epoch seconds) and
+    the zone of times that tell none (None: this host's).
+    """
 
     names: re.Pattern[str]
     end: bytes
-    parse: Callable[[str, bytes, PilotName, float], tuple[Sequence[FileFact], Counter[str]]]
+    parse: Callable[[str, bytes, PilotName, float, tzinfo | None], Parsed]
 
 
-def _completed(
-    path: str, raw: bytes, place: PilotName, _: float
-) -> tuple[Sequence[FileFact], Counter[str]]:
-    lines = completed_jobs.parse(path, raw, place)
-    return lines.pilots, lines.wrong
+def _completed(path: str, raw: bytes, place: PilotName, _: float, zone: tzinfo | None) -> Parsed:
+    lines = completed_jobs.parse(path, raw, place, zone)
+    return Parsed(lines.pilots, lines.wrong)
 
 
-def _events(
-    path: str, raw: bytes, place: PilotName, written: float
-) -> tuple[Sequence[FileFact], Counter[str]]:
-    found = condor_events.parse(path, raw, place, _about(path, written))
-    return found.events, found.wrong
+def _events(path: str, raw: bytes, place: PilotName, written: float, zone: tzinfo | None) -> Parsed:
+    found = condor_events.parse(path, raw, place, _about(path, written), zone)
+    return Parsed(found.events, found.wrong, found.local)
 
 
 def _about(path: str, written: float) -> float:
@@ -55,11 +64,14 @@ def _about(path: str, written: float) -> float:
     return min(written, begun.replace(tzinfo=UTC).timestamp() + _LIFE_S)
 
 
-def _central(
-    path: str, raw: bytes, _: PilotName, _written: float
-) -> tuple[Sequence[FileFact], Counter[str]]:
+def _central(path: str, raw: bytes, _: PilotName, _written: float, _zone: tzinfo | None) -> Parsed:
     lines = central_log.parse(path, raw)
-    return lines.events, lines.wrong
+    return Parsed(lines.events, lines.wrong)
+
+
+def of(name: str, kinds: Iterable[LogKind]) -> LogKind | None:
+    """Return which kind of log has such a name."""
+    return next((kind for kind in kinds if kind.names.fullmatch(name)), None)
 
 
 FACTORY = (

@@ -3,15 +3,21 @@
 Format: GS (``Validation error in``), CS:424-446 and 892 (GPUs, as free text), the dump of
 glidein_config and condor_config that CS prints unless the mode is ``nodebug``.  That dump, and the
 environment beside it, hold secrets: only the few names in ``_SETTINGS`` are ever looked at.
+
+CS prints ``adding resource slots configuration`` for each entry that has any, in all modes, and
+configures GPUs nowhere else; where there are none, newer versions set them to 0, and print
+nothing.  It comes before what is printed when HTCondor is started (``_STARTING``) and before the
+logs.  So where one of those is there and it is not, there are no GPUs.
 """
 
 from __future__ import annotations
 
 import re
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.pilot_evidence import PilotName
-from gwmond.sources.gwms import blobs, embedded_history, starter_log, texts
+from gwmond.sources.gwms import blobs, embedded_history, run_limits, starter_log, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 HISTORY, STARTER = "StartdHistoryLog", "StarterLog"
 HEAD_BYTES = 4 << 20
+_SLACK_US = 60_000_000
 LOGS_BYTES = 256 << 20
 """No more than this comes out of all logs of one pilot together."""
 
@@ -30,6 +37,8 @@ _GPU_COUNT = re.compile(rb"condor_gpu_discovery\)? found (\d{1,4}) GPUs")
 _NO_GPUS = b"No GPUs found with condor_gpu_discovery"
 _GPU_FAILED = b"GPU autodiscovery (condor_gpu_discovery) failed"
 _RESOURCES = re.compile(rb"adding resource slots configuration: ([^\r\n]{1,400})")
+_STARTING = (b"\nExposing X509_USER_PROXY", b"\nUnsetting X509_USER_PROXY")
+_DAEMON_LOGS = frozenset({"MasterLog", "StartdLog", STARTER, HISTORY})
 _FAILED_TEST = re.compile(rb"=== Validation error in (\S{1,400}) ===")
 _STARTD = re.compile(r"glidein_\d{1,10}_\d{1,14}")
 _SETTINGS = {
@@ -44,7 +53,8 @@ _SETTINGS = {
 class PilotErr(NamedTuple):
     """What one stderr says, the logs in it still packed.
 
-    ``gpus``: what was found, else what the entry declares; ``failed_test``: as a TestID has it.
+    ``gpus``: what was found, else what the entry declares, which is none if HTCondor was started
+    without any; ``failed_test``: as a TestID has it.
     """
 
     raw: bytes = b""
@@ -67,7 +77,9 @@ class Logs(NamedTuple):
 def parse(raw: bytes) -> PilotErr:
     """Return what a stderr says; it may be cut off anywhere, and be anything."""
     found = tuple(blobs.find(raw))
-    head = raw[: min(HEAD_BYTES, found[0].start if found else len(raw))]
+    before = found[0].start if found else len(raw)
+    head = raw[: min(HEAD_BYTES, before)]
+    logged = any(blob.name.partition(".")[0] in _DAEMON_LOGS for blob in found)
     settings = {name: _setting(head, key) for key, name in _SETTINGS.items()}
     startd = settings.pop("startd")
     cores, memory = (texts.number(settings.pop(name), 1) for name in ("cores", "memory"))
@@ -77,7 +89,7 @@ def parse(raw: bytes) -> PilotErr:
         name=PilotName(**settings, startd=startd if _STARTD.fullmatch(startd) else ""),  # type: ignore[arg-type]
         cores=cores,
         memory_mib=memory,
-        gpus=_gpus(head),
+        gpus=_gpus(head, started=logged and before <= HEAD_BYTES),
         failed_test=_test_id(texts.text(failed[1])) if failed else "",
         logs=found,
     )
@@ -98,15 +110,18 @@ def _setting(head: bytes, key: bytes) -> str:
     return ""
 
 
-def _gpus(head: bytes) -> int | None:
-    """Return the number of GPUs: discovered, else as the entry's resource slots declare it."""
+def _gpus(head: bytes, *, started: bool) -> int | None:
+    """Return the number of GPUs: discovered, else as the entry's resource slots declare it.
+
+    ``started``: HTCondor was, and ``head`` is all that was printed before.
+    """
     if found := _GPU_COUNT.search(head):
         return int(found[1])
     if _NO_GPUS in head or _GPU_FAILED in head:
         return 0
     if slots := _RESOURCES.search(head):
         return _declared(texts.text(slots[1]))
-    return None
+    return 0 if started or any(mark in head for mark in _STARTING) else None
 
 
 def _declared(resources: str) -> int | None:
@@ -162,8 +177,8 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
     for blob in err.logs if not enough(len(attempts)) else ():
         if not blob.name.startswith(STARTER) or blob.name.endswith(".monitor"):
             continue
-        if left <= 0:
-            wrong.append((blob.name, "too_large"))
+        if left <= 0 or len(runs) >= run_limits.MAX_RUNS:
+            wrong.append((blob.name, "too_large" if left <= 0 else "too_many"))
             break
         data, word = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
         left -= len(data)
@@ -176,25 +191,29 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
 
 
 def beside(runs: Sequence[StarterRun], attempts: Sequence[JobRecord]) -> list[StarterRun]:
-    """Return the runs of starter logs that no record of the history is about."""
-    times: dict[str, list[tuple[int, int]]] = {}
+    """Return the runs of starter logs that no record of the history is about.
+
+    A run is about the record within which it began that ends first, if no other run is.
+    """
+    spans: dict[str, list[tuple[int, int]]] = {}
     for attempt in attempts:
         fact = attempt.fact
         parts = fact.job.split("#")
         start = fact.start_us or 0
         end = fact.written_us if fact.end_us is None else fact.end_us
-        times.setdefault(parts[1] if len(parts) > 1 else fact.job, []).append((start, end))
-    left = []
-    for run in runs:
-        known = times.get(run.job, [])
-        same = [one for one in known if _same(run, one)]
-        if same:
-            known.remove(same[0])
-        else:
-            left.append(run)
-    return left
-
-
-def _same(run: StarterRun, known: tuple[int, int]) -> bool:
-    slack = 60_000_000
-    return known[0] - slack <= run.start_us <= known[1] + slack
+        spans.setdefault(parts[1] if len(parts) > 1 else fact.job, []).append((start, end))
+    for of_job in spans.values():
+        of_job.sort(reverse=True)
+    ends: dict[str, list[int]] = {}
+    known: set[int] = set()
+    for number in sorted(range(len(runs)), key=lambda number: runs[number].start_us):
+        job, at = runs[number].job, runs[number].start_us
+        waiting, begun = spans.get(job, []), ends.setdefault(job, [])
+        while waiting and waiting[-1][0] - _SLACK_US <= at:
+            heappush(begun, waiting.pop()[1])
+        while begun and begun[0] + _SLACK_US < at:
+            heappop(begun)
+        if begun:
+            heappop(begun)
+            known.add(number)
+    return [run for number, run in enumerate(runs) if number not in known]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 20_000
 MAX_LINES = 2 * MAX_RUNS
+MAX_WRONG = 100
 _LINE_BYTES = 4096
 
 _START = re.compile(rb"Starting glidein_startup\.sh at (.{0,60}?) ?\((\d{1,12})\)")
@@ -120,6 +121,7 @@ class _Reading:
         self.normalized = False
         self.starts = 0
         self.jobs: list[bytes] = []
+        self.wrong: list[str] = []
 
     def line(self, line: bytes) -> None:
         begin = line[:4]
@@ -151,6 +153,8 @@ class _Reading:
             else:
                 self.told.setdefault(word, seconds)
             self.zone = self.zone.seen(texts.text(date), seconds)
+        else:
+            self.wrong.append("bad_time")
 
     def _mark(self, line: bytes) -> None:
         kind = line[4:8]
@@ -247,7 +251,7 @@ def parse(raw: bytes) -> PilotOut:
     for line in raw.split(b"\n"):
         if line[:4] in _BEGINS or line[-1:] == b"'" or line[:1].isdigit() or _SET in line:
             reading.line(line if len(line) <= _LINE_BYTES else line[:_LINE_BYTES])
-    return _out(reading, xml, wrong)
+    return _out(reading, xml, wrong + reading.wrong[:MAX_WRONG])
 
 
 def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:

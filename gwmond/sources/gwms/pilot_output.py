@@ -7,6 +7,7 @@ Rules where they leave something open:
 - After any failure a pilot sleeps on purpose (GS:1447-1460), also where HTCondor had run.  The
   XML's tEnd is before that sleep; but where glidein_startup.sh failed before any test, tEnd is
   after it, and the sleep is as long as its mode says: an estimate.
+- A stderr that shows no GPUs is not believed where a job was given some: nothing is told then.
 - The cluster, the entry and the user are those of the path, for the factory chose them; what the
   output says instead is a problem (``other_pilot``).
 """
@@ -14,7 +15,7 @@ Rules where they leave something open:
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.pilot_evidence import (
     Failure,
@@ -26,10 +27,15 @@ from gwmond.accounting.pilot_evidence import (
 )
 from gwmond.accounting.pilot_facts import Validation
 from gwmond.facts import Problem
-from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
-from gwmond.sources.gwms.pilot_err import PilotErr
+from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, run_limits, texts
+from gwmond.sources.gwms.pilot_err import Logs, PilotErr
 from gwmond.sources.gwms.pilot_out import PilotOut
 from gwmond.sources.history_endings import US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gwmond.accounting.records import JobRecord
 
 EMPTY_BYTES = 10
 """A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""
@@ -37,6 +43,9 @@ EMPTY_BYTES = 10
 PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
 _JOB = re.compile(r"job\.(\d{1,12})\.(\d{1,9})\.(out|err)")
+_CLOCKS_US = 86400 * US
+"""By how much clocks and zones of a worker node and of the factory's files may differ."""
+_NEVER_US = 10**18
 _CLASSES = {kind.value.lower(): kind for kind in FailureClass}
 
 
@@ -94,9 +103,12 @@ def parse(
         runs = said.runs
     elif not runs:
         runs = tuple(pilot_err.beside(said.runs, logs.attempts)) if listed is None else ()
+    attempts, runs, more = run_limits.bounded(logs.attempts, runs)
+    wrong += [("err", "too_many_runs")] * more
     startds = {record.startd for record in logs.attempts}
     if len(startds) == 1 and not name.startd:
         name = name._replace(startd=texts.label(startds.pop().partition("@")[0]))
+    wrong += _late(said, logs, seen_us)
     course = _course(said, other, xml)
     return PilotOutput(
         path=path,
@@ -108,11 +120,11 @@ def parse(
         condor_end_us=_condor_end(said, xml),
         cores=said.cores or other.cores,
         memory_mib=said.memory_mib or other.memory_mib,
-        gpus=other.gpus,
+        gpus=None if other.gpus == 0 and _ran_on_gpus(logs.attempts) else other.gpus,
         jobs=said.jobs or (xml.jobs if xml else None),
         xml=xml,
         activations=said.activations,
-        attempts=logs.attempts,
+        attempts=attempts,
         runs=runs,
         seen_us=seen_us,
         complete=said.end_us is not None,
@@ -120,6 +132,20 @@ def parse(
         problems=_problems(path, wrong),
         **course,  # type: ignore[arg-type]
     )
+
+
+def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, str]]:
+    """Return a problem for each time that is long after the files were last written."""
+    latest_us = (seen_us or _NEVER_US) + _CLOCKS_US
+    marks = (said.start_us, said.last_script_us, said.condor_start_us, said.condor_end_us)
+    runs = [of.fact.end_us or 0 for of in logs.attempts] + [of.start_us for of in logs.runs]
+    out = sum((of or 0) >= latest_us for of in (*marks, said.end_us))
+    err = sum(of >= latest_us for of in runs)
+    return [("out", "bad_time")] * out + [("err", "bad_time")] * err
+
+
+def _ran_on_gpus(attempts: Sequence[JobRecord]) -> bool:
+    return any(of.fact.size is not None and of.fact.size.gpus > 0 for of in attempts)
 
 
 def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlResult | None:
@@ -217,6 +243,6 @@ def _problems(path: str, wrong: list[tuple[str, str]]) -> tuple[Problem, ...]:
     for where, word in wrong:
         places.setdefault(word, []).append(where)
     return tuple(
-        Problem(path, word, f"{len(found)} in {', '.join(sorted(set(found))[:8])}")
+        Problem(path, word, f"{len(found)} in {', '.join(sorted(set(found))[:8])}", len(found))
         for word, found in sorted(places.items())
     )

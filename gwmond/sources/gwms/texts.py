@@ -7,7 +7,7 @@ the wall showed, as seconds since 1970-01-01 00:00 of that same clock.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from gwmond.sources.ads import LABEL_CHARACTERS
@@ -135,6 +135,21 @@ def wall(year: int, month: int, day: int, hour: int, minute: int, second: int) -
         return _seconds(datetime(year, month, day, hour, minute, min(second, 59)))
     except (ValueError, OverflowError):
         return None
+
+
+def of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
+    """Return the time (us) of a wall time in a zone; of an hour that comes twice, the first.
+
+    Without a zone it is this host's.  None for what is no time.
+    """
+    if at_wall not in EPOCHS_S:
+        return None
+    naive = datetime.fromtimestamp(at_wall, UTC).replace(tzinfo=zone)
+    try:
+        seconds = int(naive.timestamp())
+    except (OverflowError, OSError, ValueError):
+        return None
+    return seconds * US + micro if seconds in EPOCHS_S else None
 
 
 def _seconds(at_wall: datetime) -> int:

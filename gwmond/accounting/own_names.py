@@ -1,0 +1,27 @@
+"""Names of pilots of which no startd's name is known: ``cluster.proc@user:instance.entry``.
+
+Without a schedd, a factory's user (directory ``user_...``) is part of the name: schedds of several
+users may count alike.  Names of earlier versions have none, and may be of any user.
+"""
+
+from __future__ import annotations
+
+
+def own_name(number: str, user: str, instance: str, entry: str) -> str:
+    """Return a pilot's own name; ``number`` is ``cluster.proc``.
+
+    >>> own_name("7.0", "fe", "i", "E"), own_name("7.0", "", "i", "E")
+    ('7.0@fe:i.E', '7.0@i.E')
+    """
+    return f"{number}@{user}:{instance}.{entry}" if user else f"{number}@{instance}.{entry}"
+
+
+def may_be_of(name: str, user: str) -> bool:
+    """Return whether a pilot of that name may be a user's; any may be of one that is not known.
+
+    >>> may_be_of("7.0@fe:i.E", "fe2"), may_be_of("7.0@i.E", "fe2"), may_be_of("glidein_1@n", "f")
+    (False, True, True)
+    """
+    number, _, rest = name.partition("@")
+    owner, found, _ = rest.partition(":")
+    return not (user and found and number[:1].isdigit()) or owner == user

@@ -1,0 +1,42 @@
+"""On what a factory's summary differs from what better sources tell of its pilot.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from gwmond.accounting.factory_jobs import FactoryJob
+from gwmond.accounting.pilot_evidence import CompletedPilot
+from gwmond.accounting.pilot_facts import Validation
+from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import SECOND_US
+from gwmond.book.summaries import LINE, says_none, verdict
+
+
+def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
+    """Return on what a summary differs from what better sources tell of its pilot."""
+    line, found = job.line, []
+    if line is None or pilot.ended != "reported" or job.duration_us is None:
+        return []
+    known_us = pilot.until_us - pilot.start_us
+    if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
+        found.append("summary_duration")
+    told = verdict(line)
+    passed = pilot.validation is Validation.PASSED or bool(pilot.attempts) or pilot.ran_jobs
+    if (told is Validation.FAILED and passed) or (
+        told is Validation.PASSED and pilot.validation is Validation.FAILED
+    ):
+        found.append("summary_condor_started")
+    if _jobs(pilot, line):
+        found.append("summary_jobs")
+    return found
+
+
+def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:
+    """Return whether a summary and better sources differ on whether jobs ran on a valid pilot."""
+    if line.jobs is None or verdict(line) is not Validation.PASSED:
+        return False
+    ran = pilot.ran_jobs or any(not of.job.startswith(LINE) for of in pilot.attempts)
+    if ran:
+        return not line.jobs
+    return bool(line.jobs) and pilot.validation is Validation.PASSED and says_none(pilot)

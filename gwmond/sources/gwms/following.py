@@ -1,0 +1,170 @@
+"""Logs of one directory, or one log, followed by offset (``tail``) as they grow and are renamed.
+
+Invariants: those of ``factory_dir``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import IO, TYPE_CHECKING
+
+from gwmond.accounting.pilot_evidence import FileFact
+from gwmond.facts import Problem
+from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail, zones
+from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
+from gwmond.sources.gwms.tail import Known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import tzinfo
+
+    from gwmond.accounting.pilot_evidence import QueueEvent
+    from gwmond.sources.gwms.layout import Found
+    from gwmond.sources.gwms.log_kinds import LogKind
+    from gwmond.sources.gwms.zones import Sample
+
+MAX_LOGS = 2000
+
+
+class Following:
+    """One call of reading on, at first in the logs of a directory."""
+
+    def __init__(
+        self,
+        directory: str,
+        limits: FileLimits,
+        now: float,
+        problems: list[Problem],
+        zone: tzinfo | None = None,
+    ) -> None:
+        self.facts: list[FileFact] = []
+        self.samples: list[Sample] = []
+        self.size = 0
+        self.done = 0
+        self.full = False
+        self.weight = 0
+        self._directory, self._limits, self._now = directory, limits, now
+        self._place = layout.place_of(os.path.realpath(directory))
+        self._problems = problems
+        self._zone = zone
+
+    def _took(self, size: int, facts: int) -> None:
+        self.size += size
+        self.weight += facts
+        limits = self._limits
+        self.full = self.full or self.size >= limits.size or self.weight >= limits.facts
+
+    def _problem(self, path: str, word: str, detail: object, records: int | None = None) -> None:
+        self._problems.append(Problem(layout.shown(path), word, str(detail)[:300], records))
+
+    def renamed(
+        self, files: Iterable[Found], state: State, kinds: tuple[LogKind, ...]
+    ) -> list[tuple[Found, LogKind]]:
+        """Return files that were followed under another name (rotation), with that name."""
+        before = {one.inode: one for one in state.logs}
+        found = []
+        for file in files:
+            known = before.get(file.status.st_ino)
+            kind = log_kinds.of(known.name, kinds) if known is not None else None
+            if known is None or kind is None:
+                continue
+            try:
+                with tail.open_regular(file.path) as stream:
+                    same = tail.same(stream, known)
+            except OSError as error:
+                self._problem(file.path, "unreadable", error)
+                continue
+            if same:
+                found.append((file._replace(name=known.name), kind))
+        return found
+
+    def follow(self, files: Sequence[tuple[Found, LogKind]], state: State) -> list[Known]:
+        """Read on in each log, which has the name that it had first; return how far each is now.
+
+        Also of logs that are there and cannot be read now, so that they go on from there; a log
+        that is gone is forgotten.
+        """
+        after: list[Known] = []
+        left = {one.inode: one for one in state.logs}
+        if len(files) > MAX_LOGS:
+            self._problem(self._directory, "too_many_logs", f"{len(files)}")
+            cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])
+            after += [known for known in cut if known is not None][-MAX_LOGS:]
+            files = files[-MAX_LOGS:]
+        for found, kind in files:
+            known = left.pop(found.status.st_ino, None)
+            try:
+                with tail.open_regular(found.path) as stream:
+                    after.append(self._log(found, kind, stream, known, first=not state.begun))
+            except OSError as error:
+                self._problem(found.path, "unreadable", error)
+                after += [] if known is None else [known]
+        failed = {of.source for of in self._problems if of.problem == "vanished"}
+        for known in left.values():
+            if failed and layout.shown(os.path.join(self._directory, known.name)) in failed:
+                after.append(known)
+        return after
+
+    def _log(
+        self, found: Found, kind: LogKind, stream: IO[bytes], known: Known | None, *, first: bool
+    ) -> Known:
+        written = found.status.st_mtime
+        offset, passing = (known.offset, known.passing) if known else (0, False)
+        if known is not None and not tail.same(stream, known):
+            self._problem(found.path, "truncated_log", "read again from the begin")
+            offset, passing = 0, False
+        elif known is None and first and written < self._now - self._limits.lookback_s:
+            offset = found.status.st_size
+        wrong: Counter[str] = Counter()
+        length, head = tail.head(stream)
+        told = layout.shown(os.path.join(os.path.dirname(found.path), found.name))
+        local: list[QueueEvent] = []
+        try:
+            for chunk in () if self.full else tail.chunks(stream, offset, passing, kind.end):
+                parsed = kind.parse(told, chunk.raw, self._place, written, self._zone)
+                self.facts += parsed.facts
+                wrong += parsed.wrong
+                wrong["too_long"] += chunk.too_long
+                local += parsed.local[: zones.EVENTS - len(local)]
+                self._took(chunk.offset - offset, len(parsed.facts))
+                offset, passing = chunk.offset, chunk.passing
+                if self.full:
+                    break
+        except OSError as error:  # what was read of it until then counts
+            self._problem(found.path, "unreadable", error)
+        for word, number in sorted((+wrong).items()):
+            self._problem(found.path, word, f"{number} records", number)
+        self.samples += zones.compare(self._directory, layout.shown(found.path), local)
+        return Known(found.name, found.status.st_ino, length, head, offset, passing)
+
+
+def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
+    """Read on in one central log, as ``fetch`` does in a directory of them.
+
+    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may tell of the same time.
+    """
+    problems: list[Problem] = []
+    try:
+        state = directory_cursor.load(cursor_state)
+    except (ValueError, TypeError) as error:
+        problems.append(Problem(layout.shown(path), "bad_state", str(error)[:200]))
+        state = State()
+    try:
+        found = layout.Found(os.path.basename(path), path, os.stat(path))
+    except OSError as error:
+        unread = Problem(layout.shown(path), "unreadable", str(error)[:300])
+        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
+    task = Following(os.path.dirname(path), limits, now, problems)
+    known = task.follow([(found, log_kinds.CENTRAL[0])], state)
+    done = known[0].offset if known else 0
+    return FileAnswer(
+        facts=tuple(task.facts),
+        state=State((0, 0, 0), tuple(known)).dump(),
+        complete_us=None,
+        behind=task.full,
+        progress=FileProgress(done, max(0, found.status.st_size - done)),
+        problems=tuple(problems),
+        size=task.size,
+        weight=task.weight,
+    )

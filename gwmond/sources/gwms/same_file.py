@@ -1,0 +1,95 @@
+"""Files of a directory that are there under several names: each is read under one of them.
+
+A link is not another pilot.  Of a file's names the one counts that is no symbolic link, and whose
+number the output itself tells; of a stderr, which tells none, the one that is kept of the stdout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from gwmond.accounting.pilot_evidence import PilotName
+from gwmond.facts import Problem
+from gwmond.sources.gwms import layout, pilot_out, tail
+from gwmond.sources.gwms.pilot_output import job_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gwmond.sources.gwms.layout import Found
+
+_HEADER_BYTES = 65536
+
+
+def once(
+    directory: str,
+    files: Iterable[Found],
+    problems: list[Problem],
+    wanted: Callable[[str], bool],
+) -> list[Found]:
+    """Return files, each once; another name that a factory gives is a problem (``same_file``)."""
+    by_inode: defaultdict[tuple[int, int], list[Found]] = defaultdict(list)
+    for found in files:
+        by_inode[found.status.st_dev, found.status.st_ino].append(found)
+    kept: list[Found] = []
+    numbers = set[tuple[int, int]]()
+    for same in sorted(by_inode.values(), key=_has_no_stdout):
+        read = [of for of in same if wanted(of.name)]
+        if not read:
+            kept += same
+            continue
+        first = read[0] if len(read) == 1 else min(read, key=_preferred(directory, read, numbers))
+        if not _is_elsewhere(directory, first):
+            kept.append(first)
+            read.remove(first)
+            if named := job_file(first.name):
+                numbers.add((named.cluster, named.proc))
+        for of in read:
+            if layout.is_wanted(of.name):
+                path = layout.shown(os.path.join(directory, of.name))
+                problems.append(Problem(path, "same_file", f"is {layout.shown(first.path)}"))
+    return kept
+
+
+def told(header: bytes | None) -> PilotName:
+    """Return what the begin of an output says that its pilot is."""
+    return pilot_out.parse((header or b"")[:_HEADER_BYTES]).name
+
+
+def _has_no_stdout(files: list[Found]) -> bool:
+    return not any((named := job_file(of.name)) and named.kind == "out" for of in files)
+
+
+def _preferred(
+    directory: str, files: list[Found], kept: set[tuple[int, int]]
+) -> Callable[[Found], tuple[object, ...]]:
+    """Return the order of a file's names; ``kept``: the pilots of which an output is kept."""
+    of = told(_header(files[0].path)) if any(job_file(one.name) for one in files) else PilotName()
+    known = {(of.cluster, of.proc)} if of.cluster is not None and of.proc is not None else kept
+
+    def order(found: Found) -> tuple[object, ...]:
+        named = job_file(found.name)
+        other = named is None or (named.cluster, named.proc) not in known
+        err = named is not None and named.kind != "out"
+        return _is_link(directory, found), other, err, found.name
+
+    return order
+
+
+def _is_link(directory: str, found: Found) -> bool:
+    return found.path != os.path.join(directory, found.name)
+
+
+def _is_elsewhere(directory: str, found: Found) -> bool:
+    """Return whether it is a link to a file that is come upon in a directory of its own."""
+    return _is_link(directory, found) and layout.is_wanted(os.path.basename(found.path))
+
+
+def _header(path: str) -> bytes:
+    try:
+        with tail.open_regular(path) as stream:
+            return stream.read(_HEADER_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,99 @@
+"""What is not known of pilots is neither zero nor "no"; both styles of the report agree on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from gwmond import cli
+from gwmond.accounting.pilot_facts import Validation
+from gwmond.book.book import Book
+from gwmond.book.rules import SECOND_US, Rules
+from gwmond.ledger.store import Ledger
+from tests.book.play import T0
+from tests.book.test_outputs import FAILED, output
+
+Report: TypeAlias = Callable[..., str]
+OUTPUTS = (
+    output(activations=0),  # no job ran
+    output(validation=Validation.FAILED, failure=FAILED),
+    output(validation=Validation.FAILED),  # why is not told
+    output(0, None, validation=Validation.UNKNOWN, validation_end_us=None, seen_us=None)._replace(
+        pause=None, condor_end_us=None
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four pilots of four cores; of the last nothing is known but that it began, and lasted."""
+    path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+    with Ledger.open(str(path)) as writer:
+        book = Book(writer.load_pilots(), Rules(refresh_us=0))
+        for number, of in enumerate(OUTPUTS):
+            book.report([of._replace(name=of.name._replace(proc=number))], writer)
+        (lasts,) = (of for of in book.pilots if of.identity.factory_job.endswith("7.3"))
+        lasts.end_us = (T0 + 1200) * SECOND_US
+        for at in (3000, 86_400):
+            now_us = (T0 + at) * SECOND_US
+            book.settle(now_us, now_us, writer)
+            writer.commit_pilots(book.batch(now_us))
+            book.stored()
+    return path
+
+
+@pytest.fixture
+def report(
+    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Report:
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+
+    def report(*arguments: str) -> str:
+        days = ("--from", "2023-11-14", "--to", "2023-11-16")
+        code = cli.main(["report", "--ledger", str(ledger), *days, *arguments])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return told.out
+
+    return report
+
+
+def test_shares_are_of_what_is_known(report: Report) -> None:
+    """Of four pilots, two failed and one ran no job; of the fourth neither is known."""
+    whole: dict[str, Any] = json.loads(report("--format", "json"))["total"]["analyze_entries"]
+    assert (whole["pilots_with_known_start"], whole["pilots_with_known_jobs"]) == (3, 3)
+    assert whole["failed_validation_share_of_pilots"] == 2 / 3
+    assert whole["without_jobs_share_of_pilots"] == 1
+    assert whole["not_known_core_seconds"] == 4 * 1200
+    assert whole["waste_core_seconds"] == sum(
+        whole[f"{name}_core_seconds"] for name in ("failed_validation", "idle", "not_known")
+    )
+    text = report()
+    assert "Whether HTCondor started (strt) is known of 3 of 4 pilots." in text
+    assert "time not known: " in text
+
+
+def test_the_styles_agree(report: Report) -> None:
+    """The same pilots, though one counts core-hours."""
+    whole = json.loads(report("--format", "json"))["total"]["analyze_entries"]
+    found = json.loads(report("--style", "analyze-entries", "--format", "json"))
+    (style,) = (of for of in found["records"] if of["part"] == "total")
+    assert style["strt_share"] == whole["failed_validation_share_of_pilots"]
+    assert style["0job_share"] == whole["without_jobs_share_of_pilots"]
+    for name in ("pilots_with_known_start", "pilots_with_known_jobs"):
+        assert style[name] == whole[name]
+
+
+def test_groups_by_failure(report: Report) -> None:
+    """One that did not fail, one of which that is not known, and one that failed unnamed."""
+    groups = json.loads(report("--by", "failure", "--format", "json"))["groups"]
+    names = [of["failure"] for of in groups]
+    assert sorted(names[:2]) == sorted(["Unknown", f"{FAILED.kind.value} {FAILED.test}"])
+    assert names[2:] == ["?", ""]
+    text = report("--by", "failure")
+    assert "(not known whether it failed)" in text
+    assert "(validation did not fail)" in text
