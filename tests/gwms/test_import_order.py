@@ -28,7 +28,7 @@ def lives(ledger: Path) -> list[tuple[object, ...]]:
             (*row, json.dumps(json.loads(settled), sort_keys=True))
             for *row, settled in connection.execute(f"SELECT {columns}, settled FROM pilots")
         ]
-        found += connection.execute(f"SELECT {runs} FROM attempts WHERE job NOT LIKE 'summary#%'")
+        found += connection.execute(f"SELECT {runs} FROM attempts WHERE job NOT LIKE 's%#p%#%'")
         found += connection.execute(
             "SELECT what, category, outcome, site, entry, group_name, number "
             "FROM pilot_counts WHERE number"
