@@ -27,8 +27,9 @@ independent (all compare with the others).  A pilot or node is only blamed if at
 been possible whatever had happened there, nothing is tested (Tarone 1990, Gilbert 2005); this
 depends on the margins alone, so it is not a choice by results, and it leaves out most pilots.
 
-**Verdicts are open** as long as more runs may become known: an attempt is settled at the latest
-``window_us`` after it ended.  Until then it has no outcome.
+**Verdicts are open** as long as more runs may become known, for ``window_us`` after the attempt
+ended (the book judges attempts of some time together, a little later).  Until then it has no
+outcome.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ A verdict rests on what was told of a certain time, and not on when it is asked 
 old logs judges as a daemon did that ran at the time, and one that was down for a day as well.
 Attempts are judged by the slice of time in which they ended, six to a window (``verdict_us``):
 
-- evidence are the runs that ended up to a moment, the same for the whole slice, at least four
-  sixths of a window after each of its attempts ended, and in two windows before that moment;
-- the verdict falls a sixth of a window after that moment, within the attempt's window, so that
-  by then all that ended before it has been told;
+- evidence are the runs that ended up to a moment, the same for the whole slice: a window after each
+  of its attempts ended, or up to a sixth of it more; and in two windows before that moment;
+- the verdict falls when all that ended before that moment has been told;
 - that the same job succeeded elsewhere by that moment is said as soon as it is known.
 
 Only groups of jobs of which something is undecided in the slice are compared.
@@ -76,7 +75,7 @@ def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rule
     open_: defaultdict[int, list[_Case]] = defaultdict(list)
     for case in _succeeded_elsewhere(_cases(shelf, now_us, rules), trials, rules):
         open_[evidence_until(case.trial.end_us, rules)].append(case)
-    due = {of: cases for of, cases in open_.items() if known_us >= of + _slice(rules)}
+    due = {of: cases for of, cases in open_.items() if known_us >= of}
     window = _Window(trials, {of.trial.group for cases in due.values() for of in cases})
     for until_us, cases in sorted(due.items()):
         window.move(until_us - 2 * rules.verdict_us, until_us)
@@ -111,7 +110,7 @@ class _Window:
 def evidence_until(end_us: int, rules: Rules) -> int:
     """Return up to when runs are evidence about an attempt that ended then."""
     of = _slice(rules)
-    return (end_us + rules.verdict_us) // of * of - of
+    return -(-(end_us + rules.verdict_us) // of) * of
 
 
 def _slice(rules: Rules) -> int:

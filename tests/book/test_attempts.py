@@ -167,7 +167,7 @@ def test_a_success_elsewhere_counts_if_it_came_by_then() -> None:
     """Not one that came so late that a verdict would have fallen before, whenever it is asked."""
     failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
     pilots = [shown("a@sick")._replace(node="sick"), shown("b@well")._replace(node="well")]
-    for hours, expected in ((4, "early_exit"), (6, "exit_nonzero")):
+    for hours, expected in ((4, "early_exit"), (8, "exit_nonzero")):
         play = Play()
         end = hours * HOUR_S
         first = record("1.0", 100, 110, startd="a@sick", ending=failed)
