@@ -90,17 +90,19 @@ class ProcessWatch:
         self._dismissed &= pids
         with self._lock:
             for pid, life in list(self._lives.items()):
-                stat = _stat(pid) if pid in pids else None
+                before = time.time()
+                stat = _stat(pid)
                 if stat is None or stat[0] in "ZX" or abs(stat[1] - life.start) > 1:
-                    life.gone = now
+                    life.gone = time.time()  # on a loaded machine a look takes long
                     self._past.append(self._lives.pop(pid))
                 else:
-                    life.seen = now
+                    life.seen = before
             young = [p for p, life in self._lives.items() if now - life.start < _YOUNG_S]
             wanted = [*(pids - self._dismissed - self._lives.keys()), *young]
         found = {process.pid: process for process in self._processes(wanted)}
         with self._lock:
             for pid in wanted:
+                before = time.time()
                 stat = _stat(pid)
                 if stat is None or stat[0] in "ZX":
                     continue
@@ -112,4 +114,4 @@ class ProcessWatch:
                     # A daemon's child is at first its parent's image.
                     self._lives[pid].process = process
                 else:
-                    self._lives[pid] = Life(process, stat[1], now)
+                    self._lives[pid] = Life(process, stat[1], before)
