@@ -174,11 +174,6 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def has_content(path: str) -> bool:
-    """Return whether a file can be read and is not empty."""
-    return not unusable(path)
-
-
 def unusable(path: str) -> str:
     """Return why nothing can be read from a file; empty if something can."""
     try:

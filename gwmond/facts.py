@@ -12,6 +12,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.monitor import Monitor
 
+AD_LIFETIME_S = 900
+"""How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
+
 Evidence: TypeAlias = Literal["measured", "estimated"]
 
 

@@ -105,12 +105,12 @@ class Place(NamedTuple):
         for of in chain[QueueEvent | CompletedPilot](self.events, self.lines):
             known[_what(of)].append(of.name)
         kept = {_what(of) for of in chain[QueueEvent | CompletedPilot](after.events, after.lines)}
-        outputs, found = list(self.outputs), list[PlaceFact]()
+        fresh, found = list(after.outputs[len(self.outputs) :]), list[PlaceFact]()
         for fact in facts:
             if isinstance(fact, PilotOutput):
-                if len(outputs) < MOST and not _has_come(fact.start_us, outputs):
-                    outputs.append((fact.start_us, 0))
+                if fresh and fresh[0] == (fact.start_us, fact.at_us or 0):
                     found.append(fact)
+                    fresh.pop(0)
                 continue
             bare = _bare(fact)
             names = known[_what(bare)]

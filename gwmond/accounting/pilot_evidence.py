@@ -58,6 +58,13 @@ class PilotName(NamedTuple):
     node: str = ""
     pid: int | None = None
 
+    @property
+    def factory_job(self) -> str:
+        """The pilot as its factory's job, ``schedd#cluster.proc``; empty if not told."""
+        if not self.schedd or self.cluster is None or self.proc is None:
+            return ""
+        return f"{self.schedd}#{self.cluster}.{self.proc}"
+
     def filled(self, other: PilotName) -> PilotName:
         """Return it with what only the other knows."""
         known = other._asdict()

@@ -143,9 +143,7 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
         size.memory_mib if told.memory_mib is not None else max(size.memory_mib, most.memory_mib),
         size.gpus if told.gpus is not None else max(size.gpus, most.gpus),
     )
-    if grown != size:
-        pilot.steps = (Step(pilot.start_us, grown),)
-        pilot.touch(pilot.start_us)
+    pilot.resize(grown)
     if grown.gpus > size.gpus:
         end_us = max(pilot.until_us, pilot.start_us + 1)
         pilot.assume(Assumption.GPUS, pilot.start_us, end_us)

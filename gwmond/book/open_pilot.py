@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gwmond.accounting.pilot_facts import (
@@ -25,11 +24,15 @@ from gwmond.accounting.pilot_facts import (
 from gwmond.accounting.pilot_segments import total_rate
 from gwmond.accounting.shares import accrued
 from gwmond.book.rules import FAR_US, SECOND_US
+from gwmond.facts import AD_LIFETIME_S
 from gwmond.ledger.pilot_model import End, PilotIdentity, PilotRow, Told
 
 if TYPE_CHECKING:
     from gwmond.book.open_attempt import OpenAttempt
     from gwmond.units import Resource
+
+SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
+"""The rules that stand for a missing size."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +78,7 @@ class OpenPilot:
     booked_at_us: int = 0
     seen_us: int = 0
     gone_us: int | None = None
-    lifetime_us: int = 900 * SECOND_US
+    lifetime_us: int = AD_LIFETIME_S * SECOND_US
     heard_us: int = 0  # the last contact that is stored
     told: Told | None = None
     dirty: bool = True
@@ -127,6 +130,14 @@ class OpenPilot:
         if self.closed:
             self.closed, self.dirty = False, True
 
+    def resize(self, size: Resources) -> bool:
+        """Give it this size from its beginning on; return whether that is new."""
+        if self.steps and self.steps[0].size == size:
+            return False
+        self.steps = (Step(self.start_us, size),)
+        self.touch(self.start_us)
+        return True
+
     def life(self, known_us: int) -> PilotLife:
         """Return what is known of it, given up to when attempts are known."""
         return PilotLife(
@@ -149,7 +160,7 @@ class OpenPilot:
         for index, step in enumerate(self.steps):
             last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
             last = min(max(last, first), until)
-            rate = _canonical_rate(step.size, resource, q)
+            rate = total_rate(step.size, resource, "canonical", q)
             total += accrued(rate, last) - accrued(rate, first)
             first = last
         return total
@@ -218,12 +229,6 @@ class OpenPilot:
     def note_booked(self) -> None:
         """Take what is known now as the version that is booked (after it was loaded)."""
         self.booked = self.life(self.known_us)
-
-
-@lru_cache(maxsize=4096)
-def _canonical_rate(size: Resources, resource: Resource, q: int) -> int:
-    """Return what a size brings; there are few sizes, and each is asked for at every poll."""
-    return total_rate(size, resource, "canonical", q)
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

@@ -28,10 +28,10 @@ from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.factory_jobs import ZONES_US, place_name
 from gwmond.accounting.own_names import may_be_of, own_name
 from gwmond.accounting.pilot_evidence import PilotOutput, StarterRun
-from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
 from gwmond.book.entries import Entries
 from gwmond.book.joining import UNKNOWN, Joining
-from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.open_pilot import SIZES, OpenPilot
 from gwmond.book.rules import LATEST_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
@@ -42,9 +42,6 @@ from gwmond.ledger.pilot_model import PilotIdentity
 
 MOST_RUNS = 40_000
 """Several outputs may be of one pilot; each has no more than half of this."""
-
-_CLOCKS_US = 86400 * SECOND_US
-"""By how much at most a worker node's clock or zone and the factory's may differ."""
 
 
 class Outputs:
@@ -126,7 +123,7 @@ class Outputs:
         return PilotIdentity(
             name=name_of(output),
             started=start_us // SECOND_US,
-            factory_job=factory_job(output) or (f"#{_number(output)}" if of.entry else ""),
+            factory_job=of.factory_job or (f"#{_number(output)}" if of.entry else ""),
             factory=of.factory,
             key=EntryKey(site, of.entry or site),
             group=of.frontend if of.frontend.endswith(f".{of.group}") else group,
@@ -187,12 +184,10 @@ class Outputs:
         )
         site = bool(output.name.site) or pilot.identity.origin == "collector"
         pilot.told = told._replace(site=site)
-        pilot.know(*({Assumption.SIZE, Assumption.GPUS} - rules))
+        pilot.know(*(SIZES - rules))
         for rule in rules:
             pilot.assume(rule, pilot.start_us, pilot.until_us)
-        if not pilot.steps or pilot.steps[0].size != size:
-            pilot.steps = (Step(pilot.start_us, size),)
-            pilot.touch(pilot.start_us)
+        pilot.resize(size)
 
     def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
@@ -222,14 +217,6 @@ class Outputs:
                 self.crowded += len(told)
 
 
-def factory_job(output: PilotOutput) -> str:
-    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
-    of = output.name
-    if not of.schedd or of.cluster is None or of.proc is None:
-        return ""
-    return f"{of.schedd}#{of.cluster}.{of.proc}"
-
-
 def _number(output: PilotOutput) -> str:
     return f"{output.name.cluster}.{output.name.proc}"
 
@@ -240,7 +227,7 @@ def _place(output: PilotOutput) -> str:
 
 def _may_be(pilot: OpenPilot, output: PilotOutput) -> bool:
     """Return whether no other schedd is told of a pilot, and its time is about the output's."""
-    job, known = factory_job(output), pilot.identity.factory_job
+    job, known = output.name.factory_job, pilot.identity.factory_job
     if job and known and known != job and not known.startswith("#"):
         return False
     if job != known and not may_be_of(pilot.identity.name, output.name.user):
@@ -288,7 +275,7 @@ def _is_sound(output: PilotOutput) -> bool:
 def _latest(output: PilotOutput) -> int:
     """Return what no time of an output reaches: its files were written before, but for clocks."""
     seen_us = output.seen_us
-    return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + _CLOCKS_US
+    return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + ZONES_US
 
 
 def _job(run: StarterRun) -> str:

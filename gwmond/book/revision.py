@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_facts import Assumption, Resources, Step
-from gwmond.book.open_pilot import OpenPilot
+from gwmond.accounting.pilot_facts import Assumption, Resources
+from gwmond.book.open_pilot import SIZES, OpenPilot
 from gwmond.book.rules import Lookup
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
@@ -25,8 +25,6 @@ from gwmond.ledger.pilot_model import PilotId, PilotKind, Told
 
 AT_ONCE = 1000
 """So many pilots are changed before they are stored."""
-
-_SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 
 
 class Change(NamedTuple):
@@ -63,7 +61,7 @@ def changes(
             kind.site if of.site or site is None else site,
             factory if factory is not None and Assumption.NO_OUTPUT in kind.rules else kind.factory,
         )
-        if change != (kind.size, kind.rules & _SIZES, kind.site, kind.factory):
+        if change != (kind.size, kind.rules & SIZES, kind.site, kind.factory):
             yield change, ids
 
 
@@ -78,7 +76,7 @@ def _filled(
         fresh.add(Assumption.GPUS)
     cores, memory_mib, _ = filled.size if Assumption.SIZE in fresh else kind.size
     gpus = (filled.size if Assumption.GPUS in fresh else kind.size).gpus
-    rules = (filled.rules & fresh) | (kind.rules & (_SIZES - fresh))
+    rules = (filled.rules & fresh) | (kind.rules & (SIZES - fresh))
     return Resources(cores, memory_mib, gpus), frozenset(rules)
 
 
@@ -107,12 +105,12 @@ class Revision:
 
     def _apply(self, pilot: OpenPilot, change: Change) -> None:
         size, rules = change.size, change.rules
-        pilot.know(*sorted(_SIZES - rules))
+        pilot.know(*sorted(SIZES - rules))
         for rule in sorted(rules):
             pilot.assume(rule, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
         if [step.size for step in pilot.steps] != [size]:
-            pilot.steps = (Step(pilot.start_us, size),)
-            pilot.touch(pilot.start_us)
+            pilot.steps = ()
+            pilot.resize(size)
             resize(pilot, size)
         of = pilot.identity
         key = EntryKey(change.site, of.key.entry)

@@ -28,7 +28,7 @@ from gwmond.accounting.factory_jobs import ZONES_US, place_name
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.book import failed
 from gwmond.book.open_attempt import OpenAttempt
-from gwmond.book.open_pilot import OpenPilot, resources
+from gwmond.book.open_pilot import SIZES, OpenPilot, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
@@ -147,11 +147,11 @@ class Sightings:
         """Set the size that is told, from the beginning on if none was told before."""
         pilot.told = None
         if Assumption.SIZE in pilot.assumed:
-            pilot.know(Assumption.SIZE, Assumption.GPUS)
+            pilot.know(*SIZES)
             pilot.touch(pilot.start_us)
             pilot.steps = ()
         if not pilot.steps:
-            pilot.steps = (Step(pilot.start_us, size),)
+            pilot.resize(size)
             self.sizes.note_pilot(pilot)
         elif pilot.steps[-1].size != size and contact_us > pilot.contact_us:
             changed_us = max(contact_us, pilot.steps[-1].at_us + 1)

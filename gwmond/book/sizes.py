@@ -19,8 +19,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from gwmond.accounting.pilot_facts import Assumption, Resources, Step
-from gwmond.book.open_pilot import OpenPilot, resources
+from gwmond.accounting.pilot_facts import Assumption, Resources
+from gwmond.book.open_pilot import SIZES, OpenPilot, resources
 from gwmond.book.rules import LATEST_US
 from gwmond.facts import EntryRequest
 from gwmond.ledger.pilot_model import Told
@@ -142,9 +142,7 @@ class Sizes:
         ):
             size, rules, told = self.fill(pilot.identity.key.entry)
             pilot.told = told._replace(site=True)
-            if not pilot.steps or pilot.steps[0].size != size:
-                pilot.steps = (Step(pilot.start_us, size),)
-                pilot.touch(pilot.start_us)
+            if pilot.resize(size):
                 for rule in rules:
                     pilot.assume(rule, pilot.start_us, LATEST_US)
         keep_assumed(pilot)
@@ -163,7 +161,7 @@ def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -
 def keep_assumed(pilot: OpenPilot) -> None:
     """Let what is assumed of a pilot's size hold from its beginning to its end."""
     end_us = LATEST_US if pilot.end_us is None else pilot.end_us
-    for rule in (Assumption.SIZE, Assumption.GPUS):
+    for rule in sorted(SIZES):
         if rule in pilot.assumed:
             pilot.assume(rule, pilot.start_us, max(end_us, pilot.start_us + 1))
 

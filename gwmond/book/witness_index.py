@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from gwmond.accounting.pilot_evidence import CentralEvent, PilotName, short_node
+from gwmond.accounting.pilot_evidence import CentralEvent, short_node
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
-
-_LIFETIME_US = 900 * SECOND_US  # of a stored pilot, as ``OpenPilot.lifetime_us`` has it
+from gwmond.facts import AD_LIFETIME_S
 
 
 def recall(shelf: Shelf, events: Iterable[CentralEvent], lookup: Lookup, rules: Rules) -> None:
     """Take in the stored pilots that lines may mean, also those that have ended."""
     events = [of for of in events if sane(of.at_us)]
-    jobs = {job for of in events if (job := factory_job(of.name))} - set(shelf.by_job)
+    jobs = {job for of in events if (job := of.name.factory_job)} - set(shelf.by_job)
     for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
         shelf.recall_pilots(rows)
-    left = [of for of in events if factory_job(of.name) not in shelf.by_job]
+    left = [of for of in events if of.name.factory_job not in shelf.by_job]
     # The host is called otherwise in logs than in ads, so that its name is of no use here.
     if startds := {of.name.startd for of in left} - {""}:
         shelf.recall_pilots(lookup.find_startds(startds))
@@ -33,7 +32,9 @@ def recall(shelf: Shelf, events: Iterable[CentralEvent], lookup: Lookup, rules: 
     }
     if moments:
         guard_us = rules.start_guard_us
-        shelf.recall_pilots(lookup.find_on_nodes(moments, guard_us, guard_us + _LIFETIME_US))
+        shelf.recall_pilots(
+            lookup.find_on_nodes(moments, guard_us, guard_us + AD_LIFETIME_S * SECOND_US)
+        )
 
 
 class Index:
@@ -57,7 +58,7 @@ class Index:
     def find(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots that may be meant."""
         of = event.name
-        if job := factory_job(of):
+        if job := of.factory_job:
             found = self._jobs.get(job, [])
             if found or not of.startd:
                 return [pilot for pilot in found if self._begun(pilot, event)][:1]
@@ -91,10 +92,3 @@ def _gone(pilot: OpenPilot) -> int:
     if pilot.gone_us is not None:
         return pilot.gone_us
     return FAR_US if pilot.end_us is None else pilot.end_us + pilot.lifetime_us
-
-
-def factory_job(of: PilotName) -> str:
-    """Return the factory's job as pilots have it; empty where it is not told."""
-    if not of.schedd or of.cluster is None or of.proc is None:
-        return ""
-    return f"{of.schedd}#{of.cluster}.{of.proc}"

@@ -158,23 +158,26 @@ def _update(connection: Connection, table: str, key: tuple[str, ...], prefix: st
     The micros that are stored are never negative, so a carry is rounded down.
     """
     of = mark(connection)
-    now_whole, now_micros = f"{prefix}whole", f"{prefix}micros"
-    summed = f"({now_micros} + {of})"
+    where = " AND ".join(f"{name} = {of}" for name in key)
+    return f"UPDATE {table} SET {_sum('', prefix, of, of)} WHERE {where}"
+
+
+def _sum(table: str, prefix: str, more_whole: str, more_micros: str) -> str:
+    """Return the assignments that add to whole and micros, and carry."""
+    summed = f"({table}{prefix}micros + {more_micros})"
     return (
-        f"UPDATE {table} SET {now_whole} = {now_whole} + {of} + {summed} / {MICRO}, "
-        f"{now_micros} = {summed} - {summed} / {MICRO} * {MICRO} "
-        f"WHERE {' AND '.join(f'{name} = {of}' for name in key)}"
+        f"{prefix}whole = {table}{prefix}whole + {more_whole} + {summed} / {MICRO}, "
+        f"{prefix}micros = {summed} - {summed} / {MICRO} * {MICRO}"
     )
 
 
 def _add_hours(connection: Connection, rows: list[_HourRow]) -> None:
-    of, summed = mark(connection), "(pilot_hours.micros + excluded.micros)"
+    of = mark(connection)
     many(
         connection,
         f"INSERT INTO pilot_hours (hour, series, whole, micros) VALUES ({of}, {of}, {of}, {of}) "
         "ON CONFLICT (hour, series) DO UPDATE SET "
-        f"whole = pilot_hours.whole + excluded.whole + {summed} / {MICRO}, "
-        f"micros = {summed} - {summed} / {MICRO} * {MICRO}",
+        + _sum("pilot_hours.", "", "excluded.whole", "excluded.micros"),
         rows,
     )
 

@@ -125,26 +125,28 @@ def store_batches(connection: Connection, stored: Stored) -> None:
 
 
 @lru_cache
-def _replace(dialect: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Return the upsert of whole rows; columns that are not named keep what they have."""
-    mark = "%s" if dialect == "postgresql" else "?"
+def _replace(of: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Return the upsert of whole rows; columns that are not named keep what they have.
+
+    ``of`` stands for a parameter.
+    """
     changed = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
     return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))}) "
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([of] * len(columns))}) "
         f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
     )
 
 
 def store_rows(connection: Connection, rows: Prepared) -> None:
     """Take out what is not there any more, then store the pilots and attempts."""
-    dialect, of = connection.dialect.name, mark(connection)
+    of = mark(connection)
     gone = f"DELETE FROM attempts WHERE job = {of} AND run = {of} AND pilot = {of}"
     many(connection, gone, rows.moved)
     many(connection, f"DELETE FROM pilots WHERE id = {of}", rows.withdrawn)
-    many(connection, _replace(dialect, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    many(connection, _replace(of, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
     many(connection, f"UPDATE pilots SET heard_us = {of} WHERE id = {of}", rows.heard)
     key = ("job", "run", "pilot")
-    many(connection, _replace(dialect, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+    many(connection, _replace(of, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
 
 
 def store_counts(connection: Connection, counts: Mapping[CountKey, int], created: float) -> None:

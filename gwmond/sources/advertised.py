@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gwmond.facts import Pilot
+from gwmond.facts import AD_LIFETIME_S, Pilot
 from gwmond.sources import ads, origin
 from gwmond.sources.access import Query
 
@@ -114,7 +114,7 @@ def _pilot(sent: Sequence[classad2.ClassAd], attributes: Attributes) -> Pilot:
         node=ads.label(last, ("Machine",)) or "",
         factory_job=job,
         dies=None if die is None else int(die),
-        ad_lifetime_s=ads.count(last, "ClassAdLifetime") or origin.DEFAULT_LIFETIME_S,
+        ad_lifetime_s=ads.count(last, "ClassAdLifetime") or AD_LIFETIME_S,
         failed=True,
         failure=failure_of(last),
     )

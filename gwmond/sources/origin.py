@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gwmond.accounting.pilot_evidence import PilotName
 from gwmond.facts import EntryKey
 from gwmond.sources import ads
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from gwmond.config import Attributes
 
 UNKNOWN_SITE = "unknown"
-DEFAULT_LIFETIME_S = 900
-"""How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
 
 
 def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
@@ -41,8 +40,8 @@ def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
 
 def factory_job(ad: classad2.ClassAd) -> str:
     """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
-    schedd = ads.label(ad, ("GLIDEIN_Schedd",))
-    cluster, process = ads.count(ad, "GLIDEIN_ClusterId"), ads.count(ad, "GLIDEIN_ProcId")
-    if schedd is None or cluster is None or process is None:
-        return ""
-    return f"{schedd}#{cluster}.{process}"
+    return PilotName(
+        schedd=ads.label(ad, ("GLIDEIN_Schedd",)) or "",
+        cluster=ads.count(ad, "GLIDEIN_ClusterId"),
+        proc=ads.count(ad, "GLIDEIN_ProcId"),
+    ).factory_job

@@ -14,11 +14,10 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.facts import EntryKey, Pilot, Problem, Size
+from gwmond.facts import AD_LIFETIME_S, EntryKey, Pilot, Problem, Size
 from gwmond.sources import ads, advertised
 from gwmond.sources.access import Query
 from gwmond.sources.origin import (
-    DEFAULT_LIFETIME_S,
     UNKNOWN_SITE,
     entry_of,
     factory_job,
@@ -155,7 +154,7 @@ def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassA
         ad
         for heard, ad in aged
         if heard is None
-        or heard + (ads.number(ad, "ClassAdLifetime") or DEFAULT_LIFETIME_S) >= reference
+        or heard + (ads.number(ad, "ClassAdLifetime") or AD_LIFETIME_S) >= reference
     ]
 
 
@@ -251,7 +250,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         factory_job=factory_job(ad),
         retires=None if retire is None else int(retire),
         dies=None if die is None else int(die),
-        ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or DEFAULT_LIFETIME_S,
+        ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or AD_LIFETIME_S,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.facts import Pilot
+from gwmond.facts import AD_LIFETIME_S, Pilot
 from gwmond.sources import ads, origin, slots
 from gwmond.sources.access import Query
 
@@ -68,7 +68,7 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
                 factory_job=origin.factory_job(ad),
                 retires=_epoch(ad, attributes.retire),
                 dies=_epoch(ad, attributes.die),
-                ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or origin.DEFAULT_LIFETIME_S,
+                ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or AD_LIFETIME_S,
             )
         )
     return Startds(tuple(pilots), frozenset(unused))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from gwmond.facts import Problem
 from gwmond.sources.gwms.tail import Known
 
 if TYPE_CHECKING:
     from gwmond.accounting.pilot_evidence import FileFact
-    from gwmond.facts import Problem
     from gwmond.sources.gwms.zones import Sample
 
 Position: TypeAlias = tuple[int, int, int]
@@ -64,6 +64,15 @@ class State(NamedTuple):
     def dump(self) -> str:
         """Return the state as text."""
         return json.dumps([self.taken, self.logs], separators=(",", ":"))
+
+
+def read(text: str, source: str, problems: list[Problem]) -> State:
+    """Return the state that a text says; one that is not understood (``bad_state``) is none."""
+    try:
+        return load(text)
+    except (ValueError, TypeError) as error:
+        problems.append(Problem(source, "bad_state", str(error)[:200]))
+        return State()
 
 
 def load(text: str) -> State:

@@ -68,11 +68,7 @@ def fetch(
     listed now nothing is read, and the state stays.
     """
     problems: list[Problem] = []
-    try:
-        state = directory_cursor.load(cursor_state)
-    except (ValueError, TypeError) as error:
-        problems.append(Problem(layout.shown(directory), "bad_state", str(error)[:200]))
-        state = State()
+    state = directory_cursor.read(cursor_state, layout.shown(directory), problems)
     task = _Reading(directory, limits, now, problems, zone)
 
     def wanted(name: str) -> bool:

@@ -145,11 +145,7 @@ def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> F
     Its ``progress`` is in bytes; ``complete_us`` is None, as other files may tell of the same time.
     """
     problems: list[Problem] = []
-    try:
-        state = directory_cursor.load(cursor_state)
-    except (ValueError, TypeError) as error:
-        problems.append(Problem(layout.shown(path), "bad_state", str(error)[:200]))
-        state = State()
+    state = directory_cursor.read(cursor_state, layout.shown(path), problems)
     try:
         found = layout.Found(os.path.basename(path), path, os.stat(path))
     except OSError as error:

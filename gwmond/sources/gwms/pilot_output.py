@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.accounting.factory_jobs import ZONES_US
 from gwmond.accounting.pilot_evidence import (
     Failure,
     FailureClass,
@@ -43,8 +44,6 @@ EMPTY_BYTES = 10
 PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
 _JOB = re.compile(r"job\.(\d{1,12})\.(\d{1,9})\.(out|err)")
-_CLOCKS_US = 86400 * US
-"""By how much clocks and zones of a worker node and of the factory's files may differ."""
 _NEVER_US = 10**18
 _CLASSES = {kind.value.lower(): kind for kind in FailureClass}
 
@@ -136,7 +135,7 @@ def parse(
 
 def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, str]]:
     """Return a problem for each time that is long after the files were last written."""
-    latest_us = (seen_us or _NEVER_US) + _CLOCKS_US
+    latest_us = (seen_us or _NEVER_US) + ZONES_US
     marks = (said.start_us, said.last_script_us, said.condor_start_us, said.condor_end_us)
     runs = [of.fact.end_us or 0 for of in logs.attempts] + [of.start_us for of in logs.runs]
     out = sum((of or 0) >= latest_us for of in (*marks, said.end_us))
