@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
+from gwmond import cli
 from tests.pool.condor import CondorPool
 from tests.pool.prometheus import Prometheus
 
@@ -49,6 +50,21 @@ def prometheus() -> Iterator[Callable[..., Prometheus]]:
             return stack.enter_context(Prometheus(targets, **options))
 
         yield start
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of gwmond in this process: exit status, standard output and error."""
+    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = cli.main([*map(str, arguments)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import io
 import json
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from gwmond import cli
 from gwmond.analyze_entries import COLUMNS
 from gwmond.analyze_frontends import FIELDS
 from gwmond.ledger import Ledger
@@ -47,17 +47,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(
-    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Report:
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-
-    def report(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["report", "--ledger", str(ledger), *arguments])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return report
+def report(ledger: Path, run: Report) -> Report:
+    return partial(run, "report", "--ledger", ledger)
 
 
 def parts(report: Report, *arguments: str) -> dict[tuple[str, str | None, str | None], Any]:

@@ -39,18 +39,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     return path, base
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = cli.main([*map(str, arguments)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
-
-
 def listed(run: Run, ledger: Path, *arguments: object) -> list[dict[str, Any]]:
     code, out, _ = run("pilots", "--ledger", ledger, "--format", "json", *arguments)
     assert code == 0

@@ -23,6 +23,7 @@ from tests.ledger.pilot_batches import batch
 from tests.pilot_ledger import write
 
 Report: TypeAlias = Callable[..., str]
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
 HOSTILE = "<script>alert(1)</script>|*_`"
 DAY = "--from", "2023-11-15", "--to", "2023-11-16"
 BYS = (
@@ -49,14 +50,11 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Report:
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-
+def report(run: Run) -> Report:
     def report(ledger: Path, *arguments: object) -> str:
-        code = cli.main(["report", "--ledger", str(ledger), *map(str, arguments)])
-        told = capsys.readouterr()
-        assert code == 0, told.err
-        return told.out
+        code, told, errors = run("report", "--ledger", ledger, *arguments)
+        assert code == 0, errors
+        return told
 
     return report
 

@@ -23,6 +23,7 @@ from gwmond.report_failures import split
 from tests.book.play import shown
 
 Report: TypeAlias = Callable[..., str]
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
 BASE = 1_700_006_400  # 2023-11-15 00:00 UTC
 LIFE = 1200
 HOSTILE = "<b>|n*"
@@ -86,17 +87,12 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(
-    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Report:
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-
+def report(ledger: Path, run: Run) -> Report:
     def report(*arguments: str) -> str:
         day = ("--from", "2023-11-15", "--to", "2023-11-16")
-        code = cli.main(["report", "--ledger", str(ledger), *day, "--failures", *arguments])
-        told = capsys.readouterr()
-        assert code == 0, told.err
-        return told.out
+        code, told, errors = run("report", "--ledger", ledger, *day, "--failures", *arguments)
+        assert code == 0, errors
+        return told
 
     return report
 
@@ -195,13 +191,11 @@ def test_failures_come_first(report: Report, by: str) -> None:
     assert {True, False} == set(failed)
 
 
-def test_the_list_of_pilots_says_why(
-    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_of_pilots_says_why(ledger: Path, run: Run) -> None:
     """Of one that only advertised it, too."""
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-    assert cli.main(["pilots", "--ledger", str(ledger), "--past", "--name", "glidein_1_2"]) == 0
-    assert "failed validation: check_proxy.sh" in capsys.readouterr().out
+    code, told, _ = run("pilots", "--ledger", ledger, "--past", "--name", "glidein_1_2")
+    assert code == 0
+    assert "failed validation: check_proxy.sh" in told
 
 
 @pytest.mark.parametrize(

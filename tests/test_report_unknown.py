@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gwmond import cli
 from gwmond.accounting.pilot_facts import Validation
 from gwmond.book.book import Book
 from gwmond.book.rules import SECOND_US, Rules
@@ -18,6 +17,7 @@ from tests.book.play import T0
 from tests.book.test_outputs import FAILED, output
 
 Report: TypeAlias = Callable[..., str]
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
 OUTPUTS = (
     output(activations=0),  # no job ran
     output(validation=Validation.FAILED, failure=FAILED),
@@ -47,17 +47,12 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(
-    ledger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Report:
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
-
+def report(ledger: Path, run: Run) -> Report:
     def report(*arguments: str) -> str:
         days = ("--from", "2023-11-14", "--to", "2023-11-16")
-        code = cli.main(["report", "--ledger", str(ledger), *days, *arguments])
-        told = capsys.readouterr()
-        assert code == 0, told.err
-        return told.out
+        code, told, errors = run("report", "--ledger", ledger, *days, *arguments)
+        assert code == 0, errors
+        return told
 
     return report
 

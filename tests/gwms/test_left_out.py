@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,11 @@ def problems(answer: FileAnswer) -> dict[str, str]:
     return {of.source.rpartition("/")[2]: of.problem for of in answer.problems}
 
 
-def run(ledger: Path, *rest: str | Path) -> str:
+def run(ledger: Path, *rest: str | Path, python: Sequence[str] = ("-m", "gwmond")) -> str:
     """Import; return what it says."""
     url = f"sqlite:///{ledger}"
     done = subprocess.run(
-        [*(sys.executable, "-m", "gwmond", "import", "--ledger", url), *map(str, rest)],
+        [*(sys.executable, *python, "import", "--ledger", url), *map(str, rest)],
         capture_output=True,
         text=True,
         check=False,
@@ -191,16 +192,7 @@ def _in_small_chunks(directory: Path) -> str:
         "import sys; from gwmond import importer, cli; "
         "importer.LIMITS = importer.LIMITS._replace(facts=20); sys.exit(cli.main(sys.argv[1:]))"
     )
-    url = f"sqlite:///{directory}/l.sqlite"
-    done = subprocess.run(
-        [sys.executable, "-c", script, "import", "--ledger", url, str(directory / "factory")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run(directory / "l.sqlite", directory / "factory", python=("-c", script))
 
 
 def test_outputs_without_a_header_of_two_users_are_two_pilots(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from structlog.typing import EventDict
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.accounting.records import JobRecord
-from gwmond.config import Config
 from gwmond.facts import Gap, Pilot
 from gwmond.ledger import Ledger, LedgerRefused, pilot_parts, pilot_writes, place_rows
 from gwmond.ledger.pilot_codec import Values, pilot_values
@@ -21,22 +20,11 @@ from gwmond.ledger.pilot_model import PilotBatch, PilotCorrection, PilotRow
 from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds, pilots
 from gwmond.pilot_keeper import PilotKeeper
 from tests.book.play import T0, record, shown
+from tests.test_pilot_keeper import attached, now_us
 
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
 END_S = 7200
-
-
-def us(at: int) -> int:
-    """Microseconds since the epoch of a time since T0."""
-    return (T0 + at) * 10**6
-
-
-def attached(ledger: Ledger) -> PilotKeeper:
-    """A keeper as it is after a start."""
-    keeper = PilotKeeper(Config())
-    keeper.attach(ledger)
-    return keeper
 
 
 def poll(
@@ -44,10 +32,10 @@ def poll(
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
     alive = [of._replace(last_heard=T0 + at) for of in some if at < END_S]
-    keeper.see(us(at), STEP_S * 10**6, alive, complete=True)
-    keeper.claim(us(at), [], complete=True)
+    keeper.see(now_us(at), STEP_S * 10**6, alive, complete=True)
+    keeper.claim(now_us(at), [], complete=True)
     keeper.tell(records, None, None)
-    keeper.settle(us(at), us(at - 120), ())
+    keeper.settle(now_us(at), now_us(at - 120), ())
 
 
 def runs(startd: str, job: str) -> list[JobRecord]:
@@ -81,7 +69,7 @@ def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[Non
     """Let no row of the bad pilot be prepared any more, of those heard of later."""
 
     def values(row: PilotRow) -> Values:
-        if row.identity.name == BAD and row.contact_us >= us(since):
+        if row.identity.name == BAD and row.contact_us >= now_us(since):
             raise ValueError("a bug")
         return real(row)
 
@@ -132,7 +120,7 @@ def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.Mo
         assert told_of(logs) == [(BAD, "bad")]
         rows = proven(ledger)
         assert rows[BAD]._replace(heard_us=0) == before._replace(heard_us=0)
-        assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, us(END_S - STEP_S))
+        assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, now_us(END_S - STEP_S))
         play(attached(ledger), both(), 10_800)
         rows = proven(ledger)
         assert rows[BAD].closed
@@ -192,9 +180,9 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
         play(attached(ledger), [shown(GOOD)])
         of = ledger.pilot_hours(0, 10**7)[0]
         amount = of.micros * 2 // 3
-        empty = PilotBatch(ledger.load_pilots().batches, us(0))
+        empty = PilotBatch(ledger.load_pilots().batches, now_us(0))
         takes = [
-            PilotCorrection(us(0), n, of.hour, of.series, -amount, "revised") for n in range(3)
+            PilotCorrection(now_us(0), n, of.hour, of.series, -amount, "revised") for n in range(3)
         ]
         parts: pilot_parts.Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
         for one in parts.values():
@@ -216,8 +204,8 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         names = [PilotName(entry=of, cluster=1, proc=0) for of in ("bad", "good")]
-        keeper.report([QueueEvent("", of, QueueState.STARTED, us(0)) for of in names], None)
-        keeper.settle(us(60), us(0), ())
+        keeper.report([QueueEvent("", of, QueueState.STARTED, now_us(0)) for of in names], None)
+        keeper.settle(now_us(60), now_us(0), ())
         assert [of.entry for of in ledger.load_pilots().places] == ["good"]
         assert keeper.book is not None
         assert keeper.book.left_out["not_storable"] == 1
@@ -230,7 +218,7 @@ def test_what_lies_in_no_pilot_is_not_left_out(url: str) -> None:
         keeper = attached(ledger)
         keeper.tell(runs(GOOD, "1.0"), None, Gap("schedd", "history", None, -1, ""))
         with pytest.raises(LedgerRefused):
-            keeper.settle(us(3000), us(2900), ())
+            keeper.settle(now_us(3000), now_us(2900), ())
         assert not keeper.ready
         assert ledger.pilot_rows() == []
 
@@ -249,9 +237,9 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        keeper.see(us(600), STEP_S * 10**6, some, complete=True)
+        keeper.see(now_us(600), STEP_S * 10**6, some, complete=True)
         with pytest.raises(LedgerRefused):
-            keeper.settle(us(600), us(480), ())
+            keeper.settle(now_us(600), now_us(480), ())
         with pytest.raises(LedgerRefused):
             keeper.retry()
         keeper.retry()
