@@ -20,10 +20,12 @@ Start = Callable[..., RunningDaemon]
 def empty(shared_scene: Scene) -> Iterator[Scene]:
     """The module's pool, with no job in it before and after."""
     yield shared_scene
-    for schedd in shared_scene.pool.schedds:
+    pool = shared_scene.pool
+    for schedd in pool.schedds:
         for user in ("alice", "bob"):
-            shared_scene.pool.remove(schedd, user=user)
-        assert not shared_scene.pool.jobs(schedd)
+            pool.remove(schedd, user=user)
+    # What runs (scheduler universe) is killed first.
+    pool.wait_for("no jobs", lambda: not any(map(pool.jobs, pool.schedds)))
 
 
 def _jobs(metrics: Metrics, **labels: str) -> float:
