@@ -30,6 +30,7 @@ from gwmond.ledger.hours import microseconds, split_hours
 from gwmond.ledger.store import Ledger
 from gwmond.log_socket import LogSocket
 from gwmond.pilot_keeper import PilotKeeper
+from gwmond.problems import Held
 from gwmond.reconcile_gather import Reconciliation
 from gwmond.reconciler import Reconciler
 from gwmond.snapshot import PilotTime
@@ -41,6 +42,8 @@ from gwmond.startd_asker import StartdAsker
 
 log = structlog.get_logger()
 _SAY_EVERY_S = 10.0
+_LOOKS_HELD = 2
+"""What cannot be used of files is over if that many looks in a row bring no more of it."""
 
 
 class Seen(NamedTuple):
@@ -85,6 +88,8 @@ class Accountant:
         self.failure: LedgerError | None = None  # of the last step
         self._said_at = 0.0
         self._left: Mapping[str, int] = {}
+        files = live and bool(config.factory.directories or config.factory.central_logs)
+        self._held = Held(_LOOKS_HELD * config.factory.every if files else 0)
         self._records = 0
         self._watched: Tick | None = None
         self._reconciler = Reconciler(config.ledger.url)
@@ -211,8 +216,8 @@ class Accountant:
         now["undated"] = self._keeper.undated
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
-        problems = [Problem("records", of, f"{n} records") for of, n in new.items() if n > 0]
-        return problems + self._central.unused()
+        problems = [Problem("records", of, f"{n} records", n) for of, n in new.items() if n > 0]
+        return self._held.told(problems + self._central.unused(), time.monotonic())
 
     def _ask_startds(self, access: Access, now: float) -> list[Problem]:
         """Ask startds for what is open after all else has been told."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from gwmond.analyze_pilots import PilotFigures, Sums, total
 from gwmond.analyze_rounding import Archive, Printed, data_sets
 from gwmond.periods import Period
+from gwmond.pilot_jobs import told_by_statistics
 from gwmond.units import MICRO
 
 
@@ -36,7 +37,8 @@ class Known(NamedTuple):
 class Numbers(NamedTuple):
     """What is printed of some pilots, exact or as the original has it; None: not known.
 
-    ``known``: what shares are of; None: all is known, or taken to be.
+    ``known``: what shares are of; None: all is known, or taken to be.  ``numbered``: of how many
+    pilots it is known how many jobs they ran; ``by_statistics``: of how many only statistics tell.
     """
 
     pilots: int
@@ -52,6 +54,8 @@ class Numbers(NamedTuple):
     waste: float
     badput: float
     nosuccess: float | None
+    numbered: int
+    by_statistics: int
     known: Known | None = None
 
     @property
@@ -109,18 +113,20 @@ def exact(of: Sums) -> Numbers:
         waste=of.waste / MICRO,
         badput=of.badput / MICRO,
         nosuccess=of.nosuccess / MICRO,
+        numbered=of.numbered,
+        by_statistics=of.by_statistics,
         known=Known(
             of.known_started, of.known_jobs, of.started_us / MICRO, of.validated_us / MICRO
         ),
     )
 
 
-def original(of: Printed) -> Numbers:
-    """Return what analyze_entries has of the same pilots."""
+def original(of: Printed, by_statistics: int = 0) -> Numbers:
+    """Return what analyze_entries has of the same pilots; of some only statistics tell of jobs."""
     return Numbers(
         pilots=of.pilots,
         jobs=of.jobs,
-        job_length=_share(of.used, of.jobs),
+        job_length=_share(of.used - of.numberless, of.jobs),
         failed=of.failed,
         all_validation=of.all_validation,
         without_jobs=of.without_jobs,
@@ -131,6 +137,8 @@ def original(of: Printed) -> Numbers:
         waste=of.waste,
         badput=of.badput,
         nosuccess=None,
+        numbered=max(0, of.pilots - by_statistics),
+        by_statistics=by_statistics,
     )
 
 
@@ -199,7 +207,7 @@ class Analysis:
         for cell in cells:
             if cell.archive is not None:
                 printed.add(cell.archive.told())
-        return Row(sums, exact(sums), original(printed))
+        return Row(sums, exact(sums), original(printed, sums.by_statistics))
 
 
 def notes(of: Analysis) -> list[str]:
@@ -220,6 +228,8 @@ def notes(of: Analysis) -> list[str]:
             f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
             "0job is the share."
         )
+    if sums.by_statistics:
+        told.append(told_by_statistics(sums.by_statistics, sums.pilots))
     if sums.size_assumed:
         told.append(
             f"Of {sums.size_assumed} of {sums.pilots} pilots the cores are assumed, and so is the "
@@ -239,6 +249,11 @@ def notes(of: Analysis) -> list[str]:
         told.append(
             '"analyze_entries" is what the original would print of the same pilots after its '
             "roundings (docs/analyze.md)."
+        )
+    if of.compare and sums.by_statistics:
+        told.append(
+            "Where only statistics tell of jobs, the original has their number too, and counts as "
+            "good only what exited with status 0; neither is stored."
         )
     return told
 
@@ -260,6 +275,10 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
     found |= _values(row.numbers, period_s)
     found["pilots_with_known_start"] = row.sums.known_started
     found["pilots_with_known_jobs"] = row.sums.known_jobs
+    found["pilots_with_known_number_of_jobs"] = row.sums.numbered
+    found["pilots_with_jobs_by_statistics"] = row.sums.by_statistics
+    found["used_by_statistics_seconds"] = row.sums.used_by_statistics / MICRO
+    found["good_by_statistics_seconds"] = row.sums.good_by_statistics / MICRO
     found["pilots_with_known_validation"] = row.sums.known_validation
     found["pilots_with_assumed_size"] = row.sums.size_assumed
     found["pilots_settled"] = row.sums.settled
@@ -271,8 +290,8 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
 def _values(of: Numbers, period_s: float) -> dict[str, Any]:
     return {
         "pilots": of.pilots,
-        "jobs": of.jobs,
-        "jobs_per_pilot": _share(of.jobs, of.pilots),
+        "jobs": of.jobs if of.numbered or not of.pilots else None,
+        "jobs_per_pilot": _share(of.jobs, of.numbered),
         "average_job_length_seconds": of.job_length,
         "time_seconds": of.time,
         "used_seconds": of.used,

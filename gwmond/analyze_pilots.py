@@ -15,8 +15,12 @@ started           whether HTCondor started: None if nothing tells, and no job is
 validation        up to the end of the validation; of a pilot in which HTCondor never started, all
                   of its life.  None if it is not known when the validation ended
 idle              life - validation - used, of pilots whose validation is known
-jobs              runs of jobs; their length is wall-clock time, each whole
+jobs              runs of jobs; their length is wall-clock time, each whole.  None if it is not
+                  known how many (see ``pilot_jobs``)
 ================= =============================================================================
+
+Of a pilot whose jobs only statistics tell of, ``used`` is how long it was busy by them, and
+``good`` what is goodput of that: both are estimated (``by_statistics``).
 
 Where retention took out single runs, ``used`` and ``good`` are from the pilot's totals, in which
 cores that a job blocks by its memory count as used; such pilots are counted (``pruned``).
@@ -30,22 +34,22 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from gwmond.accounting.attempts import merge
-from gwmond.accounting.pilot_facts import Assumption, PilotLife, Validation
+from gwmond.accounting.pilot_facts import Assumption, PilotLife
 from gwmond.accounting.pilot_segments import cut
 from gwmond.accounting.shares import MILLI, milli
 from gwmond.analyze_rounding import Finished, divided
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.pilot_jobs import KnownJobs, is_good, jobs_of
 from gwmond.units import MICRO
-
-_ZERO = "exit_zero"
 
 
 class PilotFigures(NamedTuple):
     """One pilot that ended; what is None is not known.
 
     ``jobs_known``: whether it ran any is told.  ``size_assumed``: its cores rest on a rule, and so
-    does ``used``.  ``finished`` is the same pilot as the factory's own log parser would hand it on.
+    does ``used``; ``by_statistics``: only statistics tell of its jobs.  ``finished`` is the same
+    pilot as the factory's own log parser would hand it on.
     """
 
     frontend: str
@@ -56,13 +60,14 @@ class PilotFigures(NamedTuple):
     good_us: int
     started: bool | None
     validation_us: int | None
-    jobs: int
+    jobs: int | None
     lengths_us: tuple[int, ...]
     settled: bool
     pruned: bool
     size_assumed: bool
     finished: Finished
     jobs_known: bool = True
+    by_statistics: bool = False
 
 
 def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
@@ -76,15 +81,15 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         runs = _from_totals(row, life_us)
     else:
         runs = _from_runs(life, at_least=size_assumed)
-    jobs = len(attempts) + row.attempts_pruned
-    started = has_started(row, jobs)
-    validation_us = None
+    jobs = jobs_of(row, attempts)
+    started, validation_us = jobs.started, None
     if started is False:
         validation_us = life_us
     elif started and row.validation_end_us is not None:
         validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
     lengths = tuple(
-        max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us) for of in attempts
+        max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us)
+        for of in jobs.runs
     )
     return PilotFigures(
         frontend=row.identity.group,
@@ -95,13 +100,14 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         good_us=runs.good_us,
         started=started,
         validation_us=validation_us,
-        jobs=jobs,
-        jobs_known=has_run_jobs(row, jobs) is not None,
+        jobs=jobs.number,
+        jobs_known=jobs.ran is not None,
+        by_statistics=jobs.by_statistics,
         lengths_us=lengths,
         settled=row.closed or row.mark_us >= life.until_us,
         pruned=row.attempts_pruned > 0,
         size_assumed=size_assumed,
-        finished=_finished(row, attempts, lengths, runs)._replace(
+        finished=_finished(row, jobs, lengths, runs)._replace(
             duration_s=life_us // MICRO,
             started=started is True,
             validation_s=None if validation_us is None else validation_us // MICRO,
@@ -117,34 +123,22 @@ class _Runs(NamedTuple):
     cores: float
 
 
-def _finished(
-    row: PilotRow, attempts: Sequence[AttemptRow], lengths: Sequence[int], runs: _Runs
-) -> Finished:
-    """Return the jobs as the factory has them: each counts with its whole length."""
+def _finished(row: PilotRow, of: KnownJobs, lengths: Sequence[int], runs: _Runs) -> Finished:
+    """Return the jobs as the factory has them: each counts with its whole length.
+
+    Statistics are divided by the cores as they are: how many jobs they tell of is not stored.
+    """
+    times = runs.used_us // MICRO, runs.good_us // MICRO
+    if of.by_statistics:
+        return Finished(0, True, None, None, *times)
     if row.attempts_pruned:
-        times = runs.used_us // MICRO, runs.good_us // MICRO
-        jobs, _ = divided(len(attempts) + row.attempts_pruned, 0, runs.cores)
+        jobs, _ = divided(of.number or 0, 0, runs.cores)
         return Finished(0, True, None, jobs, *times)
-    zero_us = sum(length for of, length in zip(attempts, lengths, strict=True) if _exited_zero(of))
-    jobs, in_jobs = divided(len(attempts), sum(lengths) / MICRO, runs.cores)
+    ended = zip(of.runs, lengths, strict=True)
+    zero_us = sum(length for run, length in ended if _exited_zero(run))
+    jobs, in_jobs = divided(len(of.runs), sum(lengths) / MICRO, runs.cores)
     _, in_zero = divided(0, zero_us / MICRO, runs.cores)
     return Finished(0, True, None, jobs, in_jobs, in_zero)
-
-
-def has_run_jobs(row: PilotRow, jobs: int) -> bool | None:
-    """Return whether a pilot with so many known runs ran jobs; None if nothing tells."""
-    if jobs or row.ran_jobs:
-        return True
-    return None if row.validation is Validation.UNKNOWN else False
-
-
-def has_started(row: PilotRow, jobs: int) -> bool | None:
-    """Return whether HTCondor started on a pilot with so many known runs; None: nothing tells."""
-    if jobs or row.ran_jobs or row.validation is Validation.PASSED:
-        return True
-    if row.validation is Validation.FAILED:
-        return False
-    return None if row.validation_end_us is None else True  # a hard kill cut its output off
 
 
 def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
@@ -163,7 +157,7 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
         zero = sum(
             cores
             for cores, of in zip(held, segment.running, strict=True)
-            if of.outcome is not None and of.outcome.label == _ZERO
+            if of.outcome is not None and is_good(of.outcome.category, of.outcome.label)
         )
         length = segment.end_us - segment.start_us
         there = milli(segment.size.cores)
@@ -190,11 +184,11 @@ def _rounded(number: int, by: int) -> int:
 
 def _from_totals(row: PilotRow, life_us: int) -> _Runs:
     total = used = good = 0
-    for (resource, measure, _, outcome), micros in row.settled.items():
+    for (resource, measure, category, outcome), micros in row.settled.items():
         if (resource, measure) == ("cpu", "resource"):
             total += micros
             used += micros if outcome else 0
-            good += micros if outcome == _ZERO else 0
+            good += micros if is_good(category, outcome) else 0
     cores = row.steps[0].size.cores if row.steps else 1
     if not total:
         return _Runs(0, 0, cores)
@@ -210,9 +204,10 @@ def _exited_zero(of: AttemptRow) -> bool:
 class Sums:
     """Sums over pilots that ended; times are microseconds.
 
-    ``known_*``: of how many pilots it is known.  ``failed_us``: life of pilots in which HTCondor
-    never started; ``started_us`` and ``validated_us``: life of those of which it is known whether
-    it did, and when the validation ended.
+    ``known_*``: of how many pilots it is known; ``numbered``: how many jobs ran.
+    ``by_statistics``: of how many only statistics tell that.  ``failed_us``: life of pilots in
+    which HTCondor never started; ``started_us`` and ``validated_us``: life of those of which it is
+    known whether it did, and when the validation ended.
     """
 
     pilots: int = 0
@@ -235,11 +230,16 @@ class Sums:
     settled: int = 0
     pruned: int = 0
     size_assumed: int = 0
+    numbered: int = 0
+    by_statistics: int = 0
+    used_by_statistics: int = 0
+    good_by_statistics: int = 0
 
     def add(self, of: PilotFigures) -> None:
         """Count a pilot."""
         self.pilots += 1
-        self.jobs += of.jobs
+        self.jobs += of.jobs or 0
+        self.numbered += of.jobs is not None
         self.failed += of.started is False
         self.known_started += of.started is not None
         self.without_jobs += of.jobs_known and of.jobs == 0
@@ -259,6 +259,10 @@ class Sums:
         self.settled += of.settled
         self.pruned += of.pruned
         self.size_assumed += of.size_assumed
+        if of.by_statistics:
+            self.by_statistics += 1
+            self.used_by_statistics += of.used_us
+            self.good_by_statistics += of.good_us
 
     @property
     def waste(self) -> int:

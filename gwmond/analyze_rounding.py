@@ -44,6 +44,7 @@ MILLS_OF: Mapping[str, int] = {
     "All": 1000,
 }
 _BELOW = ((2, "None"), (15, "5m"), (60, "25m"), (180, "100m"), (400, "250m"), (700, "500m"))
+_NUMBERLESS = "JobsLasted of which no number of jobs is known"  # the factory has no such data set
 _TOO_SHORT_S = 5  # HTCondor that ran for less counts as if it had not started (FM)
 
 
@@ -63,13 +64,14 @@ class Finished(NamedTuple):
     """A pilot as the factory's log parser hands it on.
 
     ``validation_s`` None: it is not known when validation ended; ``jobs`` and the times of jobs are
-    divided by the cores.  ``good_zero_s``: of programs with exit status 0, whoever ended them.
+    divided by the cores; ``jobs`` None: some ran, it is not known how many.  ``good_zero_s``: of
+    programs with exit status 0, whoever ended them.
     """
 
     duration_s: int
     started: bool
     validation_s: int | None
-    jobs: int
+    jobs: int | None
     jobs_s: int
     good_zero_s: int
 
@@ -115,6 +117,8 @@ def mills(of: Finished) -> dict[str, float]:
 def data_sets(of: Finished) -> dict[str, int]:
     """Return what one pilot adds to the factory's data sets, by their names there."""
     jobs, jobs_s, good_s = (0, 0, 0) if of.useless else (of.jobs, of.jobs_s, of.good_zero_s)
+    if jobs is None:
+        return {**data_sets(of._replace(jobs=0)), "JobsNr_None": 0, _NUMBERLESS: jobs_s}
     found = {
         "Glideins": 1,
         "Lasted": of.duration_s,
@@ -164,7 +168,10 @@ class Archive:
 
 @dataclass(slots=True)
 class Printed:
-    """Sums as analyze_entries has them when it prints; times are seconds."""
+    """Sums as analyze_entries has them when it prints; times are seconds.
+
+    ``numberless``: the time used by jobs of which it is not known how many they were.
+    """
 
     pilots: int = 0
     jobs: int = 0
@@ -176,6 +183,7 @@ class Printed:
     all_validation: int = 0
     validation: float = 0.0
     idle: float = 0.0
+    numberless: int = 0
 
     def add(self, told: Mapping[str, int]) -> None:
         """Add what was told of one frontend at one entry."""
@@ -189,6 +197,7 @@ class Printed:
         self.all_validation += told.get("validation_All", 0)
         self.validation += _ranges(told, "validation")
         self.idle += _ranges(told, "idle")
+        self.numberless += told.get(_NUMBERLESS, 0)
 
     @property
     def waste(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gwmond.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
 from gwmond.analyze_rounding import km
+from gwmond.pilot_jobs import NOT_KNOWN, marked, number_text
 from gwmond.table_text import plain
 from gwmond.units import MICRO
 
@@ -21,6 +22,7 @@ NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
     "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
+    "n/k   - not known of some glideins, or of any; ~: estimated in part",
     "strt, fval, 0job, val, idle: of glideins of which it is known",
     "strt  - % of glideins in which HTCondor never started (validation failed)",
     "fval  - % of time, all of glideins in which HTCondor never started",
@@ -42,6 +44,10 @@ _LINES = (
     ("badput", "badput"),
     ("nosuccess", "nosuccess"),
 )
+
+
+_OF_JOBS = {"used", "idle", "waste", "badput", "nosuccess", "wst", "badp"}
+"""Lines and columns that rest on the time of jobs."""
 
 
 def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
@@ -121,11 +127,12 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
         def of_time(of: Numbers, name: str = name) -> float | None:
             return None if name == "time" else of.time
 
-        mine = printline(getattr(numbers, name), of_time(numbers), length, cut=False)
+        guess = numbers.by_statistics if name in _OF_JOBS else 0
+        mine = printline(getattr(numbers, name), of_time(numbers), length, cut=False, guess=guess)
         if printed is None or getattr(printed, name) is None:
             told.append((f"{start}{mine}", ""))
         else:
-            its = printline(getattr(printed, name), of_time(printed), length, cut=True)
+            its = printline(getattr(printed, name), of_time(printed), length, cut=True, guess=guess)
             told.append((f"{start}{mine}", its))
     told += [
         (_per(numbers), _per(printed) if printed else ""),
@@ -136,13 +143,21 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
 
 
 def _jobs(of: Numbers) -> str:
-    per = "-" if not of.pilots else f"{of.jobs / of.pilots:.2f}"
+    per = f"{of.jobs / of.numbered:.2f}" if of.numbered else NOT_KNOWN if of.pilots else "-"
     length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
-    return f"Jobs: {of.jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
+    if of.job_length is None and of.by_statistics:
+        length = NOT_KNOWN
+    jobs = number_text(of.jobs, of.numbered, of.pilots)
+    return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
 
 
-def printline(seconds: float | None, of: float | None, length: float, *, cut: bool) -> str:
-    """Return seconds, and as hours, slots and a share of something (None: no share)."""
+def printline(
+    seconds: float | None, of: float | None, length: float, *, cut: bool, guess: int = 0
+) -> str:
+    """Return seconds, and as hours, slots and a share of something (None: no share).
+
+    ``guess``: of how many pilots only statistics tell it.
+    """
     if seconds is None:
         return f"{'-':>6}"
     share = ""
@@ -151,16 +166,18 @@ def printline(seconds: float | None, of: float | None, length: float, *, cut: bo
         told = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
         share = f" - {told:>{2 if cut else 5}}%"
     hours, slots = km(seconds / 3600), km(seconds / length)
-    return f"{km(seconds):>6} ({hours:>6} hours - {slots:>5} slots{share})"
+    return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
 
 
 def _per(of: Numbers) -> str:
-    return f"Time used/time wasted: {f'{of.used / of.waste:.1f}' if of.waste else '-'}"
+    share = f"{of.used / of.waste:.1f}" if of.waste else "-"
+    return f"Time used/time wasted: {marked(share, of.by_statistics)}"
 
 
 def _efficiency(of: Numbers) -> str:
     values = (of.efficiency, of.goodput_fraction)
-    efficiency, goodput = ("-" if value is None else f"{value:.2f}" for value in values)
+    told = ("-" if value is None else f"{value:.2f}" for value in values)
+    efficiency, goodput = (marked(text, of.by_statistics) for text in told)
     return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
@@ -182,10 +199,11 @@ def _entry(name: str, row: Row) -> Iterator[str]:
 
 
 def _cells(of: Numbers, *, cut: bool) -> list[str]:
-    told = [_percent(share(of), cut=cut) for share in SHARES.values()]
-    amounts = [amount(of) for amount in AMOUNTS.values()]
-    hours = [str(int(value)) if cut else f"{value:.1f}" for value in amounts[:2]]
-    return [*told, *hours, str(of.pilots)]
+    told = {name: _percent(share(of), cut=cut) for name, share in SHARES.items()}
+    for name, amount in AMOUNTS.items():
+        told[name] = str(int(amount(of))) if cut or name == "total" else f"{amount(of):.1f}"
+    guess = of.by_statistics
+    return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in told.items()]
 
 
 def _percent(share: float | None, *, cut: bool) -> str:
@@ -195,12 +213,12 @@ def _percent(share: float | None, *, cut: bool) -> str:
 
 
 def _frontend(of: Numbers, length: float, *, cut: bool) -> str:
-    pairs = []
-    for value in (of.used, of.validation, of.idle, of.waste):
+    pairs, guess = [], of.by_statistics
+    for value, rests in ((of.used, guess), (of.validation, 0), (of.idle, guess), (of.waste, guess)):
         share = None if value is None or not of.time else value / of.time
-        slots = "-" if value is None else km(value / length)
-        pairs.append(f"{slots:>7} {_percent(share, cut=cut):>6}")
-    per = f"{of.used / of.waste:.2f}" if of.waste else "-"
-    efficiency = "-" if of.efficiency is None else f"{of.efficiency:.2f}"
+        slots = marked("-" if value is None else km(value / length), rests)
+        pairs.append(f"{slots:>7} {marked(_percent(share, cut=cut), rests):>6}")
+    per = marked(f"{of.used / of.waste:.2f}" if of.waste else "-", guess)
+    efficiency = marked("-" if of.efficiency is None else f"{of.efficiency:.2f}", guess)
     total = km(of.time / length)
     return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

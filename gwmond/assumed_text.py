@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gwmond.accounting.pilot_facts import Assumption
+from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.ledger.pilot_model import PilotRow
 from gwmond.periods import both, short, span
 
@@ -19,8 +19,8 @@ RULES: dict[Assumption, str] = {
     "canonical time of its runs rests on them too",
     Assumption.GPUS: "the number of GPUs is not told: that of the entry's pilots (CPU time does "
     "not rest on it)",
-    Assumption.VALIDATION: "nothing tells whether HTCondor started, or jobs ran: it did not "
-    "if collectors were watched all the time, else unclassified",
+    Assumption.VALIDATION: "nothing tells whether HTCondor started: it did not if collectors "
+    "were watched all the time, else unclassified",
     Assumption.NO_OUTPUT: "only its factory's queue or summary tells of it: their times",
     Assumption.JOBS: "only a summary or its own statistics tell of its jobs: the whole pilot, "
     "after the validation",
@@ -28,17 +28,24 @@ RULES: dict[Assumption, str] = {
 }
 
 
+_PASSED = "its validation passed, and nothing tells whether it ran jobs: unclassified"
+
+
 class Rule(NamedTuple):
-    """A rule that was applied, from when to when within the pilot's life, and what it says."""
+    """A rule that was applied, from when to when within the pilot's life, and what it says.
+
+    ``passed``: the pilot's validation did, which is told.
+    """
 
     rule: Assumption
     start_us: int
     end_us: int
+    passed: bool = False
 
     @property
     def text(self) -> str:
         """What is missing, and what stands for it."""
-        return RULES[self.rule]
+        return _PASSED if self.passed and self.rule is Assumption.VALIDATION else RULES[self.rule]
 
     def line(self) -> str:
         """Return it for a terminal."""
@@ -54,8 +61,9 @@ class Rule(NamedTuple):
 
 def rules_of(row: PilotRow, until_us: int) -> list[Rule]:
     """Return the rules that were applied to a pilot, in their order in time."""
+    passed = row.validation is Validation.STARTED
     found = [
-        Rule(rule, max(start, row.start_us), min(end, until_us))
+        Rule(rule, max(start, row.start_us), min(end, until_us), passed)
         for rule, (start, end) in row.assumed.items()
     ]
     return sorted(found, key=lambda of: (of.start_us, of.end_us, of.rule.value))

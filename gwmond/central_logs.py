@@ -2,7 +2,7 @@
 
 Directories are read on now and then, with a cursor each, so that every line counts once.  Lines of
 the socket are taken in each poll; those that were received and not stored yet when gwmond ends are
-lost, for who sent them keeps none.
+lost, for who sent them keeps none.  What is wrong with files lasts until the next look at them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gwmond.facts import Cursor, Problem
 from gwmond.file_facts import LIMITS, read_on
 from gwmond.log_socket import LogSocket, PlaceError
 from gwmond.pilot_keeper import PilotKeeper
+from gwmond.problems import Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms_tasks import Directory
@@ -54,6 +55,7 @@ class CentralLogs:
         self._waiting: deque[str] = deque()
         self._again_at = 0.0
         self._unused: dict[str, int] = {}
+        self._looks = Looks(SOURCE)
 
     @property
     def behind(self) -> bool:
@@ -63,21 +65,24 @@ class CentralLogs:
     def read(self, now: float) -> list[Problem]:
         """Take in a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
         problems = self._received() if self._socket is not None else []
+        roots: list[str] = []
         if not self._waiting and time.monotonic() >= self._again_at:
             self._again_at = time.monotonic() + self._options.every
-            self._waiting.extend(dict.fromkeys(self._options.central_logs))
-        if self._waiting:
-            problems += self._files(now)
-        return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
+            self._looks.begin()
+            roots = list(dict.fromkeys(self._options.central_logs))
+            self._waiting.extend(roots)
+        found = self._files(roots, now) if self._waiting else []
+        return problems + self._looks.told(found)
 
-    def _files(self, now: float) -> list[Problem]:
+    def _files(self, roots: list[str], now: float) -> list[Problem]:
+        """Read on; ``roots`` are the directories of a look that begins."""
         wanted = []
         for path in self._waiting:
             cursor = self._keeper.cursor(path, SOURCE)
             wanted.append(Directory(path, cursor.state if cursor else "", central=True))
         problems: list[Problem] = []
         answers = self._gatherer.run(
-            *(SOURCE, FILES, gwms_tasks.read, wanted, self._limits, now), keep=False
+            *(SOURCE, FILES, gwms_tasks.read_central, roots, wanted, self._limits, now), keep=False
         )
         for path, answer in answers or ():
             self._keeper.report(
@@ -87,6 +92,9 @@ class CentralLogs:
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
+            self._looks.end(self._gatherer.failure(SOURCE, FILES))
+        elif not self._waiting:
+            self._looks.end()
         return problems
 
     def _received(self) -> list[Problem]:
@@ -104,7 +112,9 @@ class CentralLogs:
             counts |= lines.wrong
         elif taken.lines:
             counts["unread"] = len(taken.lines)
-        return [Problem(socket.path, word, f"{n} lines") for word, n in counts.items() if n]
+        return [
+            Problem(SOURCE, word, f"{socket.path}: {n} lines", n) for word, n in counts.items() if n
+        ]
 
     def unused(self) -> list[Problem]:
         """Say which lines told of nothing that is known, since this was asked last."""
@@ -113,8 +123,10 @@ class CentralLogs:
             return []
         now, before = dict(book.witnesses.unused), self._unused
         self._unused = now
+        new = {why: n - before.get(why, 0) for why, n in now.items()}
+        examples = book.witnesses.examples
         return [
-            Problem(SOURCE, why, f"{n - before.get(why, 0)} lines: {book.witnesses.examples[why]}")
-            for why, n in now.items()
-            if n > before.get(why, 0)
+            Problem(SOURCE, why, f"{n} lines: {examples[why]}", n)
+            for why, n in new.items()
+            if n > 0
         ]

@@ -105,7 +105,8 @@ class Pilots(Section):
     )
     assumed_end: Duration = Field(
         _seconds("1h"),
-        description="A pilot that no collector has shown ended when no job ran on it for so long.",
+        description="A pilot that no collector has shown ended when for so long no job ran on it, "
+        "or its output was not written to. What its queue says waits as long for its output.",
     )
     claims_every: Duration = Field(
         _seconds("10m"), description="How often all claims are asked for, not only new ones."

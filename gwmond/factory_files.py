@@ -1,7 +1,8 @@
 """Reads on in a factory's directories: what pilots returned, and the factory's own logs of them.
 
 Directories are looked for and read now and then, not in each poll: a pilot's output comes once,
-at its end.  Cursors (one a directory) are stored with what was read.
+at its end.  Cursors (one a directory) are stored with what was read.  What is wrong with files is
+counted once a look, and lasts until the next look does not find it (``problems.Looks``).
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from gwmond.config import Config
 from gwmond.facts import Problem
 from gwmond.file_facts import KIND, LIMITS, read_on, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
+from gwmond.problems import Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms.zones import Judge
 
-SOURCE = "factory"
+SOURCE, DIRECTORIES = "factory", "directories"
 
 
 class FactoryFiles:
@@ -31,6 +33,7 @@ class FactoryFiles:
         self._waiting: deque[str] = deque()
         self._again_at = 0.0
         self._zones = Judge(config.factory.timezone)
+        self._looks = Looks(SOURCE)
 
     @property
     def behind(self) -> bool:
@@ -39,11 +42,13 @@ class FactoryFiles:
 
     def read(self, now: float) -> list[Problem]:
         """Read a bounded part; ``now`` is the time (epoch seconds)."""
-        problems: list[Problem] = []
-        if not self._waiting and time.monotonic() >= self._again_at:
-            problems += self._find()
+        found: list[Problem] | None = []
         if not self._waiting:
-            return problems
+            found = self._find() if time.monotonic() >= self._again_at else None
+        problems = [] if found is None else [*found, *self._read(now)]
+        return self._looks.told(problems)
+
+    def _read(self, now: float) -> list[Problem]:
         limits = LIMITS._replace(lookback_s=self._lookback_s)
         answers = self._gatherer.run(
             *(SOURCE, KIND, gwms_tasks.read),
@@ -52,20 +57,26 @@ class FactoryFiles:
         )
         taken = take(self._keeper, answers or ())
         self._zones.add(taken.samples)
-        problems += [*taken.problems, *self._zones.problems()]
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
-        return [Problem(SOURCE, of.problem, f"{of.source}: {of.detail}") for of in problems]
+            self._looks.end(self._gatherer.failure(SOURCE, KIND))
+        elif not self._waiting:
+            self._looks.end()
+        return [*taken.problems, *self._zones.problems()]
 
-    def _find(self) -> list[Problem]:
+    def _find(self) -> list[Problem] | None:
+        """Look which directories there are; None if that failed."""
         self._again_at = time.monotonic() + self._options.every
+        self._looks.begin()
         trees = self._gatherer.run(
-            *(SOURCE, "directories", gwms_tasks.find, self._options.directories), keep=False
+            *(SOURCE, DIRECTORIES, gwms_tasks.look, self._options.directories), keep=False
         )
-        problems: list[Problem] = []
-        for tree in trees or ():
-            problems += tree.problems
+        if trees is None:
+            failure = self._gatherer.failure(SOURCE, DIRECTORIES)
+            self._gatherer.down(SOURCE, KIND, failure.problem, failure.detail)
+            self._looks.end(failure)
+            return None
         # One root may be within another.
-        self._waiting.extend(dict.fromkeys(of for tree in trees or () for of in tree.directories))
-        return problems
+        self._waiting.extend(dict.fromkeys(of for tree in trees for of in tree.directories))
+        return [of for tree in trees for of in tree.problems]

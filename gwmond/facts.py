@@ -162,7 +162,7 @@ class Problem(NamedTuple):
     """Bad input, as a value that is counted and shown.
 
     ``records``: how many records of the source; None: it is about the source itself, so that told
-    again it is the same.
+    again it is the same; 0: nothing is new, but it lasts.
     """
 
     source: str

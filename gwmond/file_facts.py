@@ -25,12 +25,14 @@ LIMITS = FileLimits(facts=4000, size=64 << 20)
 class Taken(NamedTuple):
     """How many outputs of pilots were taken in, and what was wrong with files.
 
-    ``samples``: by how much times without a zone differ from outputs.
+    ``samples``: by how much times without a zone differ from outputs; ``facts``: how many of all
+    kinds.
     """
 
     outputs: int
     problems: tuple[Problem, ...]
     samples: tuple[Sample, ...] = ()
+    facts: int = 0
 
 
 def wanted(keeper: PilotKeeper, paths: Iterable[str], zone: str) -> list[Directory]:
@@ -54,10 +56,11 @@ def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
 
 def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
-    outputs, problems, samples = 0, list[Problem](), list[Sample]()
+    outputs, facts, problems, samples = 0, 0, list[Problem](), list[Sample]()
     for path, answer in answers:
         keeper.report(answer.facts, Cursor(path, KIND, answer.state, answer.complete_us))
         problems += answer.problems
         samples += answer.samples
+        facts += len(answer.facts)
         outputs += sum(isinstance(fact, PilotOutput) for fact in answer.facts)
-    return Taken(outputs, tuple(problems), tuple(samples))
+    return Taken(outputs, tuple(problems), tuple(samples), facts)

@@ -29,6 +29,7 @@ from gwmond.file_facts import KIND, LIMITS, take, wanted
 from gwmond.imported_logs import ImportedLogs, LogsRead
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
+from gwmond.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of
 from gwmond.sources.gwms.zones import Judge
@@ -38,6 +39,7 @@ DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
 _LATER_US = 7 * 86400 * SECOND_US  # by then everything that waits is decided
+_NAMED = frozenset({"bad_time"})  # which the reading of a file says of the same, too
 _COLLECTED_AFTER = (100_000, 20, 50)
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -49,10 +51,12 @@ class Imported(NamedTuple):
     """What an import has read: directories, outputs of pilots, and what was wrong.
 
     ``logs``: central logs of which something was read; ``lines`` of these that tell of pilots.
+    ``facts``: all that outputs and the factory's logs told.
     """
 
     directories: int
     outputs: int
+    facts: int
     logs: int
     lines: int
     problems: Counter[str]
@@ -72,9 +76,10 @@ class Importer:
         self._zones = Judge(self._timezone)
         self._now = time.time()
         self._outputs = 0
+        self._facts = 0
         self._problems: Counter[str] = Counter()
         self._examples: dict[str, Problem] = {}
-        self._noted: set[tuple[str, str]] = set()
+        self._counting = Counting()
 
     def run(
         self,
@@ -133,7 +138,7 @@ class Importer:
         self._settle(self._ahead_us, verdicts=True)
         self._note_left_out()
         return Imported(
-            *(len(found), self._outputs, read.files, read.lines),
+            *(len(found), self._outputs, self._facts, read.files, read.lines),
             *(self._problems, tuple(self._examples.values())),
         )
 
@@ -152,6 +157,7 @@ class Importer:
     def _take(self, answers: Iterable[DirectoryAnswer]) -> None:
         taken = take(self._keeper, answers)
         self._outputs += taken.outputs
+        self._facts += taken.facts
         self._note(taken.problems)
         self._zones.add(taken.samples)
 
@@ -198,24 +204,19 @@ class Importer:
         self._keeper.settle(now_us, now_us, (), ahead_us=ahead_us, verdicts=verdicts)
 
     def _note_left_out(self) -> None:
-        """Note what could be read and not be accounted, unless its file was noted for that."""
+        """Note what could be read and not be accounted, unless it was noted with its file."""
         book = self._keeper.book
         for reason, number in (book.left_out if book is not None else {}).items():
-            if number and reason not in self._problems:
-                self._problems[reason] = number
-                self._examples[reason] = Problem("records", reason, f"{number} records")
+            if number and not (reason in _NAMED and self._problems[reason]):
+                self._note([Problem("records", reason, f"{number} records", number)])
 
     def _note(self, problems: Iterable[Problem]) -> None:
-        """Count problems: by records where they tell how many, else once for what they name.
+        """Count problems, and keep an example of each.
 
         A directory is listed again with each of its chunks, and then says the same again.
         """
         for problem in problems:
-            if problem.records is not None:
-                self._problems[problem.problem] += problem.records
-            elif (named := (problem.source, problem.problem)) not in self._noted:
-                self._noted.add(named)
-                self._problems[problem.problem] += 1
+            self._problems[problem.problem] += self._counting.new(problem)
             self._examples.setdefault(problem.problem, problem)
 
 

@@ -32,7 +32,10 @@ _EARLY = (
     "early significantly more often than others"
 )
 
-_SUMMARY = "completed_jobs: no run of a job, but what stands for all of them (docs/pilots.md)"
+_SUMMARY = (
+    "its own statistics, or completed_jobs: no run of a job, but what stands for all of them "
+    "(docs/pilots.md)"
+)
 
 
 class OwnSpan(NamedTuple):

@@ -31,6 +31,7 @@ from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import Order, PilotFilter, PilotReports
 from gwmond.periods import both
+from gwmond.pilot_jobs import jobs_of
 from gwmond.units import DEFAULT_MEMORY_MIB, canonical
 
 State: TypeAlias = Literal["running", "idle", "retiring", "failed", "ended"]
@@ -54,7 +55,8 @@ class PilotLine(NamedTuple):
     """One pilot; ``users`` are those of all its runs, ``users_now`` of those that run now.
 
     ``settled`` is booked, ``unsettled`` what else it had to offer up to now.  ``attempts_pruned``:
-    runs that retention took out, whose users are not known any more.
+    runs that retention took out, whose users are not known any more.  ``attempts`` is None where
+    only statistics tell of jobs.
     """
 
     row: PilotRow
@@ -62,7 +64,7 @@ class PilotLine(NamedTuple):
     size: Resources
     canonical_units: int
     running_jobs: int
-    attempts: int
+    attempts: int | None
     users_now: tuple[str, ...]
     users: tuple[str, ...]
     settled: Sums
@@ -71,7 +73,7 @@ class PilotLine(NamedTuple):
     @property
     def doing(self) -> str:
         """What it does, or how it ended, for people."""
-        failed = self.row.validation is Validation.FAILED and not self.attempts
+        failed = self.row.validation is Validation.FAILED and self.attempts == 0
         if failed and (self.state == "failed" or self.row.ended == "assumed"):
             return f"{_NEVER_RAN[Category.VALIDATION_FAILS]}: {self.row.failure or 'not told why'}"
         if self.state == "ended":
@@ -81,7 +83,9 @@ class PilotLine(NamedTuple):
         jobs = f"{self.running_jobs} job{'' if self.running_jobs == 1 else 's'}"
         if self.state == "retiring":
             return f"retiring, {jobs}"
-        return "idle" if self.state == "idle" else f"running {jobs}"
+        if self.state == "idle":
+            return "idle" if self.row.identity.origin != "files" else "runs, jobs not told"
+        return f"running {jobs}"
 
     def left_us(self, now_us: int) -> tuple[int | None, int | None]:
         """How long it is until it retires and dies; negative if past, None if not known."""
@@ -163,14 +167,14 @@ def line_of(
         state = "retiring"
     else:
         state = "running" if running else "idle"
-    size = max(row.steps).size if row.steps else NOTHING
+    size, jobs = max(row.steps).size if row.steps else NOTHING, jobs_of(row, attempts)
     return PilotLine(
         row=row,
         state=state,
         size=size,
         canonical_units=canonical(size.cores, size.memory_mib, q),
         running_jobs=len(running),
-        attempts=len(attempts) + row.attempts_pruned,
+        attempts=None if jobs.by_statistics else len(attempts) + row.attempts_pruned,
         users_now=_users(running),
         users=_users(attempts),
         settled=settled,
@@ -213,7 +217,7 @@ def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
         "canonical_units": line.canonical_units,
         "state": line.state,
         "ended": row.ended or None,
-        "validation": row.validation.value,
+        "validation": row.validation.shown,
         "validation_failure": row.failure,
         "running_jobs": line.running_jobs,
         "attempts": line.attempts,

@@ -1,17 +1,31 @@
-"""Whether the paths of [factory] can be used, as far as that can be said without using them."""
+"""Whether the paths of [factory] can be used, as far as a few files of them tell.
+
+Who may list a directory may perhaps not read what is in it: so a file of each kind is opened in
+some of the directories.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from gwmond import log_socket
 from gwmond.config import Config
 from gwmond.log_socket import PlaceError, PlaceTaken
+from gwmond.sources.gwms import layout, log_kinds, tail
+from gwmond.sources.gwms.pilot_output import job_file
+
+MOST_DIRECTORIES, MOST_FILES = 1000, 5000
+"""So many directories are looked into, and in each at so many files."""
 
 REMEDIES = {
     "no_directory": "Make it and let gwmond's user read it, or correct the path in [factory].",
-    "unreadable": "Let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY.",
+    "unreadable": "Let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY, or the group "
+    "of the factory for gwmond's unit (SupplementaryGroups=gfactory).",
     "place": "The message says what; until then gwmond run does not start.",
     "in_use": "Stop the other process, or configure another [factory] log_socket.",
 }
@@ -32,17 +46,51 @@ def places(config: Config) -> list[Place]:
     if config.replay.file:
         return []
     of = config.factory
-    found = [_directory("directories", path) for path in of.directories]
-    found += [_directory("central_logs", path) for path in of.central_logs]
+    deep = layout.MAX_DEPTH
+    found = [_directory("directories", path, _of_factory, deep) for path in of.directories]
+    found += [_directory("central_logs", path, _of_daemons, 0) for path in of.central_logs]
     return found + ([_socket(of.log_socket)] if of.log_socket else [])
 
 
-def _directory(key: str, path: str) -> Place:
+def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> Place:
     if not os.path.isdir(path):
         return Place(key, path, "no_directory", "is no directory, or cannot be seen")
     if not os.access(path, os.R_OK | os.X_OK):
         return Place(key, path, "unreadable", "cannot be read")
+    try:
+        _try(path, kind, depth)
+    except OSError as error:
+        return Place(key, path, "unreadable", str(error))
     return Place(key, path)
+
+
+def _of_factory(name: str) -> str:
+    named = job_file(name)
+    return named.kind if named else "log" if layout.is_wanted(name) else ""
+
+
+def _of_daemons(name: str) -> str:
+    return "log" if log_kinds.of(name, log_kinds.CENTRAL) else ""
+
+
+def _try(root: str, kind: Callable[[str], str], depth: int) -> None:
+    """Open a file of each kind in each directory below a root; raises OSError if one cannot be."""
+    waiting = deque([(root, 0)])
+    for _ in range(MOST_DIRECTORIES):
+        if not waiting:
+            return
+        directory, below = waiting.popleft()
+        opened = {""}
+        with suppress(FileNotFoundError), os.scandir(directory) as entries:
+            for entry in islice(entries, MOST_FILES):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [(entry.path, below + 1)] if below < depth else []
+                    continue
+                of = kind(entry.name)
+                if of not in opened and entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):
+                        tail.open_regular(entry.path).close()
+                    opened.add(of)
 
 
 def _socket(path: str) -> Place:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import structlog
 
+from gwmond import problem_help
 from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
@@ -22,6 +23,7 @@ from gwmond.log_socket import LogSocket
 from gwmond.picture import YOUNG, Picture, take
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
+from gwmond.problems import occurrences
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
@@ -66,6 +68,7 @@ class Poller:
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
         self._told: set[tuple[str, str]] = set()
+        self._begun: list[Problem] = []  # since the last poll
         self._accountant: Accountant | None = None
         if keeper is not None and pool.tells_runs:
             self._accountant = Accountant(
@@ -143,8 +146,9 @@ class Poller:
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
-            begun = [p for p in problems if (p.source, p.problem) not in self._told]
+            begun = self._begun + [p for p in problems if (p.source, p.problem) not in self._told]
             problems += self._keeper.add(tick, passed, increments, self._memory, begun)
+            self._begun = []
             stages.end("ledger")
         self._count(problems)
         self._count_records(found.statuses)
@@ -164,12 +168,10 @@ class Poller:
         tick = self._pool.clock.tick()
         self._pool.gatherer.allow(seconds)
         problems = accountant.drain(self._pool.access(tick), tick.wall)
-        for problem in problems:
-            self._problems[problem.source, problem.problem] += 1
-            log.warning(
-                "problem", source=problem.source, problem=problem.problem, detail=problem.detail
-            )
         found = self._pool.gatherer.last()
+        problems += found.problems
+        self._begun += [p for p in problems if (p.source, p.problem) not in self._told]
+        self._told |= self._tell(problems)
         self._count_records(found.statuses)
         return replace(
             snapshot,
@@ -214,17 +216,25 @@ class Poller:
 
     def _count(self, problems: Iterable[Problem]) -> None:
         """Count problems; log each kind at each source once when it begins, and when it is over."""
-        examples: dict[tuple[str, str], list[str]] = {}
-        for problem in problems:
-            examples.setdefault((problem.source, problem.problem), []).append(problem.detail)
-        for (source, name), details in examples.items():
-            self._problems[source, name] += len(details)
-            if (source, name) not in self._told:
-                text = "; ".join(dict.fromkeys(details[:_EXAMPLES]))
-                log.warning("problem", source=source, problem=name, n=len(details), detail=text)
-        for source, name in sorted(self._told - set(examples)):
+        told = self._tell(problems)
+        for source, name in sorted(self._told - told):
             log.info("problem over", source=source, problem=name)
-        self._told = set(examples)
+        self._told = told
+
+    def _tell(self, problems: Iterable[Problem]) -> set[tuple[str, str]]:
+        """Count problems, and log each kind at each source when it begins; return which."""
+        told: dict[tuple[str, str], list[Problem]] = {}
+        for problem in problems:
+            told.setdefault((problem.source, problem.problem), []).append(problem)
+        for (source, name), some in told.items():
+            number = sum(map(occurrences, some))
+            if number:
+                self._problems[source, name] += number
+            if (source, name) not in self._told:
+                text = "; ".join(list(dict.fromkeys(of.detail for of in some))[:_EXAMPLES])
+                words = problem_help.explained(name)
+                log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
+        return set(told)
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
         for status in statuses:

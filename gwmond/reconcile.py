@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from gwmond.accounting.factory_jobs import GUARD_US, FactoryJob
 from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.queue_jobs import GUARD_US, FactoryJob
 from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
 from gwmond.periods import US, Period
 
@@ -77,7 +77,8 @@ class Reconciled:
     """One entry.
 
     - ``pilots_us``, ``pilot_core_us``: pilots' lives within the period; ``ended``: how many ended.
-    - ``jobs``: by records of runs; ``booked_core_us``: what the ledger's categories give to runs.
+    - ``jobs``: by records of runs, and by summaries where there are none; ``booked_core_us``: what
+      the ledger's categories give to both.
     - ``numbers``: the factory's sums of the period; what it did not tell is not there.
     - ``factory_us``: its pilot time, None where it does not tell of the period.
     - ``parts``: of the residual; ``doubtful_us``: absolute time of what is not explained.
@@ -103,6 +104,16 @@ class Reconciled:
         return None if self.factory_us is None else self.factory_us - self.pilots_us
 
     @property
+    def larger_us(self) -> int:
+        """The larger of both pilot times, of which all shares are."""
+        return max(self.factory_us or 0, self.pilots_us)
+
+    @property
+    def residual_ratio(self) -> float | None:
+        """The residual, as a share of the larger of both pilot times."""
+        return self._share(self.residual_us)
+
+    @property
     def unexplained_us(self) -> int | None:
         """The part of the residual that no cause explains, net."""
         if self.factory_us is None:
@@ -112,9 +123,12 @@ class Reconciled:
     @property
     def unexplained_ratio(self) -> float | None:
         """Time that is not explained, whatever its sign, of the larger of both pilot times."""
-        if self.factory_us is None:
+        return self._share(self.doubtful_us)
+
+    def _share(self, us: int | None) -> float | None:
+        if self.factory_us is None or us is None:
             return None
-        return self.doubtful_us / most if (most := max(self.factory_us, self.pilots_us)) else 0.0
+        return us / self.larger_us if self.larger_us else 0.0
 
     @property
     def shared_core_us(self) -> int:
@@ -123,7 +137,8 @@ class Reconciled:
         The canonical rule gives runs the rest of a pilot that no job could use; runs that overlap
         on more cores than there are get less, and so do those that stick out of their pilot.
         """
-        return self.booked_core_us - (self.jobs.core_us - self.jobs.open_core_us)
+        of = self.jobs
+        return self.booked_core_us - (of.core_us - of.open_core_us) - of.summarised_core_us
 
     def add(self, cause: Cause, us: int) -> None:
         """Add a pilot or line to a part."""
@@ -273,7 +288,10 @@ def _inside(start_us: int, end_us: int, period: Period) -> int:
 
 
 def unexplained_ratio(rows: Iterable[Reconciled]) -> float | None:
-    """Return the time that is not explained, of all pilot time of entries the factory tells of."""
+    """Return the time that is not explained, of all pilot time of entries the factory tells of.
+
+    That is the larger of both: the factory's of all these entries, or gwmond's.
+    """
     told = [row for row in rows if row.factory_us is not None]
     if not told:
         return None

@@ -71,6 +71,7 @@ def record(row: Reconciled) -> dict[str, Any]:
         "pilot_core_seconds": row.pilot_core_us / US,
         "job_core_seconds": row.jobs.core_us / US,
         "job_core_seconds_not_settled": row.jobs.open_core_us / US,
+        "job_core_seconds_by_summaries": row.jobs.summarised_core_us / US,
         "job_core_seconds_by_category": row.booked_core_us / US,
         "job_core_seconds_shared": row.shared_core_us / US,
         "factory_told": row.factory_us is not None,
@@ -91,7 +92,7 @@ def record(row: Reconciled) -> dict[str, Any]:
         "claimed_slot_seconds": watched(K.CLIENT_SLOTS_RUNNING_SECONDS),
         "slots_watched_seconds": told(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS),
         "residual_seconds": None if residual is None else residual / US,
-        "residual_ratio": ratio(residual, row.pilots_us),
+        "residual_ratio": row.residual_ratio,
         "unexplained_seconds": None if unexplained is None else unexplained / US,
         "unexplained_ratio": row.unexplained_ratio,
         **{
@@ -119,11 +120,6 @@ def _kind_of_sum(row: Reconciled) -> str | None:
     if real and divided:
         return "mixed"
     return "real" if real else "divided" if divided else "either"
-
-
-def ratio(part: int | None, whole: int) -> float | None:
-    """Return a share; None where there is nothing to have a share of."""
-    return None if part is None or not whole else part / whole
 
 
 def tables(rows: Iterable[Reconciled]) -> list[Table]:
@@ -166,11 +162,9 @@ class _Total(Reconciled):
         return None if self.factory_us is None else self.factory_us - self.told_us
 
     @property
-    def unexplained_ratio(self) -> float | None:
+    def larger_us(self) -> int:
         """See ``gwmond.reconcile.unexplained_ratio``."""
-        if self.factory_us is None:
-            return None
-        return self.doubtful_us / most if (most := max(self.factory_us, self.told_us)) else 0.0
+        return max(self.factory_us or 0, self.told_us)
 
 
 def total(rows: Iterable[Reconciled]) -> Reconciled:
@@ -201,8 +195,8 @@ PILOTS = (
     *("factory h", "HTCondor h", "residual h", "residual %", "unexplained h", "unexplained %"),
 )
 JOBS = (
-    *("entry", "by records", "not settled", "by category", "shared", "factory's job h"),
-    *("which are", "registered slot h", "claimed slot h"),
+    *("entry", "by records", "not settled", "by summaries", "by category", "shared"),
+    *("factory's job h", "which are", "registered slot h", "claimed slot h"),
 )
 
 
@@ -217,14 +211,9 @@ def _pilots(row: Reconciled) -> tuple[str, ...]:
         *(number(of[name]) for name in (*numbers, "factory_lines_without_duration")),
         "no factory numbers" if row.factory_us is None else hours(row.factory_us),
         seconds(of["factory_condor_seconds"]),
-        *(hours(row.residual_us), percent(_residual_ratio(row))),
+        *(hours(row.residual_us), percent(row.residual_ratio)),
         *(hours(row.unexplained_us), percent(row.unexplained_ratio)),
     )
-
-
-def _residual_ratio(row: Reconciled) -> float | None:
-    """Return the residual, of the pilots' time that the factory tells of."""
-    return ratio(row.residual_us, row.told_us if isinstance(row, _Total) else row.pilots_us)
 
 
 def _jobs(row: Reconciled) -> tuple[str, ...]:
@@ -233,6 +222,7 @@ def _jobs(row: Reconciled) -> tuple[str, ...]:
         row.entry,
         hours(row.jobs.core_us),
         hours(row.jobs.open_core_us),
+        hours(row.jobs.summarised_core_us or None),
         hours(row.booked_core_us),
         hours(row.shared_core_us),
         seconds(of["factory_job_seconds"]),

@@ -3,14 +3,15 @@
 Units: times are microseconds since the epoch, amounts are micros.
 
 Class and test are those of the pilot's output (metrics ``failure`` and ``TestID``); what a pilot
-only advertises has no class.  A pilot counts with its whole life, its deliberate wait included, in
-the period in which it ended.
+only advertises has no class.  A pilot counts with its whole life in the period in which it ended:
+how long it validated, and slept after that (see ``validation_phases``), sum up to it; of a pilot
+of which nothing tells when its validation ended, neither is known.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,15 +19,25 @@ from gwmond.accounting.pilot_evidence import FailureClass
 from gwmond.accounting.pilot_facts import Validation
 from gwmond.category_time import KINDS, Kind, hours, kinds_json, percent, ratio
 from gwmond.ledger.pilot_model import PilotRow
+from gwmond.pilot_jobs import NOT_KNOWN
+from gwmond.validation_phases import phases_of
 
 HEADERS = ("site", "entry", "node", "class", "test")
 _CLASSES = {of.value for of in FailureClass}
+_CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
 _NOT_TOLD = "(not told)"
 
 DEFINITION = (
     "pilots that ended in the period and whose validation had failed, by entry, node, class and "
-    "test, with their whole life; of_pilots: all pilots of the entry that ended at the node"
+    "test, with their whole life; of_pilots: all pilots of the entry that ended at the node; "
+    "validating: until the test had failed; asleep: from then to the end, deliberately; "
+    "not_known: pilots of which nothing tells when that was; estimated: of validating and asleep, "
+    "where a pilot's begin or end rests on a rule"
+)
+NOTE = (
+    "Validating, asleep (from the failure to the end, deliberately) and not known (nothing tells "
+    "when the validation ended: n/k) are canonical hours, and sum to these."
 )
 
 
@@ -47,15 +58,37 @@ class FailureKey(NamedTuple):
 
 @dataclass(slots=True)
 class Failed:
-    """How many pilots, and what of their time is settled."""
+    """How many pilots, and what of their time is settled.
+
+    ``timed``: of how many it is known when validation ended; ``validating`` and ``asleep`` are
+    theirs, and how much of these is ``estimated``.
+    """
 
     pilots: int = 0
     sums: Counter[Kind] = field(default_factory=Counter)
+    timed: int = 0
+    validating: Counter[Kind] = field(default_factory=Counter)
+    asleep: Counter[Kind] = field(default_factory=Counter)
+    estimated: Counter[Kind] = field(default_factory=Counter)
 
     def add(self, other: Failed) -> None:
         """Add others to these."""
         self.pilots += other.pilots
-        self.sums.update(other.sums)
+        self.timed += other.timed
+        for mine, theirs in zip(self._amounts, other._amounts, strict=True):
+            mine.update(theirs)
+
+    @property
+    def _amounts(self) -> tuple[Counter[Kind], ...]:
+        return self.sums, self.validating, self.asleep, self.estimated
+
+    def not_known(self, kind: Kind) -> int:
+        """Time of pilots of which nothing tells when their validation ended."""
+        return self.sums[kind] - self.validating[kind] - self.asleep[kind]
+
+    def known(self, amounts: Counter[Kind]) -> Counter[Kind] | None:
+        """Return amounts of phases; None if they are known of no pilot."""
+        return None if self.pilots and not self.timed else amounts
 
 
 class Failures:
@@ -73,10 +106,7 @@ class Failures:
             if row.validation is not Validation.FAILED or row.ran_jobs:
                 continue
             key = FailureKey(site, entry, node, *split(row.failure))
-            failed = Failed(1)
-            for (resource, measure, _, _), micros in row.settled.items():
-                failed.sums[resource, measure] += micros
-            self.of.setdefault(key, Failed()).add(failed)
+            self.of.setdefault(key, Failed()).add(_failed(row))
 
     @property
     def total(self) -> Failed:
@@ -115,7 +145,9 @@ class Failures:
     def headers(self) -> tuple[str, ...]:
         """Return the names of the columns."""
         gpu = ("GPU hours",) if self.total.sums[_GPU] else ()
-        return (*HEADERS, "pilots", "of", "%", "canonical hours", "core-hours", *gpu)
+        guess = ("estimated",) if self.total.estimated[_CPU] else ()
+        phases = ("validating", *("asleep", "not known"), *guess)
+        return (*HEADERS, "pilots", "of", "%", "canonical hours", *phases, "core-hours", *gpu)
 
     def _cells(self, failed: Failed, ended: int) -> tuple[str, ...]:
         gpu = (hours(failed.sums[_GPU]),) if self.total.sums[_GPU] else ()
@@ -123,10 +155,20 @@ class Failures:
             str(failed.pilots),
             str(ended),
             percent(ratio(failed.pilots, ended), 0),
-            hours(failed.sums["cpu", "canonical"]),
+            hours(failed.sums[_CPU]),
+            *self._phases(failed),
             hours(failed.sums["cpu", "resource"]),
             *gpu,
         )
+
+    def _phases(self, failed: Failed) -> Iterator[str]:
+        """Yield validating, asleep, not known; and how much of the first two is estimated."""
+        for amounts in (failed.known(failed.validating), failed.known(failed.asleep)):
+            yield NOT_KNOWN if amounts is None else hours(amounts[_CPU])
+        yield hours(failed.not_known(_CPU))
+        if self.total.estimated[_CPU]:
+            timed = failed.validating[_CPU] + failed.asleep[_CPU]
+            yield percent(ratio(failed.estimated[_CPU], timed), 0)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
@@ -137,6 +179,24 @@ class Failures:
     def total_record(self) -> dict[str, Any]:
         """Return all of them for JSON."""
         return _record({}, self.total, self.ended.total())
+
+
+def _failed(row: PilotRow) -> Failed:
+    """Return one pilot; what is settled of it is from its start on."""
+    failed = Failed(1)
+    for (resource, measure, _, _), micros in row.settled.items():
+        failed.sums[resource, measure] += micros
+    end_us = row.start_us if row.end_us is None else row.end_us
+    until_us = end_us if row.closed else min(end_us, row.mark_us)
+    phases = phases_of(row, until_us)
+    if phases is None or until_us <= row.start_us:
+        return failed
+    failed.timed = 1
+    for kind, micros in failed.sums.items():
+        failed.validating[kind] = micros * phases.validating_us // (until_us - row.start_us)
+        failed.asleep[kind] = micros - failed.validating[kind]
+        failed.estimated[kind] = micros * phases.estimated_us // (until_us - row.start_us)
+    return failed
 
 
 def split(failure: str) -> tuple[str, str]:
@@ -157,4 +217,14 @@ def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, A
         "of_pilots": ended,
         "share_of_pilots": ratio(failed.pilots, ended),
         "time": kinds_json({kind: failed.sums[kind] for kind in KINDS}),
+        "pilots_with_known_validation_end": failed.timed,
+        "validating": _phase(failed, failed.validating),
+        "asleep": _phase(failed, failed.asleep),
+        "not_known": kinds_json({kind: failed.not_known(kind) for kind in KINDS}),
+        "estimated": _phase(failed, failed.estimated),
     }
+
+
+def _phase(failed: Failed, amounts: Counter[Kind]) -> dict[str, Any]:
+    known = failed.known(amounts)
+    return kinds_json({kind: None if known is None else known[kind] for kind in KINDS})

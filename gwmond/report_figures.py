@@ -17,12 +17,15 @@ idle                overhead of pilots that ran jobs, and all time of those whos
                     and that never ran one; their validation is in it
 efficiency          used / total
 goodput fraction    time of runs that exited 0 / total
-jobs per pilot      runs of jobs / pilots
+jobs per pilot      runs of jobs / pilots of which it is known how many
 average job length  wall-clock time of a run, from its start to its end
 strt                pilots in which HTCondor never started / pilots of which that is known
 0job                pilots that never ran a job / pilots of which that is known
 slots               total / length of the period
 =================== ===========================================================================
+
+Of pilots whose jobs only statistics tell of, ``used`` is what the ledger's categories give to
+jobs, and what is goodput of it counts as exited 0: both are estimated (``by_statistics``).
 """
 
 from __future__ import annotations
@@ -32,16 +35,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from gwmond.accounting.pilot_facts import Category
-from gwmond.analyze_pilots import has_run_jobs, has_started
 from gwmond.category_time import HOUR, hours, percent, ratio, seconds
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.pilot_jobs import NOT_KNOWN, is_good, jobs_of, marked, number_text
 
 
 @dataclass(slots=True)
 class Figures:
     """Sums over pilots that ended; ``lengths_us`` sums ``known_lengths`` runs.
 
-    ``known_started``, ``known_jobs``: of how many it is known.
+    ``known_started``, ``known_jobs``: of how many it is known; ``numbered``: how many jobs ran;
+    ``by_statistics``: of how many only statistics tell of jobs.
     """
 
     pilots: int = 0
@@ -58,18 +62,23 @@ class Figures:
     unknown: int = 0
     lengths_us: int = 0
     known_lengths: int = 0
+    numbered: int = 0
+    by_statistics: int = 0
+    used_by_statistics: int = 0
+    good_by_statistics: int = 0
 
     def add(self, row: PilotRow, attempts: Iterable[AttemptRow]) -> None:
         """Count a pilot that ended, with its runs."""
-        known = [of.end_us - of.start_us for of in attempts if of.end_us is not None]
-        jobs = len(known) + row.attempts_pruned
+        jobs = jobs_of(row, attempts)
+        known = [of.end_us - of.start_us for of in jobs.runs if of.end_us is not None]
         self.pilots += 1
-        self.jobs += jobs
-        started, ran = has_started(row, jobs), has_run_jobs(row, jobs)
-        self.failed += started is False
-        self.known_started += started is not None
-        self.without_jobs += ran is False
-        self.known_jobs += ran is not None
+        self.jobs += jobs.number or 0
+        self.numbered += jobs.number is not None
+        self.by_statistics += jobs.by_statistics
+        self.failed += jobs.started is False
+        self.known_started += jobs.started is not None
+        self.without_jobs += jobs.ran is False
+        self.known_jobs += jobs.ran is not None
         self.lengths_us += sum(known)
         self.known_lengths += len(known)
         for (resource, measure, category, outcome), micros in row.settled.items():
@@ -77,8 +86,11 @@ class Figures:
                 continue
             self.total += micros
             if outcome:
+                good = micros if is_good(category, outcome) else 0
                 self.used += micros
-                self.exited_zero += micros if outcome == "exit_zero" else 0
+                self.exited_zero += good
+                self.used_by_statistics += micros if jobs.by_statistics else 0
+                self.good_by_statistics += good if jobs.by_statistics else 0
             elif category is Category.VALIDATION_FAILS:
                 self.failed_validation += micros
             elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
@@ -106,8 +118,8 @@ class Figures:
         average = self.average_job_us
         return {
             "pilots": self.pilots,
-            "jobs": self.jobs,
-            "jobs_per_pilot": ratio(self.jobs, self.pilots),
+            "jobs": self.jobs if self.numbered or not self.pilots else None,
+            "jobs_per_pilot": ratio(self.jobs, self.numbered),
             "average_job_length_seconds": None if average is None else average / 1e6,
             "total_core_seconds": seconds(self.total),
             "used_core_seconds": seconds(self.used),
@@ -124,6 +136,10 @@ class Figures:
             "without_jobs_share_of_pilots": ratio(self.without_jobs, self.known_jobs),
             "pilots_with_known_start": self.known_started,
             "pilots_with_known_jobs": self.known_jobs,
+            "pilots_with_known_number_of_jobs": self.numbered,
+            "pilots_with_jobs_by_statistics": self.by_statistics,
+            "used_by_statistics_core_seconds": seconds(self.used_by_statistics),
+            "good_by_statistics_core_seconds": seconds(self.good_by_statistics),
             "failed_validation_share_of_time": ratio(self.failed_validation, self.total),
             "idle_share": ratio(self.idle, self.total),
             "not_known_share": ratio(self.unknown, self.total),
@@ -133,62 +149,71 @@ class Figures:
 
     def cells(self) -> list[str]:
         """Return the cells of ``HEADERS``."""
+        average = self.average_job_us
         return [
             f"{self.pilots}",
-            f"{self.jobs}",
-            _number(ratio(self.jobs, self.pilots)),
+            *(number_text(self.jobs, self.numbered, self.pilots), self._per_pilot),
             percent(ratio(self.failed, self.known_started), 0),
             percent(ratio(self.without_jobs, self.known_jobs), 0),
             percent(ratio(self.failed_validation, self.total), 0),
-            percent(ratio(self.idle, self.total), 0),
+            self._mark(percent(ratio(self.idle, self.total), 0)),
             percent(ratio(self.unknown, self.total), 0),
-            percent(ratio(self.waste, self.total), 0),
-            percent(ratio(self.badput, self.total), 0),
-            _number(None if (us := self.average_job_us) is None else us / HOUR),
-            hours(self.used),
-            hours(self.waste),
-            hours(self.total),
-            _number(ratio(self.used, self.total)),
-            _number(ratio(self.exited_zero, self.total)),
+            self._mark(percent(ratio(self.waste, self.total), 0)),
+            self._mark(percent(ratio(self.badput, self.total), 0)),
+            self._length(None if average is None else _number(average / HOUR)),
+            *(self._mark(hours(self.used)), self._mark(hours(self.waste)), hours(self.total)),
+            self._mark(_number(ratio(self.used, self.total))),
+            self._mark(_number(ratio(self.exited_zero, self.total))),
         ]
 
     def block(self, period_us: int) -> list[str]:
         """Return the block of text that analyze_entries prints."""
         average = self.average_job_us
-        length = "-" if average is None else f"{average / HOUR:.2f}h"
-        per_pilot = _number(ratio(self.jobs, self.pilots))
+        length = self._length(None if average is None else f"{average / HOUR:.2f}h")
+        jobs = number_text(self.jobs, self.numbered, self.pilots)
         told = [
             f"Pilots: {self.pilots}",
-            f"Jobs: {self.jobs} (avg jobs/pilot: {per_pilot}, avg job length: {length})",
+            f"Jobs: {jobs} (avg jobs/pilot: {self._per_pilot}, avg job length: {length})",
         ]
-        for name, micros in (
-            ("time", self.total),
-            ("time used", self.used),
-            ("time of failed validation", self.failed_validation),
-            ("time idle, with validation", self.idle),
-            ("time not known", self.unknown),
-            ("time wasted", self.waste),
-            ("badput", self.badput),
+        for name, micros, of_jobs in (
+            ("time", self.total, False),
+            ("time used", self.used, True),
+            ("time of failed validation", self.failed_validation, False),
+            ("time idle, with validation", self.idle, True),
+            ("time not known", self.unknown, False),
+            ("time wasted", self.waste, True),
+            ("badput", self.badput, True),
         ):
             share = "" if name == "time" else f" - {percent(ratio(micros, self.total), 0)}"
             slots = micros / period_us
             if name == "time not known" and not micros:
                 continue
-            told.append(
-                f"{name + ':':<27}{hours(micros):>12} core-hours - {slots:8.1f} slots{share}"
-            )
+            amount = self._mark(hours(micros)) if of_jobs else hours(micros)
+            told.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
         for what, known in (
             ("HTCondor started (strt)", self.known_started),
             ("jobs ran (0job)", self.known_jobs),
         ):
             if known < self.pilots:
                 told.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
-        told.append(
-            f"Time used/time wasted: {_number(ratio(self.used, self.waste))}   "
-            f"Time efficiency: {_number(ratio(self.used, self.total))}   "
-            f"Goodput fraction: {_number(ratio(self.exited_zero, self.total))}"
+        shares = (
+            ("Time used/time wasted", ratio(self.used, self.waste)),
+            ("Time efficiency", ratio(self.used, self.total)),
+            ("Goodput fraction", ratio(self.exited_zero, self.total)),
         )
+        told.append("   ".join(f"{name}: {self._mark(_number(of))}" for name, of in shares))
         return told
+
+    def _mark(self, text: str) -> str:
+        return marked(text, self.by_statistics)
+
+    def _length(self, text: str | None) -> str:
+        return text or (NOT_KNOWN if self.by_statistics else "-")
+
+    @property
+    def _per_pilot(self) -> str:
+        known = self.numbered or not self.pilots
+        return _number(ratio(self.jobs, self.numbered)) if known else NOT_KNOWN
 
 
 HEADERS = (

@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_evidence import FailureClass
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.pilot_time import partition, total
-from gwmond.analyze_pilots import has_started
 from gwmond.category_time import KINDS
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotIdentity, PilotRow
@@ -21,6 +19,7 @@ from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, Period
+from gwmond.pilot_jobs import has_started, stands_in
 from gwmond.pilot_tables import life_now
 from gwmond.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import Failures
@@ -228,11 +227,10 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
             "outcome": outcome.label if outcome else "",
         }
         for group in made.of(told, end_us, series=whole):
-            if outcome is None or outcome.label != SUMMARISED:  # that is no run
+            if not stands_in(attempt):
                 group.runs = (group.runs or 0) + 1
-            if outcome is None:
-                group.open_runs = (group.open_runs or 0) + 1
-            elif whole:
+                group.open_runs = (group.open_runs or 0) + (outcome is None)
+            if outcome is not None and whole:
                 for (resource, measure), micros in attempt.settled.items():
                     group.sums[resource, measure, outcome.category] += micros
                     guess = outcome.evidence == "estimated" or (

@@ -60,7 +60,7 @@ def html(report: Report, age: Age) -> str:
         f"<h1>{head}</h1>",
         *(f'<p class="soft">{escape(text)}</p>' for text in told),
         f'<p class="warn">{escape(age.warning)}</p>' if age.warning else "",
-        *(f"<p>{escape(text)}</p>" for text in notes(report.scope)),
+        *(f"<p>{escape(text)}</p>" for text in notes(report)),
         _legend(),
         *_plots(report),
         *(_table(section) for section in sections(report)),

@@ -16,7 +16,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 def markdown(report: Report, age: Age) -> str:
     """Return the text; names from the pool cannot be taken for Markdown or HTML."""
     warning = f"**{escape(age.warning)}**" if age.warning else ""
-    told = [period(report), age.told, *notes(report.scope)]
+    told = [period(report), age.told, *notes(report)]
     parts = [f"# {escape(title(report))}", *(escape(text) for text in told), warning]
     for section in sections(report):
         parts += [f"## {escape(section.title)}", escape(section.note), _table(section)]

@@ -15,6 +15,7 @@ from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
 from gwmond.ledger_reading import Age
 from gwmond.periods import both
+from gwmond.pilot_jobs import told_by_statistics
 from gwmond.pilot_tables import flatten
 from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import DEFINITION, Failures
@@ -35,7 +36,9 @@ DEFINITIONS: Mapping[str, str] = {
     "used: jobs ran; waste: the rest; badput: all but runs that exited 0; failed_validation: all "
     "of pilots whose validation failed; idle: overhead, pilots that never ran a job, and "
     "validation that passed; slots: total / period; "
-    "average_job_length: wall-clock time of a run",
+    "average_job_length: wall-clock time of a run; by_statistics: of pilots of which only "
+    "statistics tell that jobs ran: used and good are estimated, and neither the number of jobs "
+    "nor their length is known",
     "validation_failures": DEFINITION,
 }
 _BASIS = {
@@ -43,17 +46,22 @@ _BASIS = {
     "pilots_ended": "Hours are the whole lives of the pilots that ended in the period: each counts "
     "in one period, also for what it did before.",
     "runs_ended": "Hours are those of the runs of jobs that ended in the period, each whole; time "
-    "of pilots without jobs belongs to no run and is not in this report.",
+    "of pilots without jobs belongs to no run and is not in this report. Where only statistics "
+    "tell of a pilot's jobs their time is in it, and no run.",
 }
 
 
-def notes(scope: Scope) -> list[str]:
+def notes(report: Report) -> list[str]:
     """Return what one has to know to read a report."""
-    return [
-        _BASIS[scope.basis],
+    figures = report.total.figures
+    told = [
+        _BASIS[report.scope.basis],
         "Numbers of pilots and runs are of those that ended in the period.",
         "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
     ]
+    if figures is not None and figures.by_statistics:
+        told.append(told_by_statistics(figures.by_statistics, figures.pilots))
+    return told
 
 
 def record(key: Key, group: Group, report: Report) -> dict[str, Any]:
@@ -71,7 +79,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "by": list(scope.by),
         "only": {"site": scope.site, "entry": scope.entry, "group": scope.group},
         "basis": scope.basis,
-        "notes": notes(scope),
+        "notes": notes(report),
         "definitions": dict(DEFINITIONS),
         "groups": [record(key, group, report) for key, group in report.ordered],
         "total": _values(report.total, report),

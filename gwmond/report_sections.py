@@ -13,6 +13,7 @@ from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
 from gwmond.periods import rfc3339, short
 from gwmond.report import NOT_KNOWN, SITE_STATES, Group, Key, Report
 from gwmond.report_failures import HEADERS as PLACE
+from gwmond.report_failures import NOTE as FAILURES_NOTE
 from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
 from gwmond.table_text import empty, not_shown
@@ -127,6 +128,7 @@ def _failures(of: Failures) -> Section:
         rows=tuple(of.rows()),
         total=of.total_row(),
         heads=3,
+        note=FAILURES_NOTE,
     )
 
 

@@ -9,6 +9,7 @@ from gwmond.ledger.pilot_model import PilotCorrection
 from gwmond.periods import HOUR_US, both
 from gwmond.pilot_story import OwnSpan, Run, Story
 from gwmond.pilot_tables import as_json
+from gwmond.validation_phases import phases_json, phases_of
 
 
 def story_json(story: Story, now_us: int) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def story_json(story: Story, now_us: int) -> dict[str, Any]:
         ],
         "runs": [_run(run) for run in story.runs],
         **both("validation_end", story.line.row.validation_end_us),
+        **phases_json(phases_of(story.line.row, story.life.until_us)),
         "rules": [of.as_json() for of in story.rules],
         "own_time": [_own(of) for of in story.own],
         "corrections": [_correction(of) for of in story.corrections],

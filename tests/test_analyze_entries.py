@@ -79,6 +79,8 @@ def test_exact_by_hand() -> None:
         waste=19_200,
         badput=21_200,
         nosuccess=2000,
+        numbered=4,
+        by_statistics=0,
         known=Known(started=4, jobs=4, started_s=31_200, validated_s=21_200),
     )
     assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
@@ -161,6 +163,8 @@ def test_figure_10_verbatim() -> None:
         waste=(497.7 - 362.8) * slot,
         badput=227.3 * slot,
         nosuccess=None,
+        numbered=5192,
+        by_statistics=0,
     )
     row = Row(Sums(), numbers, numbers)
     everything = Row(Sums(), numbers, numbers._replace(pilots=39_038))

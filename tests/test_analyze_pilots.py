@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_facts import (
     Assumption,
     AttemptKey,
     Category,
+    Outcome,
     Resources,
     Step,
     Validation,
 )
 from gwmond.analyze_pilots import figures_of
+from gwmond.analyze_rounding import Finished, Printed, data_sets
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.report_figures import Figures
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
 
 ORIGIN = 1_700_000_000 * 10**6
@@ -103,6 +107,7 @@ def test_a_run_whose_end_nobody_told() -> None:
         (Validation.PASSED, None, True, None),
         (Validation.FAILED, 0.1, False, 4),  # with the deliberate sleep after it
         (Validation.FAILED, None, False, 4),
+        (Validation.STARTED, 0.5, True, 0.5),  # nothing would tell of jobs that ran
         (Validation.UNKNOWN, None, None, None),
         (Validation.UNKNOWN, 0.5, True, 0.5),  # killed hard: its output is cut off
     ],
@@ -117,6 +122,8 @@ def test_validation(
     expected = None if validation_h is None else round(validation_h * HOUR)
     assert found.validation_us == expected
     assert found.finished.started is (started is True)
+    told = validation in {Validation.PASSED, Validation.FAILED}
+    assert (found.jobs, found.jobs_known) == ((0, True) if told else (None, False))
 
 
 def test_a_job_proves_that_condor_started() -> None:
@@ -160,3 +167,61 @@ def test_without_cores_a_job_uses_all() -> None:
 def test_one_that_runs_has_no_figures() -> None:
     with pytest.raises(ValueError, match="has not ended"):
         figures_of(pilot(end_us=None), [])
+
+
+def stand_in(start: float, end: float, category: Category) -> AttemptRow:
+    """What stands for jobs of which only statistics tell: the whole pilot of four cores."""
+    outcome = Outcome(category, SUMMARISED, "estimated")
+    made = run(start, end, cores=4)
+    key = AttemptKey(f"statistics#p1#{category.value}", 1)
+    return made._replace(key=key, outcome=outcome)
+
+
+def test_what_stands_for_jobs_is_no_job() -> None:
+    """Three hours of four were busy, of these two good; the number of jobs is not known."""
+    whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
+    stands = [stand_in(0.5, 2.5, Category.GOODPUT), stand_in(2.5, 3.5, Category.UNCLASSIFIED)]
+    found = figures_of(pilot(assumed=whole), stands)
+    assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
+    assert (found.jobs, found.lengths_us) == (None, ())
+    assert (found.jobs_known, found.started, found.by_statistics) == (True, True, True)
+    # They are divided by the cores as they are.
+    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+
+
+def test_what_stands_for_jobs_may_be_pruned() -> None:
+    """Retention takes it out as it does runs: they are no runs either, and not all badput."""
+    booked = {
+        ("cpu", "resource", Category.GOODPUT, SUMMARISED): 8 * HOUR,
+        ("cpu", "resource", Category.UNCLASSIFIED, SUMMARISED): 4 * HOUR,
+        ("cpu", "resource", Category.PILOT_OVERHEAD, ""): 4 * HOUR,
+    }
+    whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
+    row = pilot(assumed=whole, settled=booked, attempts_pruned=2, ran_jobs=True)
+    found = figures_of(row, [])
+    assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
+    assert (found.jobs, found.by_statistics) == (None, True)
+    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+    figures = Figures()
+    figures.add(row, [])
+    assert (figures.jobs, figures.numbered, figures.by_statistics) == (0, 0, 1)
+    assert (figures.used, figures.exited_zero, figures.total) == (12 * HOUR, 8 * HOUR, 16 * HOUR)
+    assert (figures.used_by_statistics, figures.good_by_statistics) == (12 * HOUR, 8 * HOUR)
+    assert figures.cells()[1:3] == ["n/k", "n/k"]
+
+
+def test_one_that_ran_jobs_of_which_none_is_kept() -> None:
+    """That it ran some is known, how many is not."""
+    found = figures_of(pilot(ran_jobs=True), [])
+    assert (found.jobs, found.jobs_known, found.by_statistics) == (None, True, False)
+
+
+def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
+    """Time used is there, and it is no pilot without a job."""
+    told = data_sets(Finished(10_000, True, 100, None, 4000, 3500))
+    assert (told["JobsNr"], told["JobsNr_None"]) == (0, 0)
+    assert (told["JobsLasted"], told["JobsGoodput"]) == (4000, 3500)
+    made = Printed()
+    made.add(told)
+    made.add(data_sets(Finished(10_000, True, 100, 2, 1000, 500)))
+    assert (made.jobs, made.without_jobs, made.used, made.numberless) == (2, 0, 5000, 4000)

@@ -12,12 +12,13 @@ from gwmond.accounting.elapsed import Tick
 from gwmond.accounting.evaluation import State
 from gwmond.config import Config
 from gwmond.entries import EMPTY
-from gwmond.facts import EntryKey
+from gwmond.facts import EntryKey, Problem
 from gwmond.keeper import Keeper
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
 from gwmond.poller import Poller
 from gwmond.pool import Pool
+from gwmond.problem_help import helped
 from gwmond.snapshot import Snapshot
 from gwmond.sources.access import Access
 from tests.pool.adtext import Ad, Expr, Value, ad_text
@@ -181,6 +182,59 @@ def test_problems_are_counted_always_and_logged_once(polls: Polls) -> None:
     assert found.problems["ap1", "timeout"] == 2
     told = [(entry["event"], entry["source"], entry["problem"]) for entry in logs]
     assert told == [("problem", "ap1", "timeout"), ("problem over", "ap1", "timeout")]
+
+
+def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
+    """Its event says how many, what it means and what to do; while it lasts it counts no more."""
+    told = [
+        Problem("factory", "garbage", "/x/a.log: 3 lines", 3),
+        Problem("factory", "garbage", "/x/b.log: 2 lines", 2),
+        Problem("factory", "link_outside", "/x/job.7.0.out: /etc/passwd"),
+    ]
+    lasting = [of._replace(records=0) for of in told]
+    with structlog.testing.capture_logs() as logs:
+        polls.poller._count(told)
+        polls.poller._count(lasting)
+        polls.poller._count(lasting[-1:])
+    assert polls.poller._problems == {
+        ("factory", "garbage"): 5,
+        ("factory", "link_outside"): 1,
+    }
+    said = [(of["event"], of["problem"], of.get("n"), of.get("detail")) for of in logs]
+    assert said == [
+        ("problem", "garbage", 5, "/x/a.log: 3 lines; /x/b.log: 2 lines"),
+        ("problem", "link_outside", 1, "/x/job.7.0.out: /etc/passwd"),
+        ("problem over", "garbage", None, None),
+    ]
+    assert (logs[0]["meaning"], logs[0]["remedy"]) == helped("garbage")
+
+
+class Behind:
+    """An accountant that has more to fetch, of which each time as much is wrong."""
+
+    behind = True
+    shown = None
+    cursors = ()
+
+    def drain(self, *_: object) -> list[Problem]:
+        return [Problem("records", "no_host", "4 records", 4)]
+
+
+def test_what_is_wrong_with_a_backlog_is_told_once(
+    polls: Polls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between polls, too: each record counts, the log has one event, and so has the ledger."""
+    found = polls.poll()
+    with structlog.testing.capture_logs() as logs, monkeypatch.context() as patched:
+        patched.setattr(polls.poller, "_accountant", Behind())
+        for _ in range(3):
+            found = polls.poller.drain(found, 1.0)
+    assert found.problems["records", "no_host"] == 12
+    assert [(of["event"], of["problem"]) for of in logs] == [("problem", "no_host")]
+    polls.poll()
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    assert [of.problem.problem for of in ledger.problems(9)] == ["no_host"]
 
 
 def test_records_are_counted(polls: Polls) -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting.factory_jobs import FactoryJob
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
 from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
 from gwmond.periods import HOUR_US, US, Period
 from gwmond.reconcile import Cause, Known, Part, Reconciled, reconcile, unexplained_ratio
-from gwmond.reconcile_tables import NO_LINES, explanations, hours, percent, record, tables
+from gwmond.reconcile_tables import NO_LINES, explanations, hours, percent, record, tables, total
 
 H = HOUR_US
 SINCE = 1_000 * H
@@ -137,6 +137,18 @@ def test_unexplained_does_not_cancel() -> None:
     assert unexplained_ratio([row]) == pytest.approx(1 / 3)
 
 
+@pytest.mark.parametrize(("hours_told", "share"), [(4, 1 / 4), (1, -2 / 3), (3, 0)])
+def test_shares_are_of_the_larger(hours_told: float, share: float) -> None:
+    """The residual and what is unexplained, of 3 h of gwmond's, in the same per cent."""
+    row = compared((life(2, 5), job(2, 5, 5.1, hours_told)))
+    silent = compared((life(2, 5), job(2, 5)), told=False)
+    for one in (row, total([row, silent])):
+        assert record(one)["residual_ratio"] == pytest.approx(share)
+        assert record(one)["unexplained_ratio"] == pytest.approx(abs(share))
+    cells = tables([row])[0].rows[0]
+    assert (cells[11], cells[13]) == (percent(share), percent(abs(share)))
+
+
 def test_no_factory_numbers_is_not_zero() -> None:
     """Where the factory tells nothing there is no residual, and nothing to be explained."""
     row = compared((life(2, 5), job(2, 5)), told=False)
@@ -166,12 +178,14 @@ def test_jobs_by_records_and_by_category() -> None:
         jobs={},
         numbers={},
         told=frozenset(),
-        runs={"ce1": RunTime(10 * H, 2 * H)},
-        booked={("ce1", Category.GOODPUT): 7 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
+        runs={"ce1": RunTime(10 * H, 2 * H, 3 * H)},
+        booked={("ce1", Category.GOODPUT): 10 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
         now_us=PERIOD.until_us,
     )
     (row,) = reconcile(known, PERIOD)
     assert row.shared_core_us == H
+    assert record(row)["job_core_seconds_by_summaries"] == 3 * 3600
+    assert tables([row])[1].rows[0][:6] == ("ce1", "10.00", "2.00", "3.00", "12.00", "1.00")
 
 
 _HOURS = st.integers(-40, 60).map(lambda n: n / 2)

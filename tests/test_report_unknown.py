@@ -67,7 +67,9 @@ def test_shares_are_of_what_is_known(report: Report) -> None:
     assert whole["waste_core_seconds"] == sum(
         whole[f"{name}_core_seconds"] for name in ("failed_validation", "idle", "not_known")
     )
+    assert (whole["jobs"], whole["pilots_with_known_number_of_jobs"]) == (0, 3)
     text = report()
+    assert "Jobs: 0+n/k (avg jobs/pilot: 0.00, avg job length: -)" in text
     assert "Whether HTCondor started (strt) is known of 3 of 4 pilots." in text
     assert "time not known: " in text
 
@@ -79,7 +81,8 @@ def test_the_styles_agree(report: Report) -> None:
     (style,) = (of for of in found["records"] if of["part"] == "total")
     assert style["strt_share"] == whole["failed_validation_share_of_pilots"]
     assert style["0job_share"] == whole["without_jobs_share_of_pilots"]
-    for name in ("pilots_with_known_start", "pilots_with_known_jobs"):
+    numbers = "pilots_with_known_start", "pilots_with_known_jobs", "jobs", "jobs_per_pilot"
+    for name in (*numbers, "pilots_with_known_number_of_jobs"):
         assert style[name] == whole[name]
 
 

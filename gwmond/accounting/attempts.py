@@ -32,6 +32,7 @@ class Source(StrEnum):
     STARTER_LOG = "starter_log"
     CENTRAL_LOG = "central_log"
     LIVE_SLOT = "live_slot"
+    INFERRED = "inferred"  # no record: that it was over was waited for, and then assumed
     SUMMARY = "summary"  # a line of the factory's completed_jobs, for all jobs of a pilot
 
 
@@ -65,7 +66,7 @@ class Field(NamedTuple):
 
 
 _S = Source
-_LAST = (_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.SUMMARY)
+_LAST = (_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.INFERRED, _S.SUMMARY)
 _STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, *_LAST)
 _EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, *_LAST)
 _SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, *_LAST)
@@ -100,7 +101,7 @@ FIELDS: tuple[Field, ...] = (
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
 
-_WEAK = frozenset({_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.SUMMARY})
+_WEAK = frozenset(_LAST)
 
 
 class Contradiction(NamedTuple):
@@ -171,7 +172,9 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
         for fact, values in told:
-            if fact.source is not best.source and _differ(field, kept, values, tolerance_us):
+            if fact.source in {best.source, _S.INFERRED}:
+                continue
+            if _differ(field, kept, values, tolerance_us):
                 contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
     if ending.get("unsent") and any(tells_exit(fact) for fact in facts):
         ending["unsent"] = None

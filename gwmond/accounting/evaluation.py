@@ -116,14 +116,6 @@ def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
     }
 
 
-def site_states(evaluation: Evaluation) -> dict[str, State]:
-    """Return the overall state of each site, from those of its entries."""
-    states: defaultdict[str, list[State]] = defaultdict(list)
-    for key, state in entry_states(evaluation).items():
-        states[key.site].append(state)
-    return {site: overall(found) for site, found in states.items()}
-
-
 def residual(evaluation: Evaluation) -> int:
     """Return how far the evaluation is from its invariants, in 1/SCALE unit; 0 always.
 

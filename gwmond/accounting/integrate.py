@@ -20,9 +20,6 @@ from gwmond.units import Resource
 IN_USE = "in_use"
 """The state of increments for time in which pilots ran."""
 
-PER_SECOND = SCALE * 1000
-"""Increments for one canonical unit in one second."""
-
 
 class Increment(NamedTuple):
     """Micro canonical seconds to add to the counter of one entry, resource, state and reason."""

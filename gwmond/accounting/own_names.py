@@ -1,7 +1,8 @@
-"""Names of pilots of which no startd's name is known: ``cluster.proc@user:instance.entry``.
+"""How pilots are called, and for whom they run.
 
-Without a schedd, a factory's user (directory ``user_...``) is part of the name: schedds of several
-users may count alike.  Names of earlier versions have none, and may be of any user.
+One of which no startd's name is known is called ``cluster.proc@user:instance.entry``.  Without a
+schedd, a factory's user (directory ``user_...``) is part of the name: schedds of several users may
+count alike.  Names of earlier versions have none, and may be of any user.
 """
 
 from __future__ import annotations
@@ -25,3 +26,16 @@ def may_be_of(name: str, user: str) -> bool:
     number, _, rest = name.partition("@")
     owner, found, _ = rest.partition(":")
     return not (user and found and number[:1].isdigit()) or owner == user
+
+
+def client_name(frontend: str, group: str) -> str:
+    """Return for whom a pilot runs, ``frontend.group``; empty if neither is told.
+
+    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
+
+    >>> client_name("fe.main", "main"), client_name("UCSD-v5.3", "main"), client_name("fe", "")
+    ('fe.main', 'UCSD-v5.3.main', 'fe')
+    """
+    if group and frontend.endswith(f".{group}"):
+        return frontend
+    return ".".join(part for part in (frontend, group) if part)

@@ -9,13 +9,18 @@ Source of the terms: design page, section 3; facts page on GlideinWMS, sections 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from gwmond.accounting.endings import Ending
+from gwmond.accounting.job_statistics import JobStatistics
 from gwmond.accounting.pilot_facts import Validation
 from gwmond.accounting.records import JobRecord
 from gwmond.facts import Evidence, Problem
+
+EVENT_LOG = re.compile(r"condor_activity_(?P<day>\d{8})(?:_(?P<client>.*))?\.log", re.S)
+"""The names of a factory's event logs: day of the first event, and client (frontend.group)."""
 
 
 class FailureClass(StrEnum):
@@ -81,33 +86,6 @@ def short_node(node: str) -> str:
     return node.partition(".")[0].lower()
 
 
-class Jobs(NamedTuple):
-    """A number of jobs and their time, summed."""
-
-    jobs: int
-    time_s: int
-
-
-class JobStatistics(NamedTuple):
-    """What a pilot says of its jobs in total, counted by it from the exits in its starter logs.
-
-    ``good_zero``: exit status 0, ``good_nonzero``: another exit status, ``bad_signal``: ended by a
-    signal, ``bad_other``: else.  Jobs without an exit line are in none.
-
-    - ``factor``: *all* of the five were divided by it (the cores; counts rounded up, and cut so
-      that the sum is ``total``); 1 if they were not, None if the file does not say.
-    - ``real``: the total before it was divided, if told.
-    """
-
-    total: Jobs
-    good_zero: Jobs | None = None
-    good_nonzero: Jobs | None = None
-    bad_signal: Jobs | None = None
-    bad_other: Jobs | None = None
-    factor: int | None = None
-    real: Jobs | None = None
-
-
 class Check(NamedTuple):
     """One step of a validation, from the long XML result."""
 
@@ -125,6 +103,7 @@ class XmlResult(NamedTuple):
     - ``start_us``, ``end_us``: tStart and tEnd; the end is before the deliberate sleep, unless
       ``early``: glidein_startup.sh failed before it could run any test, and had slept already.
     - ``tests``: only in the long one.
+    - ``offsets``: moments (s since the epoch), and what the host's clock was ahead of UTC by (s).
     """
 
     ok: bool | None
@@ -139,8 +118,7 @@ class XmlResult(NamedTuple):
     jobs: JobStatistics | None = None
     name: PilotName = PilotName()
     tests: tuple[Check, ...] = ()
-    utc_offset_s: int | None = None
-    long: bool = False
+    offsets: tuple[tuple[int, int], ...] = ()
 
 
 class Failure(NamedTuple):
@@ -148,7 +126,6 @@ class Failure(NamedTuple):
 
     kind: FailureClass
     test: str
-    exit_code: int | None
 
 
 class Pause(NamedTuple):
@@ -184,8 +161,8 @@ class StarterRun(NamedTuple):
 class PilotOutput(NamedTuple):
     """What the output of one pilot (stdout and stderr together) tells of it.
 
-    - ``start_us``, ``end_us``, ``exit_code``: of glidein_startup.sh.  Without an end it was killed
-      hard, or is still running; without a start it returned nothing, or nothing usable.
+    - ``start_us``, ``end_us``: of glidein_startup.sh.  Without an end it was killed hard, or still
+      runs; without a start it returned nothing, or nothing usable.
     - ``validation_end_us``: when the last script started, or the failing test had ended.
     - ``validation`` is FAILED only if HTCondor never started; ``failure`` and ``pause`` are also
       set where HTCondor started and ended badly.
@@ -193,7 +170,7 @@ class PilotOutput(NamedTuple):
     - ``activations``: how often a claim was activated.
     - ``attempts``: from the embedded StartdHistoryLog; ``runs``: from starter logs, those which
       the history does not have.
-    - ``complete``: "Glidein ending" is there.  ``seen_us``: when the files were last written.
+    - ``seen_us``: when the files were last written.
     - ``logs``: the names of the embedded logs.
     - ``at_us``: by which time it counts: its pilot's end, else when it was last written.
     """
@@ -202,7 +179,6 @@ class PilotOutput(NamedTuple):
     name: PilotName = PilotName()
     start_us: int | None = None
     end_us: int | None = None
-    exit_code: int | None = None
     validation: Validation = Validation.UNKNOWN
     validation_end_us: int | None = None
     failure: Failure | None = None
@@ -218,7 +194,6 @@ class PilotOutput(NamedTuple):
     attempts: tuple[JobRecord, ...] = ()
     runs: tuple[StarterRun, ...] = ()
     seen_us: int | None = None
-    complete: bool = False
     logs: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -226,6 +201,15 @@ class PilotOutput(NamedTuple):
     def at_us(self) -> int | None:
         """By which time it counts."""
         return self.seen_us if self.end_us is None else self.end_us
+
+    @property
+    def times(self) -> list[int]:
+        """All times that it tells, but for when its files were written."""
+        told = [self.start_us, self.end_us, self.validation_end_us]
+        told += [self.condor_start_us, self.condor_end_us]
+        told += [self.pause.end_us if self.pause else None]
+        told += [of.fact.end_us for of in self.attempts] + [of.end_us for of in self.runs]
+        return [time_us for time_us in told if time_us is not None]
 
 
 class CompletedPilot(NamedTuple):
@@ -293,6 +277,17 @@ class QueueEvent(NamedTuple):
     hold_code: int | None = None
     hold_subcode: int | None = None
     reason: str = ""
+
+    @property
+    def client(self) -> str:
+        """For whom the pilot runs (frontend.group), by the log's name; empty if not told.
+
+        >>> path = "/x/entry_A/condor_activity_20261118_fe.main.log"
+        >>> QueueEvent(path, PilotName(), QueueState.ENDED, 0).client
+        'fe.main'
+        """
+        named = EVENT_LOG.fullmatch(self.path.rpartition("/")[2])
+        return (named["client"] or "") if named else ""
 
 
 class CentralKind(StrEnum):

@@ -87,7 +87,13 @@ class Validation(StrEnum):
 
     UNKNOWN = "unknown"
     PASSED = "passed"
+    STARTED = "started"  # it has passed, but nothing would tell of jobs that ran
     FAILED = "failed"
+
+    @property
+    def shown(self) -> str:
+        """How its validation ended, without what else is known."""
+        return Validation.PASSED.value if self is Validation.STARTED else self.value
 
 
 class Assumption(StrEnum):
@@ -97,7 +103,7 @@ class Assumption(StrEnum):
     END = "end"  # when it ended
     SIZE = "size"  # its cores or memory
     GPUS = "gpus"  # its number of GPUs
-    VALIDATION = "validation"  # whether HTCondor started
+    VALIDATION = "validation"  # whether HTCondor started, or whether it ran jobs
     NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
     JOBS = "jobs"  # only a summary tells of its jobs
     LIFE = "life"  # only records of jobs tell of the pilot

@@ -10,17 +10,17 @@ Classification".  The pilot's own time (all that no attempt gets) belongs to the
 ``pilot_overhead``          an attempt is known: the first job decides, whatever else is told
 ``validation_fails``        validation failed
 ``decision_problem``        it has ended, had passed, and no source can tell of an attempt any more
-``unclassified``            the same, but nothing tells whether it passed validation
+``unclassified``            the same, but nothing tells whether it passed validation, or ran jobs
 (undecided)                 otherwise
 =========================== ===================================================================
 
 A segment is settled as soon as that is decided, all that ran in it has an outcome, and no source
 can tell of another attempt in it.
 
-Invariants, for each resource and measure: settled + unsettled = total (``residual`` is 0); nothing
-in a partition is negative; the order of facts does not matter; and for two versions of a pilot's
-facts ``settled(before) + increments + corrections = settled(after)``, where increments are never
-negative and corrections arise only for time that was settled before.
+Invariants, for each resource and measure: settled + unsettled = total; nothing in a
+partition is negative; the order of facts does not matter; and for two versions of a pilot's facts
+``settled(before) + increments + corrections = settled(after)``, where increments are never negative
+and corrections arise only for time that was settled before.
 """
 
 from __future__ import annotations
@@ -185,15 +185,6 @@ def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMO
     return dict(+totals)
 
 
-def residual(of: Partition) -> Totals:
-    """Return by how much a partition misses its total: empty, always."""
-    missing = Counter(of.total)
-    missing.subtract(of.unsettled)
-    for row, micros in of.settled.items():
-        missing[row.resource, row.measure] -= micros
-    return {kind: micros for kind, micros in missing.items() if micros}
-
-
 def advance(
     before: PilotLife | None,
     after: PilotLife,
@@ -237,22 +228,6 @@ def advance(
         for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
     )
     return Delta(increments, signed, settled_to_us)
-
-
-def fold(amounts: Mapping[Row, int]) -> Amounts:
-    """Sum up amounts without their attempts: what the hourly totals of the ledger hold."""
-    folded: Counter[Row] = Counter()
-    for row, micros in amounts.items():
-        folded[row._replace(attempt=None)] += micros
-    return _nonzero(folded)
-
-
-def by_category(amounts: Mapping[Row, int]) -> dict[tuple[Resource, Measure, Category], int]:
-    """Sum up amounts by category alone."""
-    sums: Counter[tuple[Resource, Measure, Category]] = Counter()
-    for row, micros in amounts.items():
-        sums[row.resource, row.measure, row.category] += micros
-    return dict(+sums)
 
 
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:

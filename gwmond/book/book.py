@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from gwmond.accounting.factory_jobs import PlaceFact
+from gwmond.accounting.factory_jobs import NewFact
 from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
 from gwmond.accounting.pilot_facts import Assumption, Measure, Resources
 from gwmond.accounting.records import JobRecord
@@ -148,7 +148,7 @@ class Book:
         facts: Sequence[FileFact],
         lookup: Lookup,
         expected: Mapping[str, Resources] = MappingProxyType({}),
-    ) -> list[PlaceFact]:
+    ) -> list[NewFact]:
         """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
         self._sightings.sizes.expect(expected)
         new = self.files.take(facts, lookup)
@@ -174,7 +174,7 @@ class Book:
         self._now_us, now_us = now_us, now_us + ahead_us
         self._joining.absorb(lookup)
         self.witnesses.settle(now_us, known_us, lookup)
-        self.files.settle(now_us, lookup)
+        self.files.settle(now_us, self._now_us, lookup)
         self._relabel(self._now_us, lookup)
         for pilot in self._shelf.withdrawing():
             self._counts.uncount(pilot)

@@ -151,7 +151,7 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
 
 def doubt(pilot: OpenPilot) -> None:
     """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs."""
-    if pilot.validation is Validation.UNKNOWN:
+    if pilot.validation in {Validation.UNKNOWN, Validation.STARTED}:
         told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
         within = (0, 0) if told else (pilot.start_us, pilot.until_us)
         pilot.assume(Assumption.VALIDATION, *within)

@@ -5,9 +5,9 @@ Units: times are microseconds since the epoch.
 
 from __future__ import annotations
 
-from gwmond.accounting.factory_jobs import FactoryJob
 from gwmond.accounting.pilot_evidence import CompletedPilot
 from gwmond.accounting.pilot_facts import Validation
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
 from gwmond.book.summaries import LINE, says_none, verdict
@@ -22,7 +22,8 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
         found.append("summary_duration")
     told = verdict(line)
-    passed = pilot.validation is Validation.PASSED or bool(pilot.attempts) or pilot.ran_jobs
+    started = pilot.validation in {Validation.PASSED, Validation.STARTED}
+    passed = started or bool(pilot.attempts) or pilot.ran_jobs
     if (told is Validation.FAILED and passed) or (
         told is Validation.PASSED and pilot.validation is Validation.FAILED
     ):

@@ -12,10 +12,11 @@ from gwmond.book.rules import FAR_US, Rules
 def due(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) -> bool:
     """Return whether booking a pilot may change anything.
 
-    One that runs is booked every ``refresh_us`` only, which is noted.
+    One that runs is booked every ``refresh_us`` only, which is noted.  One that waits for its end
+    is not booked before: its time may then be estimated.
     """
     if pilot.from_us < FAR_US or pilot.booked is None:
-        return True
+        return bool(pilot.known_us) or not pilot.waits
     attempts = pilot.attempts.values()
     limit = min(known_us, pilot.until_us)
     if pilot.end_us is not None and not any(of.is_open for of in attempts):

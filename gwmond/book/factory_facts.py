@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gwmond.accounting.factory_jobs import Place, PlaceFact
+from gwmond.accounting.factory_jobs import NewFact, Place
 from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
 from gwmond.book.entries import Entries
 from gwmond.book.factory_jobs import FactoryJobs
@@ -17,6 +17,7 @@ from gwmond.book.outputs import Outputs
 from gwmond.book.rules import FAR_US, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.unended import give_up
 
 
 class FactoryFacts:
@@ -37,8 +38,11 @@ class FactoryFacts:
 
     @property
     def left_out(self) -> Counter[str]:
-        """How many facts could not be accounted so far, by the reason."""
-        found = Counter({"empty_output": self._outputs.empty, "bad_time": self._outputs.absurd})
+        """How many facts could not be accounted so far, by the reason.
+
+        Without outputs that tell no time, which are named when they are read.
+        """
+        found = Counter({"bad_time": self._outputs.absurd})
         found["too_many_runs"] = self._outputs.crowded
         found.update(self._jobs.left_out)
         return found
@@ -56,7 +60,7 @@ class FactoryFacts:
             self._watched_us = now_us
         self._seen_us = now_us
 
-    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[PlaceFact]:
+    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[NewFact]:
         """Take in facts; return those of the factory that it had not told before."""
         outputs = [of for of in facts if isinstance(of, PilotOutput)]
         if outputs:
@@ -68,12 +72,15 @@ class FactoryFacts:
         """Wait for better as if it were so much later: no more comes of the files."""
         self._jobs.ahead_us = ahead_us
 
-    def settle(self, now_us: int, lookup: Lookup) -> None:
-        """Use what can be used by now."""
+    def settle(self, now_us: int, clock_us: int, lookup: Lookup) -> None:
+        """Use what can be used by now, by the clock at ``clock_us``."""
         for pilot in self._shelf.pilots.values():
             if pilot.from_us < FAR_US and pilot.end_us is not None:
                 self._jobs.touch(pilot)
-        self._jobs.settle(now_us, self._watched_us, lookup)
+        self._jobs.settle(now_us, clock_us, self._watched_us, lookup)
+        for pilot in self._shelf.pilots.values():
+            if pilot.waits and not self._jobs.knows(pilot):
+                give_up(pilot)
 
     def leave_out(self, place: str) -> None:
         """Forget what is not stored of a place, as it cannot be."""

@@ -3,9 +3,9 @@
 Units: times are microseconds since the epoch.
 
 Neither tells the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
-time: a job of the factory is the pilot that began while it was there, within an hour.  Where two
-pilots or two jobs may be meant, none is used (``ambiguous``).  What is told waits in the ledger for
-its pilot.  Order of evidence: design page, section 3.
+time (see ``same_job``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
+What is told waits in the ledger for its pilot.  Each execution of a job is a pilot (see
+``queue_jobs``).  Order of evidence: design page, section 3.
 
 ===================== =========================================================================
 killed hard, or no    the queue's end, if it is not before the last contact (or the last thing that
@@ -27,21 +27,14 @@ tenth and a minute, and whether HTCondor started, count as contradictions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from gwmond.accounting import factory_jobs
-from gwmond.accounting.factory_jobs import (
-    GUARD_US,
-    ZONES_US,
-    FactoryJob,
-    Place,
-    PlaceFact,
-    place_name,
-)
-from gwmond.accounting.own_names import may_be_of
+from gwmond.accounting.factory_jobs import NewFact, Place, PlaceFact, place_name
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Validation
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book import summaries
 from gwmond.book.contradictions import contradictions
 from gwmond.book.entries import Entries
@@ -49,11 +42,11 @@ from gwmond.book.factory_pilots import amend, identity_of, release
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import Lookup, Rules, sane
+from gwmond.book.same_job import KNOWN_ENDS, Matches
 from gwmond.book.shelf import Shelf, place_of
 from gwmond.book.sightings import Sightings
+from gwmond.book.unended import give_up, waits_until
 from gwmond.ledger.pilot_model import PilotIdentity
-
-_KNOWN_ENDS = frozenset({"reported", "shutdown"})
 
 
 class FactoryJobs:
@@ -69,11 +62,13 @@ class FactoryJobs:
         self._rules = rules
         self._places: dict[str, Place] = {}
         self._told_us: dict[str, int] = {}
+        self._written_us: dict[str, int] = {}  # the outputs of each place that were read
         self._changed: set[str] = set()
         self._fresh: set[str] = set()
         self._dirty: set[str] = set()
         self._wake: list[tuple[int, str]] = []
         self.ahead_us = 0  # how much later it is for what waits
+        self._hurried = False  # no source tells more, not even a daemon's
         self.left_out: Counter[str] = Counter()
 
     def load(self, places: Iterable[Place]) -> None:
@@ -83,13 +78,13 @@ class FactoryJobs:
             self._changed.add(place.name)
             self._fresh.add(place.name)
 
-    def take(self, facts: Sequence[PlaceFact], lookup: Lookup) -> list[PlaceFact]:
+    def take(self, facts: Sequence[PlaceFact], lookup: Lookup) -> list[NewFact]:
         """Take in events and lines, and that outputs have come; return those not told before.
 
         What is of no place, or of no time that makes sense, is among them.
         """
         told: defaultdict[tuple[str, str], list[PlaceFact]] = defaultdict(list)
-        new: list[PlaceFact] = []
+        new: list[NewFact] = []
         for fact in facts:
             name = fact.name
             at_us = fact.written_us if isinstance(fact, CompletedPilot) else fact.at_us
@@ -124,12 +119,23 @@ class FactoryJobs:
         if name in self._places or Assumption.NO_OUTPUT not in pilot.assumed:
             self._changed.add(name)
 
-    def reported(self, names: Iterable[str]) -> None:
-        """Say that outputs of pilots at these places have come: what was told is used anew."""
-        self._changed |= set(names)
+    def reported(self, written_us: Mapping[str, int]) -> None:
+        """Say that outputs at places have come, and when they were written: all is used anew."""
+        self._changed |= written_us.keys()
+        self._fresh |= written_us.keys()
+        for name, at_us in written_us.items():
+            self._written_us[name] = max(at_us, self._written_us.get(name, 0))
 
-    def settle(self, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
-        """Use what can be used; collectors were watched without a gap since ``watched_us``."""
+    def knows(self, pilot: OpenPilot) -> bool:
+        """Return whether what was told at a pilot's place is in memory."""
+        return place_of(pilot.identity) in self._places
+
+    def settle(self, now_us: int, clock_us: int, watched_us: int | None, lookup: Lookup) -> None:
+        """Use what can be used; collectors were watched without a gap since ``watched_us``.
+
+        ``clock_us`` is the time by the clock, ``now_us`` for what waits.
+        """
+        self._hurried = now_us > clock_us
         told_us, now_us = now_us, now_us + self.ahead_us
         while self._wake and self._wake[0][0] <= now_us:
             self._changed.add(heappop(self._wake)[1])
@@ -140,7 +146,7 @@ class FactoryJobs:
         self._places |= stored
         self._fresh |= stored.keys()  # so that what is open again is waited for, but not for ever
         names = sorted(self._changed & self._places.keys())
-        self._told_us |= dict.fromkeys(self._fresh, told_us)
+        self._told_us |= dict.fromkeys(self._fresh & self._places.keys(), told_us)
         self._fresh.clear()
         self._changed.clear()
         numbers = {self._places[name].number for name in names}
@@ -148,12 +154,13 @@ class FactoryJobs:
             self._shelf.recall_pilots(rows)
         self._entries.recall({self._places[name].entry for name in names}, lookup)
         for name in names:
-            self._decide(name, now_us, watched_us, lookup)
+            self._decide(name, (now_us, clock_us), watched_us, lookup)
 
     def leave_out(self, name: str) -> None:
         """Forget what is not stored of a place, as it cannot be."""
         self._places.pop(name, None)
         self._told_us.pop(name, None)
+        self._written_us.pop(name, None)
         for names in (self._dirty, self._changed, self._fresh):
             names.discard(name)
 
@@ -168,32 +175,32 @@ class FactoryJobs:
             if name not in self._changed:
                 del self._places[name]
                 self._told_us.pop(name, None)
+                self._written_us.pop(name, None)
 
-    def _decide(self, name: str, now_us: int, watched_us: int | None, lookup: Lookup) -> None:
-        place = self._places[name]
+    def _decide(
+        self, name: str, now: tuple[int, int], watched_us: int | None, lookup: Lookup
+    ) -> None:
+        """Use what is told at a place; ``now``: for what waits, and by the clock."""
+        place, now_us = self._places[name], now[0]
         here = list(self._shelf.by_place.get(name, ()))
         made = [pilot for pilot in here if Assumption.NO_OUTPUT in pilot.assumed]
         told = [pilot for pilot in here if pilot not in made]
         jobs = factory_jobs.jobs(place)
-        stale = [pilot for pilot in made if any(_is_made_of(pilot, job) for job in jobs)]
-        fits = [[pilot for pilot in told if _fits(pilot, job)] for job in jobs]
-        claims = Counter(pilot.id for some in fits for pilot in some)
-        used: set[int] = set()
+        matches = Matches(place, jobs, told, made)
+        used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
         waits = False
-        for job, some in zip(jobs, fits, strict=True):
-            told_us = self._told_us.get(name, now_us)
-            due_us = self._due(job, told_us)
+        for pilot in told:
+            waits |= pilot.waits and self._goes_on(pilot, name, used.get(pilot.id), now)
+        for index, job in enumerate(jobs):
+            due_us = self._due(job, self._told_us.get(name, now_us))
             late = due_us is not None and now_us >= due_us
-            if len(some) == 1 and claims[some[0].id] == 1:
-                used.add(some[0].id)
-                done = some[0].pruned or self._use(some[0], job, place, lookup, late=late)
-            elif some or any(_fits(pilot, job, ZONES_US) for pilot in told):
-                done = late and self._once(place, "ambiguous")
-            elif (pilot := next((of for of in stale if _is_made_of(of, job)), None)) is not None:
-                stale.remove(pilot)
-                done = pilot.pruned or self._use(pilot, job, place, lookup, late=late)
-            else:
+            same = matches.told.get(index) or matches.made.get(index)
+            if same is not None:
+                done = same.pruned or self._use(same, job, place, lookup, late=late)
+            elif index in matches.alone:
                 done = self._alone(place, job, watched_us, late=late)
+            else:
+                done = late and self._once(place, "ambiguous")
             waits |= not done
             if not done and not late and due_us is not None:
                 heappush(self._wake, (due_us, name))
@@ -201,12 +208,29 @@ class FactoryJobs:
             if pilot.id not in used and not pilot.pruned:
                 release(pilot)
                 self._tell_line(pilot, None, lookup)
-        for pilot in stale:
+        for pilot in matches.stale:
             self._withdraw(pilot, lookup)
         place = self._places[name]
         if place.open is not waits:
             self._places[name] = place._replace(open=waits)
             self._dirty.add(name)
+
+    def _goes_on(
+        self, pilot: OpenPilot, name: str, job: FactoryJob | None, now: tuple[int, int]
+    ) -> bool:
+        """Return whether a pilot without an end is taken to run; if not, let it have ended."""
+        now_us, clock_us = now
+        told_us = self._told_us.get(name, clock_us)
+        until_us = self._due(job, told_us) if job is not None else None
+        if until_us is None:
+            written_us, quiet_us = self._written_us.get(name), self._rules.quiet_us
+            hurried, now_us = self._hurried, clock_us
+            until_us = waits_until(pilot, job, written_us, told_us, quiet_us, hurried=hurried)
+        if now_us < until_us:
+            heappush(self._wake, (until_us, name))
+            return True
+        give_up(pilot)
+        return False
 
     def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take out a pilot that was made of a job which by now is another, or another's."""
@@ -288,22 +312,8 @@ class FactoryJobs:
         return True
 
 
-def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
-    """Return whether a pilot that only its factory tells of is this job.
-
-    One that was made of a line alone may have begun long before it was thought to have.
-    """
-    mine = may_be_of(pilot.identity.name, job.user)
-    return mine and (pilot.end_us in job.written_us or job.fits(pilot.start_us))
-
-
-def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
-    """Return whether a pilot may be a job: by when it began, and by whose it is."""
-    return may_be_of(pilot.identity.name, job.user) and job.fits(pilot.start_us, guard_us)
-
-
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
     """Return whether a job can tell nothing more of its pilot."""
-    if pilot.ended in _KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
+    if pilot.ended in KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
         return job.settled_us is not None or pilot.ended == "reported"
     return late and pilot.end_us is not None

@@ -8,18 +8,19 @@ gwmond accounts.  What was taken stays until ``clear``, and is stored in the tra
 the cursors of the files and what they told of each place (``factory_jobs.Place``).  Only what a
 place had not been told is taken in, so that an event, a line, and the output of a pilot counts
 once, in however many copies of its file, at any path, and however often they are read; an output
-counts as what it was when it was read first.  What retention has taken out of places is not known
-any more.
+counts as what it was when it was read first, and one that was empty then and is not any more counts
+as that, too.  What retention has taken out of places is not known any more.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 
-from gwmond.accounting.factory_jobs import PlaceFact
+from gwmond.accounting.came_back import Filled
+from gwmond.accounting.factory_jobs import NewFact
+from gwmond.accounting.own_names import client_name
 from gwmond.accounting.pilot_evidence import (
     CompletedPilot,
     PilotName,
@@ -34,7 +35,7 @@ from gwmond.ledger.factory_model import WATCHED_FIELDS, FactoryKey, FactoryKind
 HOUR_US = 3600 * SECOND_US
 MOST = 10**8
 """More seconds (three years) or jobs are not believed of one pilot."""
-_LOG_OF_CLIENT = re.compile(r"condor_activity_\d{8}_(.+)\.log\Z", re.S)
+_FIRST = {FactoryKind.OUTPUTS_PILOTS: 1, FactoryKind.OUTPUTS_FILLED: 0}
 _OF_STATE = {state: FactoryKind(f"queue_{state.value}") for state in QueueState}
 
 
@@ -47,15 +48,17 @@ class FactoryNumbers:
         self.undated = 0
         """How many records had no usable time or entry so far, and are in no sum."""
 
-    def take(self, facts: Sequence[PlaceFact]) -> None:
+    def take(self, facts: Sequence[NewFact]) -> None:
         """Take in what a factory's files tell that they had not told before."""
         for fact in facts:
             if isinstance(fact, QueueEvent):
                 self._event(fact)
             elif isinstance(fact, CompletedPilot):
                 self._line(fact)
+            elif isinstance(fact, Filled):
+                self._output(fact.output, {FactoryKind.OUTPUTS_FILLED: 1})
             else:
-                self._output(fact)
+                self._output(fact, _FIRST | {FactoryKind.OUTPUTS_EMPTY: int(fact.start_us is None)})
 
     def watch(self, requests: Iterable[EntryRequest], hour: int, seconds: float) -> None:
         """Take in what ads say now, which holds for these seconds of an hour.
@@ -97,7 +100,7 @@ class FactoryNumbers:
         if not name.entry or not sane(event.at_us):
             self.undated += 1
             return
-        client = _client(name, event.path)
+        client = _client(name, event.client)
         self._add(event.at_us // HOUR_US, name.entry, client, _OF_STATE[event.state], 1)
 
     def _line(self, line: CompletedPilot) -> None:
@@ -123,25 +126,19 @@ class FactoryNumbers:
             if number is not None and 0 <= number <= MOST:
                 self._add(at_us // HOUR_US, name.entry, client, kind, number)
 
-    def _output(self, output: PilotOutput) -> None:
+    def _output(self, output: PilotOutput, numbers: Mapping[FactoryKind, int]) -> None:
         name, at_us = output.name, output.at_us
         if not name.entry or at_us is None or not sane(at_us):
             self.undated += 1
             return
         hour, client = at_us // HOUR_US, _client(name, "")
-        self._add(hour, name.entry, client, FactoryKind.OUTPUTS_PILOTS, 1)
-        empty = int(output.start_us is None)
-        self._add(hour, name.entry, client, FactoryKind.OUTPUTS_EMPTY, empty)
+        for kind, number in numbers.items():
+            self._add(hour, name.entry, client, kind, number)
 
 
-def _client(name: PilotName, path: str) -> str:
+def _client(name: PilotName, of_log: str) -> str:
     """Return for whom a pilot runs: see ``factory_model``."""
-    if not name.frontend:
-        found = _LOG_OF_CLIENT.search(path)
-        return found[1] if found else name.user
-    if name.group and "." not in name.frontend:
-        return f"{name.frontend}.{name.group}"
-    return name.frontend
+    return client_name(name.frontend, name.group) if name.frontend else of_log or name.user
 
 
 def _told(value: int | None) -> int | None:

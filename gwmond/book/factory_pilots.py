@@ -6,9 +6,10 @@ may be called again with the same facts, or with others: the last call counts.
 
 from __future__ import annotations
 
-from gwmond.accounting.factory_jobs import FactoryJob, Place
+from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.own_names import own_name
 from gwmond.accounting.pilot_facts import Assumption
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
 from gwmond.book.sightings import prolong

@@ -21,6 +21,7 @@ from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings, prolong
 from gwmond.book.starter_runs import known_better, moved_lines
+from gwmond.book.unended import is_given_up
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
 
@@ -197,7 +198,7 @@ class Joining:
             pilot
             for pilot in same
             if pilot.start_us - guard <= time_us
-            and time_us <= (pilot.end_us if pilot.end_us is not None else FAR_US) + guard
+            and time_us <= (FAR_US if is_given_up(pilot) else pilot.end_us or FAR_US) + guard
             and self._may_be(pilot, record.started)
         ]
         return max(fitting, key=lambda pilot: pilot.start_us, default=None)

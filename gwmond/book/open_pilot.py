@@ -94,6 +94,11 @@ class OpenPilot:
         return self.identity.origin == "jobs"
 
     @property
+    def waits(self) -> bool:
+        """Whether only files tell of it, and nothing tells its end (see ``unended``)."""
+        return self.end_us is None and self.identity.origin == "files"
+
+    @property
     def until_us(self) -> int:
         """The end of its life as far as it is known."""
         return max(self.start_us, self.contact_us if self.end_us is None else self.end_us)
@@ -212,7 +217,7 @@ class OpenPilot:
             known_us=row.known_until_us or 0,
             mark_us=row.mark_us,
             kept_us=kept_us,
-            ran_jobs=row.ran_jobs,
+            ran_jobs=row.ran_jobs and (kept_us > 0 or row.attempts_pruned > 0),
             closed=row.closed,
             pruned=row.attempts_pruned > 0,
             failure=row.failure,

@@ -27,7 +27,7 @@ from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import Rules
 
-_STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT})
+_STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
 
 
 def later_runs(of_job: Iterable[OpenAttempt]) -> dict[int, int | None]:
@@ -84,7 +84,7 @@ def given_up(
     if now_us < end_us + wait:
         return None
     return AttemptFact(
-        source=Source.LIVE_SLOT,
+        source=Source.INFERRED,
         job=attempt.key.job,
         run=attempt.key.run if 0 < attempt.key.run < UNKNOWN_LATER else None,
         written_us=written_us,

@@ -9,8 +9,9 @@ collector ever showed (its validation failed, or gwmond was not there) is told b
 Where the output leaves something open:
 
 ==================== ==========================================================================
-no end               it was killed hard: it ended when its collector says; if none has shown it,
-                     with the last thing that its output tells of (then ``estimated``)
+no end               it was killed hard, or still runs: it ends when its collector says; if none
+                     has shown it, its end is waited for (see ``unended``), and then it ended with
+                     the last thing that its output tells of (then ``estimated``)
 no cores or memory   what most pilots of the entry have, else what the entry is expected to have,
                      else one canonical unit a core (then ``estimated``; see ``sizes``)
 no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
@@ -24,28 +25,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.factory_jobs import ZONES_US, place_name
-from gwmond.accounting.own_names import may_be_of, own_name
-from gwmond.accounting.pilot_evidence import PilotOutput, StarterRun
-from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
+from gwmond.accounting.attempts import AttemptFact
+from gwmond.accounting.factory_jobs import place_name
+from gwmond.accounting.own_names import client_name, may_be_of, own_name
+from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.accounting.pilot_facts import Assumption, Validation
+from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.book.entries import Entries
 from gwmond.book.joining import UNKNOWN, Joining
 from gwmond.book.open_pilot import SIZES, OpenPilot
 from gwmond.book.rules import LATEST_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
-from gwmond.book.starter_runs import Better
+from gwmond.book.starter_runs import Better, fact_of, job_of
 from gwmond.book.summaries import forget, ran_jobs, tell_statistics
+from gwmond.book.unended import known_start, open_again
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
 
 MOST_RUNS = 40_000
 """Several outputs may be of one pilot; each has no more than half of this."""
 
+_SAME_US = 60 * SECOND_US
+"""No pilot's output tells its beginning in two ways that differ more."""
+
 
 class Outputs:
-    """Takes outputs in; ``empty`` counts those that tell nothing, ``absurd`` bad times.
+    """Takes outputs in; ``absurd`` counts bad times.
 
     ``crowded`` counts runs on pilots that have ``MOST_RUNS`` already.
     """
@@ -59,12 +65,14 @@ class Outputs:
         self._rules = rules
         self._sizes = sightings.sizes
         self._entries = entries
-        self.empty = 0
         self.absurd = 0
         self.crowded = 0
 
-    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
-        """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
+    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> dict[str, int]:
+        """Join outputs with pilots, and the runs of jobs that they tell of.
+
+        Return their places, and when files there were written last; 0 if that is not known.
+        """
         numbers = {_number(of) for of in outputs if of.name.cluster is not None}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
             self._shelf.recall_pilots(rows)
@@ -72,26 +80,29 @@ class Outputs:
         for rows in lookup.find_pilots(names).values() if names else ():
             self._shelf.recall_pilots(rows)
         self._joining.recall([of for output in outputs for of in output.attempts], lookup)
-        self._joining.recall_jobs({_job(run) for of in outputs for run in of.runs}, lookup)
+        self._joining.recall_jobs({job_of(run) for of in outputs for run in of.runs}, lookup)
         self._entries.learn(outputs, lookup)
-        places: set[str] = set()
+        places: dict[str, int] = {}
         for output in map(_ended, outputs):
             if not _is_sound(output):
                 self.absurd += 1
                 continue
             pilot = self._pilot(output, lookup)
-            if pilot is None:
-                self.empty += 1
-                continue
+            if pilot is None or not (output.times or pilot.identity.origin == "collector"):
+                continue  # it tells no time, which was said when it was read
             if not pilot.pruned:
                 self._apply(pilot, output)
                 self._tell(pilot, output, lookup)
                 self._sum_up(pilot, output, lookup)
-                places.add(_place(output))
+                place, seen_us = _place(output), output.seen_us
+                written_us = seen_us if seen_us is not None and sane(seen_us) else 0
+                places[place] = max(written_us, places.get(place, 0))
         return places
 
     def _pilot(self, output: PilotOutput, lookup: Lookup) -> OpenPilot | None:
-        pilot, times = self._find(output), _times(output)
+        pilot, times = self._find(output), output.times
+        if pilot is not None and not _is_better(pilot):
+            self._rename(pilot, output)
         if not times or (pilot is not None and not _is_better(pilot)):
             return pilot
         start_us = output.start_us if output.start_us is not None else min(times)
@@ -102,6 +113,8 @@ class Outputs:
             # Only the factory's queue, or records of jobs, have told of it: now its output does.
             self._shelf.load_whole(pilot, lookup)
             forget(pilot, self._joining)
+            if pilot.implied and pilot.ended == "assumed":
+                open_again(pilot, pilot.until_us, anyhow=True)
             pilot.know(Assumption.LIFE)
             self._sightings.relabelled.append((pilot, self._identity(output, start_us)))
         return pilot
@@ -111,22 +124,37 @@ class Outputs:
             later = output.start_us is None or pilot.start_us >= output.start_us
             if later and _may_be(pilot, output):
                 return pilot
-        for pilot in self._shelf.by_place.get(_place(output), ()):
-            if _may_be(pilot, output):
-                return pilot
-        return None
+        near = [of for of in self._shelf.by_place.get(_place(output), ()) if _may_be(of, output)]
+        return min(near, key=lambda of: (*_apart(of, output), of.id), default=None)
+
+    def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
+        """Let an output that has grown since it was read first tell what its pilot is called."""
+        of, known = output.name, pilot.identity
+        if known.origin != "files" or pilot.pruned:
+            return
+        told = self._identity(output, pilot.start_us)
+        new_site = of.site and pilot.told is not None and not pilot.told.site
+        better = known._replace(
+            name=told.name if of.startd and known.name[:1].isdigit() else known.name,
+            factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
+            factory=known.factory or told.factory,
+            group=known.group or told.group,
+            node=known.node or told.node,
+            key=told.key if new_site else known.key,
+        )
+        if better != known:
+            self._sightings.relabelled.append((pilot, better))
 
     def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
         of = output.name
         site = of.site or self._entries.site(of.entry) or of.entry or UNKNOWN
-        group = ".".join(part for part in (of.frontend, of.group) if part)
         return PilotIdentity(
             name=name_of(output),
             started=start_us // SECOND_US,
             factory_job=of.factory_job or (f"#{_number(output)}" if of.entry else ""),
             factory=of.factory,
             key=EntryKey(site, of.entry or site),
-            group=of.frontend if of.frontend.endswith(f".{of.group}") else group,
+            group=client_name(of.frontend, of.group),
             node=of.node,
             origin="files",
         )
@@ -136,32 +164,22 @@ class Outputs:
         ours = pilot.identity.origin in {"files", "jobs"}
         start_us = output.start_us
         if start_us is None and ours:
-            start_us = min(_times(output), default=None)
+            start_us = min(output.times, default=None)
         if start_us is not None and start_us != pilot.start_us:
             pilot.touch(min(start_us, pilot.start_us))
             pilot.start_us = start_us
         if output.validation_end_us not in {None, pilot.validation_end_us}:
             pilot.validation_end_us, pilot.dirty = output.validation_end_us, True
-        validation = output.validation
-        if validation is Validation.PASSED and ours and ran_jobs(output) is None:
-            validation = Validation.UNKNOWN  # else it would be one that never ran a job
-        if validation is not Validation.UNKNOWN and not (
-            validation is Validation.FAILED and pilot.identity.origin == "collector"
-        ):
-            if pilot.validation is not validation:
-                pilot.touch(pilot.start_us)
-            pilot.validation = validation
-            pilot.know(Assumption.VALIDATION)
+        _validate(pilot, output, ours=ours)
         if output.failure is not None and pilot.validation is Validation.FAILED:
             pilot.failure = f"{output.failure.kind.value} {output.failure.test}".strip()
             pilot.dirty = True
-        last_us = max(_times(output), default=pilot.start_us)
+        last_us = max(output.times, default=pilot.start_us)
         if output.end_us is not None:
-            self._end(pilot, max(output.end_us, pilot.start_us), "reported")
+            self._end(pilot, max(output.end_us, pilot.start_us))
             pilot.know(Assumption.END)
-        elif ours and (pilot.logged_us or 0) < last_us:
-            self._end(pilot, max(last_us, pilot.start_us), "assumed")
-            pilot.assume(Assumption.END, pilot.start_us, pilot.until_us)
+        elif ours and pilot.ended != "reported" and (pilot.logged_us or 0) < last_us:
+            open_again(pilot, max(last_us, pilot.start_us))
         if output.start_us is not None:
             pilot.know(Assumption.BEGIN)
         elif ours:
@@ -169,11 +187,11 @@ class Outputs:
         if not pilot.steps or ours or Assumption.SIZE in pilot.assumed:
             self._resize(pilot, output)
 
-    def _end(self, pilot: OpenPilot, end_us: int, how: str) -> None:
+    def _end(self, pilot: OpenPilot, end_us: int) -> None:
         if pilot.end_us != end_us:
             pilot.touch(min(end_us, pilot.until_us))
             pilot.end_us = end_us
-        pilot.ended = "reported" if how == "reported" else "assumed"
+        pilot.ended = "reported"
         pilot.contact_us = max(pilot.contact_us, end_us)
         pilot.gone_us = end_us
         pilot.dirty = True
@@ -195,8 +213,8 @@ class Outputs:
             self._shelf.load_whole(pilot, lookup)
         self._join(pilot, [of.fact._replace(pilot=pilot.label) for of in output.attempts])
         better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
-        runs = [of for of in output.runs if not better.knows(_job(of), of.start_us)]
-        self._join(pilot, [_of_starter(run, pilot, self._rules.q) for run in runs])
+        runs = [of for of in output.runs if not better.knows(job_of(of), of.start_us)]
+        self._join(pilot, [fact_of(run, pilot, self._rules.q) for run in runs])
 
     def _sum_up(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
         """Go by its statistics where no run of a job is known."""
@@ -217,6 +235,24 @@ class Outputs:
                 self.crowded += len(told)
 
 
+def _validate(pilot: OpenPilot, output: PilotOutput, *, ours: bool) -> None:
+    """Set how the validation ended; ``ours``: no collector tells whether it ran jobs."""
+    validation = output.validation
+    passed = validation is Validation.PASSED or output.validation_end_us is not None
+    jobs_told = validation is Validation.PASSED and not (ours and ran_jobs(output) is None)
+    if passed and validation is not Validation.FAILED and not jobs_told:
+        if pilot.validation is Validation.UNKNOWN:
+            pilot.touch(pilot.start_us)
+            pilot.validation = Validation.STARTED
+    elif validation is not Validation.UNKNOWN and not (
+        validation is Validation.FAILED and pilot.identity.origin == "collector"
+    ):
+        if pilot.validation is not validation:
+            pilot.touch(pilot.start_us)
+        pilot.validation = validation
+        pilot.know(Assumption.VALIDATION)
+
+
 def _number(output: PilotOutput) -> str:
     return f"{output.name.cluster}.{output.name.proc}"
 
@@ -232,10 +268,21 @@ def _may_be(pilot: OpenPilot, output: PilotOutput) -> bool:
         return False
     if job != known and not may_be_of(pilot.identity.name, output.name.user):
         return False
-    times = _times(output)
+    times = output.times
     if not times:
         return True
+    begins = known_start(pilot) and output.start_us is not None
+    if begins and abs(pilot.start_us - (output.start_us or 0)) > _SAME_US:
+        return False  # what it runs as starts again, and its output is written anew
     return pilot.start_us - ZONES_US <= max(times) and min(times) <= pilot.until_us + ZONES_US
+
+
+def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
+    """Return how far a pilot's life and what its output tells are apart, and their beginnings."""
+    first_us, last_us = min(output.times, default=0), max(output.times, default=0)
+    start_us = output.start_us if output.start_us is not None else first_us
+    apart_us = max(0, first_us - pilot.until_us, pilot.start_us - last_us)
+    return apart_us, abs(start_us - pilot.start_us)
 
 
 def _is_better(pilot: OpenPilot) -> bool:
@@ -251,15 +298,6 @@ def name_of(output: PilotOutput) -> str:
     return own_name(_number(output), "" if of.schedd else of.user, of.instance, of.entry)
 
 
-def _times(output: PilotOutput) -> list[int]:
-    """Return all times that an output tells, but for when its files were written."""
-    told = [output.start_us, output.end_us, output.validation_end_us]
-    told += [output.condor_start_us, output.condor_end_us]
-    told += [output.pause.end_us if output.pause else None]
-    told += [of.fact.end_us for of in output.attempts] + [of.end_us for of in output.runs]
-    return [time_us for time_us in told if time_us is not None]
-
-
 def _ended(output: PilotOutput) -> PilotOutput:
     """Return an output without its end where that is after its files were written."""
     end_us = output.end_us
@@ -268,7 +306,7 @@ def _ended(output: PilotOutput) -> PilotOutput:
 
 def _is_sound(output: PilotOutput) -> bool:
     """Return whether all its times are such as a clock shows, and none is yet to come."""
-    times, latest = [*_times(output), *(of.start_us for of in output.runs)], _latest(output)
+    times, latest = [*output.times, *(of.start_us for of in output.runs)], _latest(output)
     return sane(*times) and all(time_us < latest for time_us in times)
 
 
@@ -276,24 +314,3 @@ def _latest(output: PilotOutput) -> int:
     """Return what no time of an output reaches: its files were written before, but for clocks."""
     seen_us = output.seen_us
     return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + ZONES_US
-
-
-def _job(run: StarterRun) -> str:
-    """Return a job as a starter's log knows it."""
-    return f"{run.submitter}#{run.job}#"
-
-
-def _of_starter(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:
-    ending = run.ending if run.end_us is None else run.ending._replace(over=True)
-    ending = ending._replace(unsent=run.unsent or None)
-    return AttemptFact(
-        source=Source.STARTER_LOG,
-        job=_job(run) if run.job else f"{_job(run)}{pilot.label}",
-        run=None,
-        written_us=run.end_us if run.end_us is not None else run.start_us,
-        pilot=pilot.label,
-        start_us=run.start_us,
-        end_us=run.end_us,
-        size=Resources(1, q),
-        ending=ending,
-    )

@@ -35,7 +35,8 @@ class Rules(NamedTuple):
     - ``end_tolerance``: an attempt that ended this long before its pilot may have ended with it.
     - ``start_guard``: an attempt may have begun this much before its slot says so.
     - ``linger``: how long what is settled is kept in memory for late facts.
-    - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long.
+    - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long; one of which
+      the output tells no end, when that was not written to for so long.
     - ``refresh``: how often the idle time of a pilot is booked.
     """
 

@@ -24,14 +24,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from gwmond.accounting.factory_jobs import ZONES_US, place_name
+from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.book import failed
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import SIZES, OpenPilot, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
+from gwmond.book.unended import is_given_up, known_start, may_run_at
 from gwmond.facts import Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
 
@@ -121,7 +123,7 @@ class Sightings:
                 )
             )
             self.late = self.late or start_us < at_us - LATE_US
-        elif pilot.implied or Assumption.NO_OUTPUT in pilot.assumed:
+        elif pilot.implied or Assumption.NO_OUTPUT in pilot.assumed or _has_output(pilot):
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
         contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
@@ -189,24 +191,37 @@ class Sightings:
             began = shown.started and pilot.contact_us >= shown.started * SECOND_US - guard
             if pilot.implied and began:
                 return pilot
+        told = self._told_by_files(shown) if shown.factory_job else None
+        if told is None and not shown.started:
+            return next((pilot for pilot in same if pilot.end_us is None), None)
+        return told
+
+    def _told_by_files(self, shown: Pilot) -> OpenPilot | None:
+        """Return the pilot of which only its factory's files have told so far."""
         place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        for pilot in self._shelf.by_place.get(place, ()) if shown.factory_job else ():
+        for pilot in self._shelf.by_place.get(place, ()):
             near = pilot.start_us - ZONES_US <= shown.started * SECOND_US <= pilot.until_us
             if near and Assumption.NO_OUTPUT in pilot.assumed:
                 return pilot
-        if not shown.started:
-            return next((pilot for pilot in same if pilot.end_us is None), None)
+            same_job = pilot.identity.factory_job == shown.factory_job
+            if same_job and may_run_at(pilot, shown.started * SECOND_US):
+                return pilot
         return None
 
     def _adopt(self, pilot: OpenPilot, shown: Pilot) -> None:
-        """A pilot of which only jobs, or its factory, told is shown by a collector now."""
-        start_us = shown.started * SECOND_US if shown.started else pilot.start_us
+        """A pilot of which only jobs, or files, told is shown by a collector now.
+
+        When it began and ended its own output knows better.
+        """
+        known = known_start(pilot) or not shown.started
+        start_us = pilot.start_us if known else shown.started * SECOND_US
         pilot.touch(min(pilot.start_us, start_us))
-        pilot.start_us = start_us
-        pilot.steps, pilot.validation = (), Validation.PASSED
-        pilot.know(*Assumption)
-        if pilot.ended != "logged":
-            pilot.end_us, pilot.ended = None, ""
+        pilot.start_us, pilot.validation = start_us, Validation.PASSED
+        kept = SIZES if _has_output(pilot) and shown.size is None else frozenset()
+        pilot.steps = pilot.steps if kept else ()
+        pilot.know(*(rule for rule in Assumption if rule not in kept))
+        if pilot.ended not in {"logged", "reported"}:
+            pilot.end_us, pilot.ended, pilot.gone_us = None, "", None
         self.relabelled.append((pilot, _identity(shown, start_us // SECOND_US)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
@@ -250,6 +265,8 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
     if pilot.end_us is None or pilot.implied:
         return
     limit = pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
+    if given_up := is_given_up(pilot):
+        limit = FAR_US
     if by is not None and not pilot.end_us < (by.merged.end_us or 0) <= limit:
         return
     ends = [
@@ -264,6 +281,13 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
             first, _ = pilot.assumed.get(Assumption.END, (pilot.end_us, last))
             pilot.assume(Assumption.END, first, last)
         pilot.end_us, pilot.dirty = last, True
+        pilot.contact_us = last if given_up else pilot.contact_us
+
+
+def _has_output(pilot: OpenPilot) -> bool:
+    """Return whether so far the output of a pilot has told of it, and no collector."""
+    files = pilot.identity.origin == "files" and not pilot.pruned
+    return files and Assumption.NO_OUTPUT not in pilot.assumed
 
 
 def _sound(shown: Pilot) -> Pilot:

@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator
 
 from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
-from gwmond.accounting.pilot_facts import Interval, union
+from gwmond.accounting.pilot_evidence import StarterRun
+from gwmond.accounting.pilot_facts import Interval, Resources, union
 from gwmond.book.open_attempt import OpenAttempt
+from gwmond.book.open_pilot import OpenPilot
 
 _NAMELESS, _NAMED, _BETTER = 0, 1, 2
 
@@ -80,6 +82,28 @@ def moved_lines(attempt: OpenAttempt, better: OpenAttempt) -> list[AttemptFact]:
         for fact in attempt.facts
         if fact.source is Source.CENTRAL_LOG
     ]
+
+
+def job_of(run: StarterRun) -> str:
+    """Return a job as a starter's log knows it."""
+    return f"{run.submitter}#{run.job}#"
+
+
+def fact_of(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:
+    """Return what a log tells of a run on a pilot: it counts one unit of ``q`` MiB."""
+    ending = run.ending if run.end_us is None else run.ending._replace(over=True)
+    ending = ending._replace(unsent=run.unsent or None)
+    return AttemptFact(
+        source=Source.STARTER_LOG,
+        job=job_of(run) if run.job else f"{job_of(run)}{pilot.label}",
+        run=None,
+        written_us=run.end_us if run.end_us is not None else run.start_us,
+        pilot=pilot.label,
+        start_us=run.start_us,
+        end_us=run.end_us,
+        size=Resources(1, q),
+        ending=ending,
+    )
 
 
 def number_of(job: str) -> str:

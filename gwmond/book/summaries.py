@@ -41,9 +41,9 @@ from typing import NamedTuple
 
 from gwmond.accounting.attempts import AttemptFact, Source, merge_each
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.factory_jobs import FactoryJob
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Interval, Resources, Step, Validation
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US

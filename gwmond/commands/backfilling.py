@@ -42,8 +42,11 @@ def add_options(group: argparse._ActionsContainer, of: str) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """Raise ConfigError for options that make no sense, before any work is done."""
     backfill.parse_labels(arguments.label)
-    _time(arguments.first, end=False)
-    _time(arguments.last, end=True)
+    since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise ConfigError("the period is empty: --from is not before --to")
+    if since_us is not None and since_us >= time.time() * US:
+        raise ConfigError(f"the period is empty: --from {arguments.first} is yet to come")
 
 
 def unwritable(output: str) -> str:

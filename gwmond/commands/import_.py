@@ -10,8 +10,9 @@ or after the directories. Name them last, as all that follows is taken for one.
 Old condor_activity logs tell no time zone: name the factory's with --timezone where it is not this
 host's. What was read in a wrong one stays so: import into another ledger then.
 Each pilot is accounted once, together with what the ledger knows of it already; an import may be
-interrupted, killed and repeated. Stop the daemon meanwhile, for it holds the ledger, or import into
-another one with --ledger.
+interrupted, killed and repeated. What this user may not read is named, and left for the next
+import; an import fails where that is all there is. Stop the daemon meanwhile, for it holds the
+ledger, or import into another one with --ledger.
 
 Examples:
   gwmond import /var/log/gwms-factory
@@ -87,7 +88,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Import; 0, or 1 when there was nothing to read or the ledger failed."""
+    """Import; 0, or 1 when there was nothing to read, nothing could be, or the ledger failed."""
     log.configure(config.log.model_copy(update={"level": "error"}))
     if not arguments.paths and not arguments.logs:
         raise ConfigError("name a directory, or a log with --central-log")
@@ -186,6 +187,13 @@ def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | No
     for problem, number in imported.problems.most_common():
         example = next(of for of in imported.examples if of.problem == problem)
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
+    if imported.problems["unreadable"] and not imported.facts and not imported.logs:
+        print(
+            "gwmond: nothing could be read of what is there to be: let this user read it, and "
+            "import again",
+            file=sys.stderr,
+        )
+        return cli.EXIT_FAILED
     if asked and not imported.directories:
         print(
             "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
@@ -193,6 +201,8 @@ def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | No
             file=sys.stderr,
         )
         return cli.EXIT_FAILED
+    if imported.problems["unreadable"]:
+        print("what could not be read is left for the next import: let this user read it")
     if not new:
         print("nothing is new since the last import")
     if hours is not None:

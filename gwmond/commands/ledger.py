@@ -251,8 +251,12 @@ def _openmetrics(url: str, arguments: argparse.Namespace) -> int:
     if arguments.directory is not None:
         raise ConfigError("OpenMetrics is one file: --output FILE instead of DIR")
     backfilling.check(arguments)
+    output = arguments.output or "-"
+    if output != "-" and (why := backfilling.unwritable(output)):
+        print(f"gwmond: cannot write {output}: {why}", file=sys.stderr)
+        return cli.EXIT_FAILED
     with LedgerReader.open(url) as ledger:
-        return backfilling.write(ledger, arguments, arguments.output or "-")
+        return backfilling.write(ledger, arguments, output)
 
 
 def _export(url: str, arguments: argparse.Namespace) -> int:
@@ -270,6 +274,8 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
         )
         return cli.EXIT_FAILED
     months = parquet.Months(_month(arguments.first), _month(arguments.last))
+    if months.first is not None and months.last is not None and months.first > months.last:
+        raise ConfigError("the period is empty: --from is after --to")
     try:
         with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
             found = datasets.export(ledger, arguments.directory, months, report)

@@ -43,6 +43,7 @@ from gwmond.pilot_story import tell as story_of
 from gwmond.story_json import story_json
 from gwmond.table_text import Cell, Grid, room, show, tell
 from gwmond.timeline import axis, ends, lanes
+from gwmond.validation_phases import validation_text
 
 _LABEL = 8
 _LANES = 40
@@ -67,8 +68,9 @@ the picture: a lane for the pilot's own time and one for each run of a job, from
   small letters: a part of the pilot, beside jobs     ·: nothing is left of it
 
 the tables: each run with the line of the table of outcomes that decided where its time goes, the
-sources that told of it (startd, epoch and schedd history, live slot), HTCondor's codes, and on
-what these sources contradict each other. "estimated": a stated rule stands for a missing fact.
+sources that told of it (startd, epoch and schedd history, live slot; "inferred": none told that it
+was over, which was waited for), HTCondor's codes, and on what these sources contradict each other.
+"estimated": a stated rule stands for a missing fact.
 Sums are booked, in both measures; the residual is what the parts miss of the whole: 0.
 """
 
@@ -152,8 +154,7 @@ def _head(console: Console, story: Story, age: Age) -> None:
     console.print(Text(f"{of.key.site}, entry {of.key.entry}, node {of.node or '?'}"))
     job = f", its job {of.factory_job}" if of.factory_job else ""
     console.print(Text(f"group {of.group}, factory {of.factory}{job}"))
-    told = _TOLD[of.origin]
-    console.print(Text(f"{ends(story)}; {size_text(story.line)}{told}"))
+    console.print(Text(f"{ends(story)}; {size_text(story.line)}{_TOLD[of.origin]}"))
     retire, die = story.line.left_us(age.now_us)
     left = "".join(
         f"; {what} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
@@ -162,8 +163,8 @@ def _head(console: Console, story: Story, age: Age) -> None:
     )
     for rule in story.rules:
         console.print(Text(rule.line(), "yellow"))
-    failure = f" ({row.failure})" if row.failure else ""
-    console.print(Text(f"{story.line.doing}{left}; validation {row.validation.value}{failure}"))
+    validation = validation_text(row, story.life.until_us)
+    console.print(Text(f"{story.line.doing}{left}; {validation}"))
 
 
 def _picture(console: Console, story: Story, width: int, most: int) -> None:

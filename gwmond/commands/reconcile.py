@@ -11,6 +11,7 @@ import argparse
 import csv
 import io
 import json
+import math
 import sys
 import time
 
@@ -52,12 +53,22 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
     parser.add_argument(
         "--max-unexplained",
-        type=float,
+        type=_percent,
         metavar="PERCENT",
-        help="exit with code 1 if a larger part of pilots' time is not explained, or if the "
-        "factory tells nothing at all",
+        help="exit with code 1 if a larger part of pilots' time (the larger of the factory's and "
+        "gwmond's) is not explained, or if the factory tells nothing at all",
     )
     add_ledger_option(parser)
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of per cent, such as 1 or 0.5")
+    return value
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:

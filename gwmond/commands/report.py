@@ -73,6 +73,7 @@ what is shown (shares are of settled time):
     n/k          time of which nothing is known (fval + idle + n/k = wst)
     wst, badp    all time without jobs; all time but that of runs that exited 0
     job h        wall-clock hours of a run, on average
+    jobs: n/k    of pilots of which only statistics tell of jobs; their time of jobs is marked ~
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
@@ -222,7 +223,7 @@ def _show(report: Report, age: Age, into: io.StringIO, *, terminal: bool) -> Non
     tell(console, title(report), "bold")
     tell(console, period(report))
     tell(console, age.told)
-    for note in notes(report.scope):
+    for note in notes(report):
         tell(console, note, "bright_black")
     if not report.groups:
         tell(console, "\nNothing was settled in this period. See gwmond report --help: --from")

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
-from gwmond.accounting.factory_jobs import FactoryJob, jobs
+from gwmond.accounting.factory_jobs import jobs
+from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_facts import Assumption, Category
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
 from gwmond.ledger.hours import from_columns
@@ -35,6 +37,9 @@ _LASTS = frozenset(
     if rule not in {Assumption.SIZE, Assumption.GPUS, Assumption.VALIDATION}
 )
 """Rules on which the length of a life may rest."""
+
+_SUMMED_UP = func.coalesce(attempts.c.outcome, "") == SUMMARISED
+"""What stands for the jobs of a summary: they have no record."""
 
 _OF_FILES = ("queue_", "summary_")
 _AT_ONCE = 5000
@@ -117,12 +122,15 @@ def _life(row: Sequence[Any], wall: Mapping[int, int]) -> FactoryLife:
 
 
 def _walls(connection: Connection, since_us: int, until_us: int) -> dict[int, int]:
-    """Return how long runs lasted on each pilot that ended in the period or not long before."""
+    """Return how long runs lasted on each pilot that ended in the period or not long before.
+
+    By their records: what is made of a summary cannot be compared with it.
+    """
     of = attempts.c
     ended = pilots.c.end_us.between(since_us - _LATE_US, until_us)
     query = select(of.pilot, func.sum(of.end_us - of.start_us))
     query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
-    query = query.where(ended, of.end_us > of.start_us).group_by(of.pilot)
+    query = query.where(ended, of.end_us > of.start_us, ~_SUMMED_UP).group_by(of.pilot)
     return {pilot: int(wall) for pilot, wall in connection.execute(query)}
 
 
@@ -131,13 +139,15 @@ def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, Run
     end = func.coalesce(of.end_us, pilots.c.end_us, literal(until_us))
     inside = _least(end, until_us) - _most(of.start_us, since_us)
     core = of.cores * inside
-    outcome = case((of.category.is_(None), core), else_=0)
-    query = select(pilots.c.entry, func.sum(core), func.sum(outcome))
+    by_records = case((_SUMMED_UP, 0), else_=core)
+    unknown = case((of.category.is_(None), core), else_=0)
+    sums = (func.sum(of) for of in (by_records, unknown, case((_SUMMED_UP, core), else_=0)))
+    query = select(pilots.c.entry, *sums)
     query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
     query = query.where(of.start_us < until_us, end > since_us, end > of.start_us)
     return {
-        entry: RunTime(round(every), round(unknown))
-        for entry, every, unknown in connection.execute(query.group_by(pilots.c.entry))
+        entry: RunTime(*map(round, times))
+        for entry, *times in connection.execute(query.group_by(pilots.c.entry))
     }
 
 

@@ -24,7 +24,9 @@ class FactoryKind(StrEnum):
     - ``summary_*``: lines of completed_jobs, by the time at which each was written, which is after
       the pilot's end; seconds are of the pilots' whole lives.  ``no_duration``: lines that tell
       none (-1, and 0 where the output is missing); ``started``: HTCondor was started.
-    - ``outputs_*``: outputs that came back, by the pilot's end, else when they were written.
+    - ``outputs_*``: outputs that came back, by the pilot's end, else when they were written; of
+      them ``empty`` those that told nothing when they were read first (the pilot was killed, or
+      still waits), ``filled`` those of these that told something later.
     - ``watched_seconds``: for how long an ad of the entry and client was shown; ``F_seconds``: a
       value of it times the seconds for which it was shown; ``F_watched_seconds``: for how long
       it told that value.  The mean is ``F_seconds / F_watched_seconds``.
@@ -51,6 +53,7 @@ class FactoryKind(StrEnum):
     SUMMARY_STARTED = "summary_started"
     OUTPUTS_PILOTS = "outputs_pilots"
     OUTPUTS_EMPTY = "outputs_empty"
+    OUTPUTS_FILLED = "outputs_filled"
     WATCHED_SECONDS = "watched_seconds"
     ASKED_IDLE_SECONDS = "asked_idle_seconds"
     ASKED_IDLE_WATCHED_SECONDS = "asked_idle_watched_seconds"
@@ -118,7 +121,7 @@ class FactoryLife(NamedTuple):
 
     ``end_us``: of one that runs, None.  ``number`` is ``cluster.proc`` of the factory, or empty.
     ``estimated``: its begin or its end rests on a written rule.  ``cores`` are those at first,
-    ``jobs_wall_us`` how long the runs of jobs on it lasted, one after the other.
+    ``jobs_wall_us`` how long the runs of jobs on it lasted by their records, one after the other.
     """
 
     entry: str
@@ -135,7 +138,10 @@ class RunTime(NamedTuple):
     """Core-time (core-microseconds) of an entry's runs of jobs within a period.
 
     ``open_core_us`` is the part of it of runs whose outcome is not known yet.
+    ``summarised_core_us`` is no part of it: jobs' time of which only a summary tells (the
+    factory's, or pilots' own statistics), without a record of any.
     """
 
     core_us: int = 0
     open_core_us: int = 0
+    summarised_core_us: int = 0

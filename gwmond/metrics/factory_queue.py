@@ -1,4 +1,4 @@
-"""Metrics of the factory's own numbers: its queue's events, and what completed_jobs sums up.
+"""Metrics of the factory's own numbers: its queue's events, what completed_jobs sums up, outputs.
 
 They are what the factory says, not what gwmond accounts: see docs/reconcile.md.
 """
@@ -16,6 +16,7 @@ _QUEUE = "queue_"
 _KINDS: dict[str, FactoryKind] = {}
 _KEPT = " Kept in the ledger: it goes on after restarts." + POLLED
 _LINES = " As the lines of completed_jobs_*.log that were read have it, by when they were written."
+_OUTPUTS = " By the pilot's end, else by when the output was written."
 _CLIENT = " client is frontend.group, of completed_jobs the frontend alone."
 
 
@@ -44,10 +45,10 @@ def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:
     return {_KINDS[family.name]: ()}
 
 
-def _family(kind: FactoryKind, name: str, unit: str, meaning: str) -> Family:
+def _family(kind: FactoryKind, name: str, unit: str, meaning: str, of: str = _LINES) -> Family:
     _KINDS[name] = kind
     return Family(
-        name, "counter", unit, meaning + _LINES + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
+        name, "counter", unit, meaning + of + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
     )
 
 
@@ -123,5 +124,32 @@ FAMILIES = (
         "gwmond_factory_completed_terminated_seconds_total",
         "seconds",
         "How long jobs ran that exited by themselves, divided by the pilot's cores. Unit: seconds.",
+    ),
+    _family(
+        FactoryKind.OUTPUTS_PILOTS,
+        "gwmond_factory_outputs_total",
+        "",
+        "Outputs of pilots (job.*.out and job.*.err, together one) that came back, each once, "
+        "whatever is in them; one that is streamed counts while its pilot runs."
+        + _CLIENT
+        + " Unit: pilots.",
+        _OUTPUTS,
+    ),
+    _family(
+        FactoryKind.OUTPUTS_EMPTY,
+        "gwmond_factory_outputs_empty_total",
+        "",
+        "Of them, those that told nothing when they were read first: the pilot was killed, or its "
+        "file was there before it began. client is the factory's user for the frontend. "
+        "Unit: pilots.",
+        _OUTPUTS,
+    ),
+    _family(
+        FactoryKind.OUTPUTS_FILLED,
+        "gwmond_factory_outputs_filled_total",
+        "",
+        "Of the empty ones, those that told something later; empty less filled are those that "
+        "are still empty. Unit: pilots.",
+        _OUTPUTS,
     ),
 )

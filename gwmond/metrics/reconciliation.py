@@ -29,6 +29,7 @@ FIGURES: dict[str, Callable[[Reconciled], float | None]] = {
     "pilots": lambda row: row.pilots_us / _US,
     "pilot_cores": lambda row: row.pilot_core_us / _US,
     "jobs": lambda row: row.jobs.core_us / _US,
+    "jobs_by_summaries": lambda row: row.jobs.summarised_core_us / _US,
     "jobs_by_category": lambda row: row.booked_core_us / _US,
     "factory_pilots": lambda row: None if row.factory_us is None else row.factory_us / _US,
     "factory_condor": _sum(FactoryKind.SUMMARY_CONDOR_SECONDS),
@@ -69,8 +70,9 @@ FAMILIES = (
         "gauge",
         "seconds",
         "What is compared: pilots (wall-clock), pilot_cores, jobs (core-time, by their records), "
-        "jobs_by_category (core-time, as the ledger divides it), factory_pilots and factory_condor "
-        "(wall-clock, of the lines of completed_jobs), factory_jobs (as the factory tells it), "
+        "jobs_by_summaries (core-time of which only statistics tell, estimated), jobs_by_category "
+        "(core-time, as the ledger divides both), factory_pilots and factory_condor (wall-clock, "
+        "of the lines of completed_jobs), factory_jobs (as the factory tells it), "
         "registered_slots, claimed_slots (of ads, while they were watched). Unit: seconds." + _DAY,
         ("entry", "figure"),
         _figures,
@@ -89,7 +91,8 @@ FAMILIES = (
         "gwmond_reconciliation_unexplained_ratio",
         "gauge",
         "ratio",
-        "The share of pilots' time that differs without an explanation. Unit: ratio." + _DAY,
+        "The share of pilots' time (the larger of the factory's and gwmond's) that differs without "
+        "an explanation. Unit: ratio." + _DAY,
         ("entry",),
         _ratios,
     ),

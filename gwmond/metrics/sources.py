@@ -97,8 +97,9 @@ FAMILIES = (
         "gwmond_problems_total",
         "counter",
         "",
-        "Bad input and failures since gwmond started, by a fixed vocabulary. Unit: occurrences."
-        + POLLED,
+        "Bad input and failures since gwmond started, by a fixed vocabulary (docs/problems.md): of "
+        "records and lines each, of a file once a look at it, of a query that fails once. "
+        "Unit: occurrences." + POLLED,
         ("source", "problem"),
         lambda s: (
             Sample((source, problem), n, s.started_at)

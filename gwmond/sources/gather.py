@@ -120,29 +120,35 @@ class Gatherer:
 
         Unless told to ``keep`` the answer it is only returned, not remembered.
         """
-        started, key = time.monotonic(), (source, kind)
+        started, limit = time.monotonic(), self._config.poll.memory_limit_mib
         left = max(_LEAST_S, self._until - started)
-        limit = self._config.poll.memory_limit_mib
         try:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
             self._failed(source, kind, error.problem, error.detail, time.monotonic() - started)
             return None
         took = time.monotonic() - started
-        self._statuses[key] = Status(
+        self._statuses[source, kind] = Status(
             source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, "", ""
         )
         if keep:
-            self._answers[key] = Answer(value, time.monotonic())
+            self._answers[source, kind] = Answer(value, time.monotonic())
         self._problems.extend(getattr(value, "problems", ()))
         return value
 
-    def _failed(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+    def failure(self, source: str, kind: str) -> Problem:
+        """Return why a query failed that was run last."""
+        status = self._statuses[source, kind]
+        return Problem(source, status.problem, f"{kind}: {status.detail}")
+
+    def down(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+        """Note that a query failed, or why it cannot be made; its last success stays."""
         before = self._statuses.get((source, kind))
-        success = before.last_success if before else None
-        self._statuses[source, kind] = Status(
-            source, kind, False, took, 0, 0, success, 0, 0, problem, detail
-        )
+        failed = False, took, 0, 0, before.last_success if before else None, 0, 0, problem, detail
+        self._statuses[source, kind] = Status(source, kind, *failed)
+
+    def _failed(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+        self.down(source, kind, problem, detail, took)
         self._problems.append(Problem(source, problem, f"{kind}: {detail}"))
 
     def _ask_collectors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.sources.child import QueryError
@@ -49,6 +50,12 @@ def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.T
     return trees, sum(len(of.directories) for of in trees)
 
 
+def look(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:
+    """As ``find``; raises QueryError (``unreadable``) where none of the roots can be listed."""
+    _list_one(roots)
+    return find(roots)
+
+
 def read(
     wanted: Sequence[Directory], limits: FileLimits, now: float
 ) -> Counted[tuple[DirectoryAnswer, ...]]:
@@ -72,6 +79,27 @@ def read(
         if answer.behind:
             break
     return tuple(answers), facts
+
+
+def read_central(
+    roots: Sequence[str], wanted: Sequence[Directory], limits: FileLimits, now: float
+) -> Counted[tuple[DirectoryAnswer, ...]]:
+    """As ``read``; raises QueryError (``unreadable``) where none of some roots can be listed."""
+    _list_one(roots)
+    return read(wanted, limits, now)
+
+
+def _list_one(roots: Sequence[str]) -> None:
+    errors = []
+    for root in roots:
+        try:
+            os.scandir(root).close()
+        except OSError as error:
+            errors.append(f"{layout.shown(root)}: {error.strerror}")
+        else:
+            return
+    if errors:
+        raise QueryError("unreadable", "; ".join(errors)[:1000])
 
 
 def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnswer]:

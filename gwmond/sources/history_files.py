@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from gwmond.accounting.records import JobRecord
 from gwmond.facts import Gap, Problem
 from gwmond.sources import histories
+from gwmond.sources.child import QueryError
 from gwmond.sources.history_cursor import HistoryAnswer
 from gwmond.sources.history_endings import US
 
@@ -71,7 +72,8 @@ def fetch(pattern: str, cursor_state: str, limits: Limits, now: float) -> Histor
     """Read on in all files that match a pattern, and in those rotated from them, oldest first.
 
     In the first call files that were last written before ``limits.lookback_s`` count as read.
-    A state that is not understood (``bad_state``) is taken as none.
+    A state that is not understood (``bad_state``) is taken as none.  Raises QueryError where the
+    pattern's directory cannot be listed and nothing in it can be seen.
     """
     task = _Reading(pattern, limits, now)
     try:
@@ -122,6 +124,14 @@ def find(pattern: str) -> tuple[list[str], list[str]]:
 def _fixed(pattern: str) -> str:
     """Return the pattern up to its first wildcard."""
     return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+
+
+def _list(pattern: str) -> None:
+    """Raise QueryError if the directory before the first wildcard cannot be listed."""
+    try:
+        os.scandir(os.path.dirname(_fixed(pattern)) or ".").close()
+    except OSError as error:
+        raise QueryError("unreadable", f"{error.filename}: {error.strerror}") from None
 
 
 def _open(path: str) -> IO[bytes]:
@@ -187,6 +197,8 @@ class _Reading:
         after: list[Known] = []
         left = list(known)
         files, outside = find(self._pattern)
+        if not files and not outside:
+            _list(self._pattern)
         self.problems += [Problem(path, "link_outside", path) for path in outside]
         for path in files:
             before = None
@@ -244,7 +256,7 @@ class _Reading:
                 self.full = True
                 break
         for word, number in sorted(wrong.items()):
-            self.problems.append(Problem(path, word, f"{number} records"))
+            self.problems.append(Problem(path, word, f"{number} records", number))
         length, head = _head(stream, _HEAD_BYTES)
         whole = offset == status.st_size
         return Known(path, status.st_ino, length, head, offset, newest or time, whole)

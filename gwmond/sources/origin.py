@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gwmond.accounting.own_names import client_name
 from gwmond.accounting.pilot_evidence import PilotName
 from gwmond.facts import EntryKey
 from gwmond.sources import ads
@@ -27,15 +28,10 @@ def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
 
 
 def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
-    """Return ``frontend.group``, as the glideresource ads name a client; empty when neither.
-
-    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
-    """
+    """Return ``frontend.group``, as the glideresource ads name a client; empty when neither."""
     frontend = ads.label(ad, attributes.frontend) or ""
     group = ads.label(ad, attributes.group) or ""
-    if frontend.endswith(f".{group}"):
-        return frontend
-    return ".".join(part for part in (frontend, group) if part)
+    return client_name(frontend, group)
 
 
 def factory_job(ad: classad2.ClassAd) -> str:

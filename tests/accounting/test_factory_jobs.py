@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting.factory_jobs import FactoryJob, Place, jobs
+from gwmond.accounting.factory_jobs import Place, jobs
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.accounting.queue_jobs import FactoryJob
 
 S = QueueState
 US = 1_000_000
@@ -65,7 +66,6 @@ def test_a_whole_life() -> None:
             (0, 100, 300),
             True,
         ),
-        ([(S.STARTED, 100), (S.EVICTED, 200), (S.STARTED, 400), (S.ENDED, 500)], (0, 400, 500), 1),
         ([(S.STARTED, 100), (S.EVICTED, 200)], (0, 100, 200), True),
         ([(S.STARTED, 100), (S.STARTED, 150), (S.ENDED, 500)], (0, 100, 500), True),
         ([(S.HELD, 50), (S.REMOVED, 90)], (0, None, 50), True),
@@ -73,12 +73,72 @@ def test_a_whole_life() -> None:
         ([(S.STARTED, 100)], (0, 100, None), False),
     ],
 )
-def test_the_last_start_and_the_first_end_after_it(
+def test_the_start_and_the_first_end_after_it(
     told: list[tuple[QueueState, int]], expected: tuple[int | None, ...], over: bool
 ) -> None:
     """A hold is an end, unless the job goes on without another start."""
     (job,) = found(event(S.SUBMITTED, 0), *(event(*of) for of in told))
     assert (times(job), job.over) == (expected, bool(over))
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        [(S.EVICTED, 200)],
+        [(S.HELD, 200), (S.RELEASED, 300)],
+        [(S.EVICTED, 200), (S.HELD, 210), (S.RELEASED, 300)],
+        [(S.FAILED, 200)],
+    ],
+)
+@pytest.mark.parametrize("last", [[], [(S.ENDED, 500)], [(S.HELD, 500)]])
+def test_each_start_is_an_execution(
+    gone: list[tuple[QueueState, int]], last: list[tuple[QueueState, int]]
+) -> None:
+    """The first has the submission; a line is of the last one, as it is written at the end."""
+    told = [(S.SUBMITTED, 0), (S.STARTED, 100), *gone, (S.STARTED, 400), *last]
+    one, two = found(*(event(*of) for of in told), line(600))
+    assert (times(one), one.over, one.line) == ((0, 100, 200), True, None)
+    assert (times(two), two.line and two.line.written_us) == (
+        (None, 400, 500 if last else None),
+        (T0 + 600) * US,
+    )
+    assert two.over is (last == [(S.ENDED, 500)])
+    assert one.first_us == two.first_us
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        # Two factories, and the events of both; then a log that lost its first lines.
+        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
+        [(S.SUBMITTED, 0), (S.SUBMITTED, 10), (S.STARTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
+        [(S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
+        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.ENDED, 20), (S.ENDED, 8000)],
+    ],
+)
+def test_jobs_that_cannot_be_told_apart(told: list[tuple[QueueState, int]]) -> None:
+    """They are one, which is said; once they have left the queue the next is another."""
+    ended = told[-1][1] + 10_000
+    (job,) = found(*(event(*of) for of in told), event(S.ENDED, ended))
+    assert (job.mixed, job.over, times(job)[2]) == (True, True, ended)
+    again = event(S.SUBMITTED, ended + 50), event(S.STARTED, ended + 60)
+    _, later = found(*(event(*of) for of in told), event(S.ENDED, ended), *again)
+    assert (later.mixed, times(later)) == (False, (ended + 50, ended + 60, None))
+
+
+def test_copies_that_differ_by_a_second_are_one() -> None:
+    """So does one that was removed once it had ended."""
+    for last in (S.ENDED, 301), (S.REMOVED, 900):
+        (job,) = found(
+            event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.ENDED, 300), event(*last)
+        )
+        assert (job.mixed, times(job)) == (False, (0, 100, 300))
+
+
+def test_jobs_that_never_started_are_not_mixed() -> None:
+    """They used no time, whosever they were."""
+    (job,) = found(event(S.SUBMITTED, 0), event(S.SUBMITTED, 60), event(S.REMOVED, 250))
+    assert (job.mixed, times(job)) == (False, (0, None, 250))
 
 
 def test_a_number_that_comes_again() -> None:

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from gwmond.accounting.elapsed import Elapsed, Tick, elapsed
 from gwmond.accounting.evaluation import Evaluation
-from gwmond.accounting.integrate import PER_SECOND, Increment, integrate
+from gwmond.accounting.flow import SCALE
+from gwmond.accounting.integrate import Increment, integrate
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.site_time import evaluate
 from tests.accounting.make import NOW, A, B, C, facts, group, peak, pilot, request, totals
 
+PER_SECOND = SCALE * 1000
+"""Increments for one canonical unit in one second."""
 MINUTE = Elapsed(60_000, True, "")
 
 

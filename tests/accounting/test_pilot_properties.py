@@ -19,11 +19,11 @@ from gwmond.accounting.pilot_time import (
     advance,
     own_category,
     partition,
-    residual,
 )
 from gwmond.units import RESOURCES
 from tests.accounting.any_pilot import TIMES, pilots
 from tests.accounting.pilots import HOUR, S, us
+from tests.accounting.sums import residual
 
 Kind = tuple[str, str, str]
 

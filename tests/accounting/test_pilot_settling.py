@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gwmond.accounting.pilot_facts import Category, Outcome, Resources
-from gwmond.accounting.pilot_time import Cause, advance, by_category, fold, partition, residual
+from gwmond.accounting.pilot_time import Cause, advance, partition
 from tests.accounting.pilots import BROKEN, CUT, GOOD, HELD, HOUR, S, hours, job, pilot, us
+from tests.accounting.sums import by_category, fold, residual
 
 
 def test_a_segment_is_settled_when_all_that_ran_in_it_has_an_outcome() -> None:

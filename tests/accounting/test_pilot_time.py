@@ -12,8 +12,9 @@ from gwmond.accounting.pilot_facts import (
     Validation,
 )
 from gwmond.accounting.pilot_segments import cut
-from gwmond.accounting.pilot_time import by_category, own_category, partition, residual
+from gwmond.accounting.pilot_time import own_category, partition
 from tests.accounting.pilots import CUT, EIGHT, HOUR, T0, S, hours, job, of_job, pilot
+from tests.accounting.sums import by_category, residual
 
 GPUS = Resources(8, 16000, 2)
 

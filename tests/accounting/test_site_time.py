@@ -15,7 +15,6 @@ from gwmond.accounting.evaluation import (
     entry_states,
     overall,
     residual,
-    site_states,
 )
 from gwmond.accounting.flow import SCALE
 from gwmond.accounting.pending import Waiting, measured
@@ -573,8 +572,8 @@ def line(key: EntryKey, resource: Resource, state: State, units: int = 10) -> En
     return EntryTime(key, resource, state, "", Capacity(units, "peak"), 0, units, part, "measured")
 
 
-def test_states_of_entries_and_sites() -> None:
-    """An entry's state is of its resources, a site's of its entries; nothing says nothing."""
+def test_states_of_entries() -> None:
+    """An entry's state is of its resources; nothing says nothing."""
     rows = [
         line(A, "cpu", State.FULL),
         line(A, "gpu", State.PROVISIONING_BOTTLENECK, 2),
@@ -589,11 +588,6 @@ def test_states_of_entries_and_sites() -> None:
         A2: State.DOWN,
         B: State.FULL,
         C: State.UNKNOWN,
-    }
-    assert site_states(found) == {
-        "Alpha": State.PROVISIONING_BOTTLENECK,
-        "Beta": State.FULL,
-        "Gamma": State.UNKNOWN,
     }
 
 

@@ -9,20 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting.attempts import Source
-from gwmond.accounting.pilot_evidence import (
-    FileFact,
-    Jobs,
-    JobStatistics,
-    PilotOutput,
-    QueueState,
-)
+from gwmond.accounting.job_statistics import Jobs, JobStatistics
+from gwmond.accounting.pilot_evidence import FileFact, PilotOutput, QueueState
 from gwmond.accounting.pilot_facts import Assumption, Interval, Validation
 from tests.book.play import Play, record
-from tests.book.test_factory_jobs import SIZE, line, queue, told
+from tests.book.test_factory_jobs import SIZE, event, line, queue, told
 from tests.book.test_outputs import output
 from tests.book.test_properties import _check
 
 KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
+WHOLE = frozenset({"whole", "silent", "summed_up", "counted", "ran"})
 LATEST = 400_000
 LATE_S = 3 * 86400
 
@@ -47,6 +43,7 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
         if draw(st.booleans()):
             how = draw(st.sampled_from([QueueState.ENDED, QueueState.REMOVED, QueueState.EVICTED]))
             facts += queue(start - 5, start + lasted + draw(st.integers(-20, 60)), how, proc=number)
+            facts += draw(st.just([]) | earlier(start, number))
         if draw(st.booleans()):
             jobs = draw(st.integers(0, 3))
             made = line(
@@ -61,12 +58,25 @@ def truths(draw: st.DrawFn) -> list[FileFact]:
             facts.append(made._replace(name=made.name._replace(proc=number)))
         if kind != "none":
             facts.append(_output(kind, start, lasted, number))
+        if kind in WHOLE and draw(st.booleans()):
+            facts.append(_output("cut", start, lasted, number))  # as it was when it had just begun
         if kind not in {"none", "empty"} and draw(st.booleans()):
             # Another schedd's pilot of this number, so that the queue may mean either.
             other = draw(st.sampled_from(KINDS))
             late = start + draw(st.integers(-3000, 9000))
             facts.append(_output(other, max(0, late), lasted, number, "factory2"))
     return facts
+
+
+@st.composite
+def earlier(draw: st.DrawFn, start: int, number: int) -> list[FileFact]:
+    """Another execution before, or, of another factory, another job at the same time."""
+    first = start - draw(st.integers(100, 250))
+    if draw(st.booleans()):
+        gone = draw(st.sampled_from([[QueueState.EVICTED], [QueueState.HELD, QueueState.RELEASED]]))
+        ran = [QueueState.STARTED, *gone]
+        return [event(how, first + 40 * n, proc=number) for n, how in enumerate(ran)]
+    return [event(QueueState.SUBMITTED, start + 20, proc=number)]
 
 
 def _output(

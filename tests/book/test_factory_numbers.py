@@ -68,6 +68,7 @@ def test_every_event_counts_in_its_own_hour() -> None:
         (NAME, "/x/condor_activity_20260101.log", "fe"),
         (NAME._replace(frontend="FE.main", group="main"), LOG, "FE.main"),
         (NAME._replace(frontend="FE", group="other"), LOG, "FE.other"),
+        (NAME._replace(frontend="UCSD-v5.3", group="main"), LOG, "UCSD-v5.3.main"),
     ],
 )
 def test_the_client_has_one_form(name: PilotName, path: str, client: str) -> None:
@@ -111,6 +112,32 @@ def test_outputs_count_by_their_end() -> None:
         (HOUR + 1, "ce1", "fe", "outputs_pilots"): 1,
         (HOUR + 1, "ce1", "fe", "outputs_empty"): 1,
     }
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_output_that_is_empty_at_first(restart: bool) -> None:
+    """A pilot that waits has an empty file already; when it has come it is no more among these."""
+    early = PilotOutput("a.out", NAME, seen_us=AT)
+    whole = PilotOutput("a.out", NAME, start_us=AT + 5, end_us=AT + HOUR_US, seen_us=AT + HOUR_US)
+    other = PilotOutput("b.out", NAME._replace(proc=1), seen_us=AT)
+    play, numbers = Play(), FactoryNumbers()
+    for some in ([early, other], [early], [whole], [early, whole], [whole]):
+        numbers.take(play.book.report(some, play.stored))
+        if restart:
+            play.rest(100_000_000, hours=3)
+            play.restart()
+    found = {(of.hour, of.kind.value): n for of, n in numbers.changes().items() if n}
+    assert found == {
+        (HOUR, "outputs_pilots"): 2,
+        (HOUR, "outputs_empty"): 2,
+        (HOUR + 1, "outputs_filled"): 1,
+    }
+    at_once = FactoryNumbers()
+    at_once.take(Play().book.report([early, whole, early, other], Play().stored))
+    told = Counter[str]()
+    for of, n in at_once.changes().items():
+        told[of.kind.value] += n
+    assert told == {"outputs_pilots": 2, "outputs_empty": 1, "outputs_filled": 0}
 
 
 def test_what_has_no_time_or_entry_is_in_no_sum() -> None:

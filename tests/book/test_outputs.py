@@ -17,10 +17,10 @@ from gwmond.accounting.pilot_evidence import (
 )
 from gwmond.accounting.pilot_facts import Resources, Validation
 from gwmond.book.rules import SECOND_US
-from tests.book.play import DONE, T0, Play, record, shown
+from tests.book.play import DONE, T0, Play, claim, record, shown
 
 JOB = "factory#7.0"
-FAILED = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh", 1)
+FAILED = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh")
 
 
 def us(seconds: float) -> int:
@@ -91,6 +91,26 @@ def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
     assert sum(seconds.values()) == 4 * 1200
 
 
+def test_an_end_that_nothing_tells_is_inferred() -> None:
+    """Of a run without an end in its starter's log, and of a claim that is gone."""
+    play = Play()
+    run = StarterRun("1.0", "<submitter>", "slot1_1", us(100), None, Ending(began=True))
+    told(play, output(runs=(run,)))
+    (row,) = play.stored.attempts.values()
+    assert {fact.source for fact in row.facts} == {Source.STARTER_LOG, Source.INFERRED}
+    assert row.outcome is not None
+    assert row.outcome.evidence == "estimated"
+    play = Play()
+    live = shown(factory_job=JOB)
+    play.live(0, 600, [live], claims=[claim("1.0", 100)])
+    play.live(660, 9000, [live])
+    (row,) = play.stored.attempts.values()
+    assert {fact.source for fact in row.facts} == {Source.LIVE_SLOT, Source.INFERRED}
+    ended = [record("1.0", 100, 500)]
+    play.poll(9060, [live._replace(last_heard=live.started + 9000)], records=ended)
+    assert not play.book.contradictions  # what was inferred contradicts nothing
+
+
 def test_a_pilot_that_never_returned_its_end() -> None:
     """It ended with the last thing that its output tells of; that is an estimate."""
     play = Play()
@@ -134,11 +154,11 @@ def test_an_output_is_read_again_when_it_has_grown() -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
 
 
-def test_an_empty_output_is_counted() -> None:
-    """It tells nothing of its pilot."""
+def test_an_empty_output_is_no_pilot() -> None:
+    """It tells nothing of its pilot; that it does is said where it is read, with its name."""
     play = Play()
     told(play, PilotOutput("job.7.0.out", output().name))
-    assert play.book.left_out["empty_output"] == 1
+    assert not any(play.book.left_out.values())
     assert play.stored.pilots == {}
 
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_facts import Resources
-from gwmond.accounting.pilot_time import fold, partition, residual
+from gwmond.accounting.pilot_time import partition
 from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import EntryKey, Pilot, Size
+from tests.accounting.sums import fold, residual
 from tests.book.stored import NoTrials, Stored
 
 T0 = 1_700_000_000

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gwmond.accounting.attempts import Source
-from gwmond.accounting.pilot_evidence import FileFact, Jobs, JobStatistics, PilotOutput
+from gwmond.accounting.job_statistics import Jobs, JobStatistics
+from gwmond.accounting.pilot_evidence import FileFact, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.records import JobRecord
 from tests.book.play import Play, record, shown

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
 from gwmond.periods import HOUR_US, US
 from gwmond.reconciler import due
 from gwmond.sources.gwms.factory_dir import SETTLE_S
-from tests.daemon.running import RunningDaemon
+from tests.daemon.running import RunningDaemon, gwmond
 from tests.daemon.scene import Scene
 from tests.daemon.scrape import Metrics
 from tests.gwms import generate, simulated
@@ -19,6 +22,7 @@ from tests.gwms.simulated import Pilot
 Start = Callable[..., RunningDaemon]
 EVENTS = "gwmond_factory_queue_events_total"
 NUMBER = 40
+SEED = 9
 
 
 def ending(pilot: Pilot, end: int) -> Pilot:
@@ -56,6 +60,54 @@ def factory_numbers(metrics: Metrics) -> dict[str, float]:
     found = {name: metrics.sum(f"gwmond_factory_completed_{name}_total") for name in names}
     states = ("submitted", "started", "ended", "held", "removed")
     return found | {state: metrics.sum(EVENTS, event=state) for state in states}
+
+
+def test_outputs_that_are_missing_or_empty(
+    shared_scene: Scene, daemon: Start, tmp_path: Path
+) -> None:
+    """How many came, and how many are empty, of those that started; an empty one may come yet."""
+    now = int(time.time())
+    pilots = [ending(pilot, now - 7200) for pilot in simulated.pilots(SEED, 60)]
+    kinds = Counter(pilot.kind for pilot in pilots)
+    assert min(kinds["no_files"], kinds["empty"]) > 0
+    late = next(pilot for pilot in pilots if pilot.kind == "good")
+    root = tmp_path / "factory"
+    write(root, pilots)
+    folder = root / "client" / late.directory
+    for name in generate.files(late):
+        (folder / name).write_bytes(b"")
+    for path in root.rglob("job.*"):  # of one that is empty this is all that dates it
+        os.utime(path, (now - 7200, now - 7200))
+    time.sleep(SETTLE_S + 1)  # what was just written waits, for it may be being written
+    factory = {"directories": [str(root)], "every": "1s"}
+    tables = {"factory": factory, "histories": {"lookback": "10d"}}
+    running = daemon(shared_scene.pool.collector, tables=tables, env={"TZ": "UTC"})
+
+    def outputs(metrics: Metrics) -> tuple[float, ...]:
+        names = ("", "_empty", "_filled")
+        return tuple(metrics.sum(f"gwmond_factory_outputs{name}_total") for name in names)
+
+    came = len(pilots) - kinds["no_files"]
+    first = running.wait_until("the outputs", lambda m: outputs(m)[0] == came)
+    assert outputs(first) == (came, kinds["empty"] + 1, 0)
+    assert first.sum(EVENTS, event="started") == len(pilots)
+    for name, content in generate.files(late).items():
+        (folder / name).write_bytes(content)
+    expected = (came, kinds["empty"] + 1, 1)
+    running.wait_until("the late one", lambda m: outputs(m) == expected)
+    running.kill9()
+    running.start()
+    assert outputs(running.next_polls(3)) == expected
+    running.kill9()
+
+    past = tmp_path / "past.om"
+    arguments = ("--format", "openmetrics", "--output", str(past))
+    done = gwmond("ledger", "export", "--config", str(running.config), *arguments)
+    assert done.returncode == 0, done
+    series = text_string_to_metric_families(past.read_text())  # type: ignore[no-untyped-call]
+    last = {of.name: {str(one.labels): one.value for one in of.samples} for of in series}
+    names = ("", "_empty", "_filled")
+    assert tuple(sum(last[f"gwmond_factory_outputs{of}"].values()) for of in names) == expected
 
 
 def test_what_the_factory_says(shared_scene: Scene, daemon: Start, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from time import gmtime, strftime
+from zoneinfo import ZoneInfo
 
 from tests.gwms.simulated import FACTORY, INSTANCE, SCHEDD, Job, Pilot, pilots
 
@@ -38,20 +40,29 @@ _MASTER = log("MasterLog", b"11/21/26 05:39:06 (pid:37) Started DaemonCore proce
 _STARTD = log("StartdLog", b"11/21/26 05:39:06 (pid:40) slot1_1: Got activate_claim\n" * 200)
 
 
+def ahead(pilot: Pilot, at: int) -> int:
+    """What its node's clock is ahead of UTC by."""
+    if not pilot.zone:
+        return pilot.offset
+    offset = datetime.fromtimestamp(at, ZoneInfo(pilot.zone)).utcoffset()
+    return round(offset.total_seconds()) if offset is not None else 0
+
+
 def date(pilot: Pilot, at: int) -> str:
     """As date(1) prints it on the pilot's node."""
     zone = _ZONES[pilot.entry % len(_ZONES)]
-    return strftime(f"%a %b %e %H:%M:%S {zone} %Y", gmtime(at + pilot.offset))
+    return strftime(f"%a %b %e %H:%M:%S {zone} %Y", gmtime(at + ahead(pilot, at)))
 
 
 def stamp(pilot: Pilot, at: int) -> str:
     """As HTCondor's logs have it."""
-    return strftime("%m/%d/%y %H:%M:%S", gmtime(at + pilot.offset))
+    return strftime("%m/%d/%y %H:%M:%S", gmtime(at + ahead(pilot, at)))
 
 
 def iso(pilot: Pilot, at: int) -> str:
-    sign, minutes = "-" if pilot.offset < 0 else "+", abs(pilot.offset) // 60
-    wall = strftime("%Y-%m-%dT%H:%M:%S", gmtime(at + pilot.offset))
+    offset = ahead(pilot, at)
+    sign, minutes = "-" if offset < 0 else "+", abs(offset) // 60
+    wall = strftime("%Y-%m-%dT%H:%M:%S", gmtime(at + offset))
     return f"{wall}{sign}{minutes // 60:02d}:{minutes % 60:02d}"
 
 

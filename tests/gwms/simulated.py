@@ -57,7 +57,10 @@ class Job(NamedTuple):
 
 
 class Pilot(NamedTuple):
-    """One pilot.  ``offset`` of its host's clock; ``form`` of the statistics (0: the oldest)."""
+    """One pilot.  ``offset`` of its host's clock; ``form`` of the statistics (0: the oldest).
+
+    ``zone``: the name of the clock's time zone, where the offset is not always the same.
+    """
 
     number: int
     kind: str
@@ -82,6 +85,7 @@ class Pilot(NamedTuple):
     mode: str
     form: int
     jobs: tuple[Job, ...]
+    zone: str = ""
 
     @property
     def entry_name(self) -> str:

@@ -164,7 +164,10 @@ def test_a_line_of_100_mb_costs_little_memory(entry: Path) -> None:
 
 
 def test_links_that_lead_outside_are_not_followed(tmp_path: Path, entry: Path) -> None:
-    """Neither a file nor a directory; nor is a pipe waited for; a link within is no pilot more."""
+    """Neither a file nor a directory; nor is a pipe waited for; a link within is no pilot more.
+
+    Each is told once: by who reads the directory, or where nothing in it is, by who looks for them.
+    """
     outside = tmp_path / "outside"
     outside.mkdir()
     put(outside, GOOD[0])
@@ -188,7 +191,14 @@ def test_links_that_lead_outside_are_not_followed(tmp_path: Path, entry: Path) -
     }
     tree = layout.tree(str(tmp_path / "user_fe"))
     assert tree.directories == (str(entry),)
-    assert sorted(p.source.rpartition("/")[2] for p in tree.problems) == [
+    assert [p.source.rpartition("/")[2] for p in tree.problems] == ["entry_link"]
+    (entry / f"{GOOD[1].stem}.out").unlink()
+    (entry / f"{GOOD[1].stem}.err").unlink()
+    (entry / "job.2.0.out").unlink()
+    (entry / "job.4.0.out").unlink()
+    nothing_to_read = layout.tree(str(tmp_path / "user_fe"))
+    assert nothing_to_read.directories == ()
+    assert sorted(p.source.rpartition("/")[2] for p in nothing_to_read.problems) == [
         "entry_link",
         "job.1.0.out",
         "job.3.0.out",

@@ -27,6 +27,7 @@ from gwmond.sources.gwms.texts import Zone
 from tests.gwms import figures, generate, simulated
 
 ZONE = Zone(((simulated.BASE, 3600),))
+CHANGED = Zone(((simulated.BASE, 7200), (simulated.BASE + 10**6, 3600), (2 * 10**9, -3600)))
 PILOTS = list(simulated.pilots(3, 60))
 OUTS = [generate.out(pilot) for pilot in PILOTS if pilot.returned]
 ERRS = [generate.err(pilot) for pilot in PILOTS if pilot.returned]
@@ -44,6 +45,16 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
     "starter": (
         lambda raw: starter_log.parse(raw, "slot1", ZONE, simulated.BASE),
         [*STARTERS, figures.FIGURE_5.encode()],
+    ),
+    "err of a clock that is set": (
+        lambda raw: pilot_err.unpack(
+            pilot_err.parse(raw), CHANGED, simulated.BASE, lambda _: False
+        ),
+        ERRS,
+    ),
+    "starter of a clock that is set": (
+        lambda raw: starter_log.parse(raw, "slot1", CHANGED, simulated.BASE),
+        STARTERS,
     ),
     "history": (embedded_history.parse, HISTORIES),
     "xml": (result_xml.parse, [*XMLS, figures.FIGURE_8.encode()]),

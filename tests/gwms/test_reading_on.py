@@ -24,6 +24,7 @@ from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory
 from tests.gwms import generate, simulated
 from tests.gwms.figures import FIGURE_7
+from tests.unprivileged import unprivileged
 
 LINES = [line for pilot in simulated.pilots(3, 200) if (line := generate.completed(pilot))]
 GOOD = [pilot for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
@@ -93,6 +94,28 @@ def test_each_directory_is_read_once(
         for fact in factory_dir.fetch(path, "", FileLimits(), time.time() + 60).facts
     ]
     assert counted(reader.facts) == counted(whole)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 1000])
+def test_what_cannot_be_read_at_one_look_is_at_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Also of another process, and though no file has changed; the look comes to its end."""
+    directories(tmp_path, 4)
+    monkeypatch.setattr(factory_files, "LIMITS", FileLimits(facts=limit))
+    reader: Any = Reader()
+    closed = [*tmp_path.rglob(f"{GOOD[1].stem}.*"), *tmp_path.glob("entry_E2/*")]
+    for path in closed:
+        path.chmod(0)
+    with unprivileged():
+        files = FactoryFiles(options(directories=[str(tmp_path)]), reader, reader)
+        read_all(files)
+        told = files.read(time.time() + 60)
+    assert "unreadable" in {of.problem for of in told}
+    assert len(counted(reader.facts)) == 3 * (5 + 3)
+    read_all(FactoryFiles(options(directories=[str(tmp_path)]), reader, reader))
+    assert set(counted(reader.facts).values()) == {1}
+    assert len(reader.facts) == 4 * (5 + 4)
 
 
 def test_one_call_goes_no_further_than_a_directory_that_is_unfinished(tmp_path: Path) -> None:
@@ -209,7 +232,7 @@ def test_a_log_whose_status_fails_for_once(
     monkeypatch.setattr(os, "scandir", Listing)
     failed = fetch(tmp_path, first.state)
     monkeypatch.undo()
-    assert [of.problem for of in failed.problems] == ["vanished"]
+    assert [of.problem for of in failed.problems] == ["unreadable"]
     assert fetch(tmp_path, failed.state).facts == ()
     logs[1].unlink()
     assert logs[1].name not in fetch(tmp_path, failed.state).state

@@ -257,6 +257,9 @@ def test_what_is_too_much(imported: str, tmp_path: Path) -> None:
     done = run("reconcile", "--ledger", f"{tmp_path}/absent.sqlite", *PERIOD)
     assert done.returncode == 1
     assert run("reconcile", "--ledger", imported, "--from", "nonsense").returncode == 2
+    for value in ("nan", "inf", "-1", "much"):
+        done = run("reconcile", "--ledger", imported, *PERIOD, f"--max-unexplained={value}")
+        assert (done.returncode, "is no number of per cent" in done.stderr) == (2, True)
 
 
 def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
+from gwmond.accounting.job_statistics import Jobs
 from gwmond.accounting.pilot_evidence import (
     CompletedPilot,
     FailureClass,
-    Jobs,
     PilotOutput,
     QueueEvent,
     QueueState,
@@ -120,19 +120,14 @@ def test_course(read: Read) -> None:
             continue
         assert fact.start_us == pilot.start * US
         if pilot.kind == "truncated":
-            assert (fact.end_us, fact.validation, fact.complete) == (
-                None,
-                Validation.UNKNOWN,
-                False,
-            )
+            assert (fact.end_us, fact.validation) == (None, Validation.UNKNOWN)
             continue
         assert pilot.condor is None or fact.condor_start_us == pilot.condor[0] * US
         if pilot.kind == "hard_kill":
-            assert (fact.end_us, fact.condor_end_us, fact.complete) == (None, None, False)
+            assert (fact.end_us, fact.condor_end_us) == (None, None)
             assert fact.validation is Validation.PASSED
             continue
-        assert (fact.end_us, fact.exit_code) == (pilot.end * US, pilot.exit_code)
-        assert fact.complete
+        assert fact.end_us == pilot.end * US
         assert pilot.condor is None or fact.condor_end_us == pilot.condor[1] * US
         failed = pilot.condor is None
         assert fact.validation is (Validation.FAILED if failed else Validation.PASSED)
@@ -142,7 +137,7 @@ def test_course(read: Read) -> None:
 
 
 def test_failures(read: Read) -> None:
-    """Class, test, exit code, and the deliberate sleep; estimated where it is not told."""
+    """Class, test, and the deliberate sleep; estimated where it is not told."""
     for one, fact in read.outputs.items():
         pilot = read.truth[one]
         if pilot.failure is None or not pilot.returned:
@@ -151,7 +146,7 @@ def test_failures(read: Read) -> None:
         kind, test = pilot.failure
         assert fact.failure is not None
         expected = FailureClass.WN_RESOURCE if kind == "WN_RESOURCE" else FailureClass(kind)
-        assert fact.failure == (expected, test, 1)
+        assert fact.failure == (expected, test)
         assert fact.pause is not None
         assert pilot.failed_at is not None
         assert fact.pause.end_us == pilot.end * US

@@ -99,8 +99,37 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
 def test_where_no_file_can_be(run: Run, imported: Path, tmp_path: Path) -> None:
     code, _, err = run(*EXPORT, imported, "--output", tmp_path / "none" / "past.om")
     assert code == cli.EXIT_FAILED
-    assert "cannot write" in err
+    assert f"cannot write {tmp_path}/none/past.om: {tmp_path}/none is no directory" in err
+    assert ".new" not in err
     assert "ledger" not in err.partition("cannot write")[0]
+
+
+@pytest.mark.parametrize(
+    ("period", "told"),
+    [
+        (("--from", "2025-11-10", "--to", "2025-11-01"), "--from is not before --to"),
+        (("--from", "2025-11-10", "--to", "2025-11-10"), "--from is not before --to"),
+        (("--from", "2025-12", "--to", "2025-11"), "--from is not before --to"),
+        (("--from", "2999-01-01"), "--from 2999-01-01 is yet to come"),
+    ],
+)
+def test_an_empty_period(
+    run: Run, imported: Path, tmp_path: Path, period: tuple[str, ...], told: str
+) -> None:
+    """It is refused, and the file that is there stays."""
+    file = tmp_path / "past.om"
+    file.write_text("old")
+    code, out, err = run(*EXPORT, imported, "--output", file, *period)
+    assert (code, out) == (cli.EXIT_BAD_CONFIG, "")
+    assert f"the period is empty: {told}" in err
+    assert file.read_text() == "old"
+
+
+def test_an_empty_period_of_parquet(run: Run, imported: Path, tmp_path: Path) -> None:
+    months = "--from", "2025-12", "--to", "2025-11"
+    code, _, err = run("ledger", "export", tmp_path / "out", "--ledger", imported, *months)
+    assert (code, "the period is empty" in err) == (cli.EXIT_BAD_CONFIG, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_disk_that_is_full(imported: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.sources import history_files
+from gwmond.sources.child import QueryError
 from gwmond.sources.history_cursor import HistoryAnswer, Limits
 from tests.sources import make  # noqa: F401 (starts the fork server before the bindings)
 from tests.sources.test_histories import RECORDINGS
@@ -189,6 +190,26 @@ def test_a_state_that_is_not_understood(file: Path, state: str) -> None:
     answer = fetch(file, state)
     assert [p.problem for p in answer.problems] == ["bad_state"]
     assert len(answer.records) == 1
+
+
+@pytest.mark.parametrize("pattern", ["startd_history", "*/startd_history"])
+def test_a_directory_that_is_gone_is_no_gap(tmp_path: Path, pattern: str) -> None:
+    """The query fails, so that the source is down; when it is back reading goes on."""
+    root = tmp_path / "spool"
+    file = root / ("startd_history" if "*" not in pattern else "node1/startd_history")
+    file.parent.mkdir(parents=True)
+    append(file, *RECORDS[:3])
+    first = fetch(root / pattern)
+    assert len(first.records) == 3
+    root.rename(tmp_path / "elsewhere")
+    with pytest.raises(QueryError, match=f"unreadable: {root}: No such file"):
+        fetch(root / pattern, first.state)
+    (tmp_path / "elsewhere").rename(root)
+    append(file, RECORDS[3])
+    again = fetch(root / pattern, first.state)
+    assert (len(again.records), again.gap) == (1, None)
+    file.unlink()
+    assert fetch(root / pattern, again.state).gap is not None
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(

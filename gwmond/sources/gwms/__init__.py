@@ -1,6 +1,6 @@
 """GlideinWMS's own files: what pilots wrote, and what the factory wrote about them.
 
 Everything here reads and never writes.  Parsers take bytes and return facts and problems; only
-``factory_dir`` and ``tail`` open files.  ``GS:``, ``CS:`` and ``FM:`` name lines of
+``tail`` opens files.  ``GS:``, ``CS:`` and ``FM:`` name lines of
 glidein_startup.sh, condor_startup.sh and glideFactoryMonitoring.py, as the facts page has them.
 """

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import Problem
 from gwmond.sources.gwms.tail import Known
+from gwmond.sources.gwms.unread import Number, Position, Span
 
 if TYPE_CHECKING:
     from gwmond.accounting.pilot_evidence import FileFact
     from gwmond.sources.gwms.zones import Sample
-
-Position: TypeAlias = tuple[int, int, int]
-"""When a pilot's files last changed (ctime, nanoseconds since the epoch), cluster, proc."""
 
 
 class FileLimits(NamedTuple):
@@ -38,7 +36,8 @@ class FileAnswer(NamedTuple):
     """What one call returned.
 
     - ``state``: to be stored with these facts, and given to the next call.
-    - ``complete_us``: all that was written before is known; None while ``behind``.
+    - ``complete_us``: all that was written before is known; None while ``behind``, and where the
+      status of a file could not be told.
     - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
     - ``samples``: by how much times without a zone differ from outputs.
     """
@@ -55,15 +54,21 @@ class FileAnswer(NamedTuple):
 
 
 class State(NamedTuple):
-    """A cursor: the last pilot taken, and the logs."""
+    """A cursor: the last pilot taken, the logs, and the pilots that are still to be read.
+
+    ``spans``, ``numbers``: see ``unread``.
+    """
 
     taken: Position = (0, 0, 0)
     logs: tuple[Known, ...] = ()
+    spans: tuple[Span, ...] = ()
+    numbers: tuple[Number, ...] = ()
     begun: bool = False
 
     def dump(self) -> str:
         """Return the state as text."""
-        return json.dumps([self.taken, self.logs], separators=(",", ":"))
+        unread = [self.spans, self.numbers] if self.spans or self.numbers else []
+        return json.dumps([self.taken, self.logs, *unread], separators=(",", ":"))
 
 
 def read(text: str, source: str, problems: list[Problem]) -> State:
@@ -79,11 +84,23 @@ def load(text: str) -> State:
     """Return the state that a text says; raises ValueError or TypeError for one that is none."""
     if not text:
         return State()
-    taken, logs = json.loads(text)
+    taken, logs, *unread = json.loads(text)
     known = tuple(Known(*row) for row in logs)
-    if [type(value) for value in taken] != [int, int, int]:
-        raise ValueError(f"not the state of a directory: {text[:100]}")
     for one in known:
         if list(map(type, one)) != [str, int, int, str, int, bool]:
             raise ValueError(f"not the state of a log: {one}")
-    return State((taken[0], taken[1], taken[2]), known, begun=True)
+    rows, numbers = unread or ([], [])
+    spans = [Span(_position(first), _position(last)) for first, last in rows]
+    order = [position for span in spans for position in span]
+    if order != sorted(order):
+        raise ValueError(f"not the state of a directory: {text[:100]}")
+    pilots = tuple(_position([0, *number])[1:] for number in numbers)
+    return State(_position(taken), known, tuple(spans), pilots, begun=True)
+
+
+def _position(row: list[object]) -> Position:
+    """Return three numbers; raises ValueError where they are none."""
+    if [type(value) for value in row] != [int, int, int]:
+        raise ValueError(f"not the state of a directory: {str(row)[:100]}")
+    changed, cluster, proc = row
+    return changed, cluster, proc  # type: ignore[return-value]

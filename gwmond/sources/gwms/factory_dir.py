@@ -3,53 +3,43 @@
 Pilots' outputs are read whole, stdout and stderr together, in the order in which they were last
 changed (ctime, which nobody can set back); again if one of them changes.  So the cursor is the
 change of the last pilot taken, however many pilots there are.  What changed within the last
-``SETTLE_S`` is perhaps being written, and waits.  Logs are followed by offset (``tail``).
+``SETTLE_S`` is perhaps being written, and waits.  A pilot of which a file cannot be read for now
+(any error but that it is gone) tells nothing yet: each call that has room tries it again, whatever
+its age by then (``unread``).  Logs are followed by offset (``tail``).
 
 Invariants: a state is never ahead of the facts returned with it; every call that is ``behind``
 got further; the same facts may come again (a pilot is known by its name), none is left out; one
 file's fault is a problem that names it, and the rest goes on.  Memory is bounded by the largest
-pilot that is read whole (``OUT_BYTES``, ``ERR_BYTES``) and by ``FileLimits``.
+pilot that is read whole (``pilot_reading``) and by ``FileLimits``.
 """
 
 from __future__ import annotations
 
-import os
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.facts import Problem
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output, same_file, tail
-from gwmond.sources.gwms.directory_cursor import (
-    FileAnswer,
-    FileLimits,
-    FileProgress,
-    Position,
-    State,
+from gwmond.sources.gwms import (
+    directory_cursor,
+    layout,
+    log_kinds,
+    pilot_output,
+    same_file,
+    unread,
 )
-from gwmond.sources.gwms.following import Following
+from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
+from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
+from gwmond.sources.gwms.unread import Number, Position, Span
 from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.accounting.pilot_evidence import PilotOutput
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
 
 SETTLE_S = 5
 FUTURE_S = 3600
-OUT_BYTES = 8 << 20
-ERR_BYTES = 64 << 20
-"""Of a larger file the begin and the end are read (``too_large``)."""
-_PIECE_BYTES = 1 << 16  # a read has room made for all that it may get, whatever it then gets
-
-
-class _Pilot(NamedTuple):
-    """The files of one pilot."""
-
-    position: Position
-    out: Found | None
-    err: Found | None
 
 
 def fetch(
@@ -74,24 +64,25 @@ def fetch(
     def wanted(name: str) -> bool:
         return bool(pilot_output.job_file(name)) or log_kinds.of(name, logs) is not None
 
+    unseen: list[str] = []
     try:
-        listed = list(layout.files_in(directory, problems, wanted))
+        listed = list(layout.files_in(directory, problems, wanted, unseen))
     except OSError as error:
-        unread = Problem(layout.shown(directory), "unreadable", str(error)[:300])
-        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
-    files = same_file.once(directory, listed, problems, wanted)
+        return _nothing(cursor_state, [Problem(layout.shown(directory), "unreadable", str(error))])
+    if unseen and not listed and not state.begun:
+        return _nothing(cursor_state, problems)
+    files = same_file.once(directory, listed, problems, wanted, unseen)
     named = [(found, log_kinds.of(found.name, logs)) for found in files]
     kinds = [(found, kind) for found, kind in named if kind is not None]
     kinds += task.renamed([found for found, kind in named if kind is None], state, logs)
     known = task.follow(sorted(kinds, key=lambda one: one[0].status.st_mtime), state)
-    taken, left = task.pilots(files, state)
-    after = State(taken, tuple(known))
+    after, left = task.pilots(files, unseen, state)
     return FileAnswer(
         facts=tuple(task.facts),
-        state=after.dump(),
-        complete_us=None if task.full else int((now - SETTLE_S) * US),
+        state=after._replace(logs=tuple(known)).dump(),
+        complete_us=None if task.full or left.unknown else _complete_us(after, now),
         behind=task.full,
-        progress=FileProgress(task.done, left),
+        progress=FileProgress(task.done, left.pilots),
         problems=tuple(problems),
         size=task.size,
         weight=task.weight,
@@ -99,117 +90,137 @@ def fetch(
     )
 
 
-class _Reading(Following):
+def _nothing(state: str, problems: Sequence[Problem]) -> FileAnswer:
+    return FileAnswer((), state, None, False, FileProgress(0, 0), tuple(problems), 0)
+
+
+def _complete_us(state: State, now: float) -> int:
+    """Return until when all that was written is known: up to the first pilot that waits."""
+    times = [int((now - SETTLE_S) * US), *(span.first[0] * US // 10**9 for span in state.spans)]
+    return min(times)
+
+
+class _Left(NamedTuple):
+    """How many pilots are still to be read, and of how many it is not known when they changed."""
+
+    pilots: int
+    unknown: int
+
+
+class _Reading(PilotReading):
     """One call of ``fetch``."""
 
-    _outs: frozenset[tuple[int, int]] = frozenset()
+    _numbers: frozenset[Number] = frozenset()
 
-    def pilots(self, files: Sequence[Found], state: State) -> tuple[Position, int]:
-        """Read pilots on; return the last one taken, and how many are left."""
-        taken = state.taken
-        if taken[0] > (self._now + FUTURE_S) * 1e9:
+    def pilots(
+        self, files: Sequence[Found], unseen: Iterable[str], state: State
+    ) -> tuple[State, _Left]:
+        """Read pilots on; return how far, but for logs, and what is left."""
+        first = not state.begun or state.taken == (0, 0, 0)
+        if state.taken[0] > (self._now + FUTURE_S) * 1e9:
             self._problem(self._directory, "clock_set_back", "read again from the begin")
-            taken = (0, 0, 0)
-        waiting = [one for one in self._waiting(files, state) if one.position > taken]
-        if self.full:
-            return taken, len(waiting)
-        for number, pilot in enumerate(waiting):
-            if self.full:
-                return taken, len(waiting) - number
-            self._pilot(pilot)
-            taken = pilot.position
-            self.done += 1
-        return taken, 0
+            state = state._replace(taken=(0, 0, 0), spans=())
+        there = self._settled(files, first=first)
+        hidden = {named[:2] for name in unseen if (named := pilot_output.job_file(name))}
+        numbers = hidden | (self._numbers & set(state.numbers))
+        seen = [pilot for pilot in there if pilot.number not in hidden]
+        later = [pilot for pilot in seen if pilot.position > state.taken]
+        if len(numbers) > unread.MAX_NUMBERS:
+            self._problem(self._directory, "too_many_unread", "no pilot is read, for now")
+            return state, _Left(len(later) + len(numbers), len(numbers))
+        positions = [pilot.position for pilot in there]
+        inside = set(unread.within(state.spans, positions))
+        after, read = self._later(later, state)
+        again = [pilot for pilot in seen if pilot.position <= state.taken]
+        again = [of for of in again if of.position in inside or of.number in numbers]
+        inner = {of for span in after.spans for of in unread.within([span], positions)[1:]}
+        read |= self._again(again, inner, unread.MAX_SPANS - len(after.spans))
+        spans = unread.without(after.spans, positions, read)
+        numbers -= {position[1:] for position in read}
+        waits = {position[1:] for position in unread.within(spans, positions)} | numbers
+        ahead = sum(pilot.position > after.taken for pilot in later)
+        after = after._replace(spans=spans, numbers=tuple(sorted(numbers)))
+        return after, _Left(ahead + len(waits), len(numbers))
 
-    def _waiting(self, files: Sequence[Found], state: State) -> list[_Pilot]:
-        """Return the pilots that have settled, in the order of their last change."""
-        pairs: dict[tuple[int, int], dict[str, Found]] = {}
+    def _settled(self, files: Sequence[Found], *, first: bool) -> list[SettledPilot]:
+        """Return the pilots that have settled, in the order of their last change.
+
+        ``first``: none has been taken yet, so that ``lookback_s`` counts.
+        """
+        pairs: dict[Number, dict[str, Found]] = {}
         for found in files:
             named = pilot_output.job_file(found.name)
             if named is not None:
                 pairs.setdefault((named.cluster, named.proc), {})[named.kind] = found
             elif found.name.startswith("job.") and not found.name.isprintable():
                 self._problem(found.path, "odd_name", "not read")
-        newest, old = (self._now - SETTLE_S) * 1e9, self._now - self._limits.lookback_s
+        newest, since = (self._now - SETTLE_S) * 1e9, self._now - self._limits.lookback_s
         future = 0
-        waiting = []
-        for (cluster, proc), pair in pairs.items():
+        settled = []
+        for number, pair in pairs.items():
             changed = max(one.status.st_ctime_ns for one in pair.values())
             if changed > newest:
                 future += changed > newest + FUTURE_S * 1e9
                 continue
-            if not state.begun and max(one.status.st_mtime for one in pair.values()) < old:
-                continue
-            position = (changed, cluster, proc)
-            waiting.append(_Pilot(position, pair.get("out"), pair.get("err")))
+            old = first and max(one.status.st_mtime for one in pair.values()) < since
+            settled.append(SettledPilot((changed, *number), pair.get("out"), pair.get("err"), old))
         if future:
             self._problem(self._directory, "future_files", f"{future} pilots")
-        self._outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
-        return sorted(waiting)
+        self._numbers = frozenset(pairs)
+        self.outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
+        return sorted(settled)
 
-    def _pilot(self, pilot: _Pilot) -> None:
-        _, cluster, proc = pilot.position
-        path = (pilot.out or pilot.err or _nothing()).path
-        written = [one.status.st_mtime for one in (pilot.out, pilot.err) if one is not None]
-        out = self._whole(pilot.out, OUT_BYTES)
-        err = self._whole(pilot.err, ERR_BYTES)
-        if out is None and err is None:
-            return
-        place = self._place._replace(cluster=cluster, proc=proc)
-        try:
-            fact = pilot_output.parse(layout.shown(path), out, err, place, int(max(written) * US))
-        except Exception as error:  # whatever it is, one file must not stop the others
-            self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
-            return
-        self._problems += fact.problems
-        if self._is_copy(fact, out):
-            return
-        self.facts.append(fact)
-        self._took(0, 1 + len(fact.attempts) + len(fact.runs))
+    def _later(self, pilots: Sequence[SettledPilot], state: State) -> tuple[State, set[Position]]:
+        """Read pilots that are after the last one taken; return how far, and which were read."""
+        taken, spans, read = state.taken, list(state.spans), set[Position]()
+        follows = bool(spans) and spans[-1].last == taken
+        for pilot in pilots:
+            if self.full:
+                break
+            if pilot.old or self.read_pilot(pilot):
+                read.add(pilot.position)
+                self.done += not pilot.old
+                follows = False
+            elif follows or len(spans) < unread.MAX_SPANS:
+                first = spans.pop().first if follows else pilot.position
+                spans.append(Span(first, pilot.position))
+                self._took(self.spent, 1)
+                follows = True
+            else:
+                self._problem(self._directory, "too_many_unread", "what is later is not read yet")
+                break
+            taken = pilot.position
+        return state._replace(taken=taken, spans=tuple(spans)), read
 
-    def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
-        """Return whether an output is that of another pilot, which is there under its own name."""
-        if out is None or all(of.problem != "other_pilot" for of in fact.problems):
-            return False
-        of = same_file.told(out)
-        return (of.cluster, of.proc) in self._outs
+    def _again(
+        self, pilots: Sequence[SettledPilot], inner: Collection[Position], room: int
+    ) -> set[Position]:
+        """Read pilots that could not be read before; return which were.
 
-    def _whole(self, found: Found | None, limit: int) -> bytes | None:
-        """Return what is in a file, of a large one its begin and its end."""
-        if found is None:
-            return None
-        try:
-            with tail.open_regular(found.path) as stream:
-                before = os.fstat(stream.fileno()).st_size
-                if before <= limit:
-                    raw = _read(stream, limit)
-                else:
-                    self._problem(found.path, "too_large", f"{before} bytes, read {limit}")
-                    raw = _read(stream, limit - limit // 8)
-                    stream.seek(before - limit // 8)
-                    raw += b"\n" + _read(stream, limit // 8)
-                listed = found.status.st_size
-                if len(raw) < min(listed, limit):
-                    self._problem(found.path, "shrunk", f"{listed} bytes, then {len(raw)}")
-        except FileNotFoundError as error:
-            self._problem(found.path, "vanished", error)
-            return None
-        except OSError as error:
-            self._problem(found.path, "unreadable", error)
-            return None
-        self._took(len(raw), 0)
-        return raw
-
-
-def _nothing() -> Found:
-    raise AssertionError("a pilot has a file")
-
-
-def _read(stream: IO[bytes], limit: int) -> bytes:
-    """Return up to so many bytes; fewer only at the end."""
-    parts: list[bytes] = []
-    left = limit
-    while left > 0 and (part := stream.read(min(left, _PIECE_BYTES))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
+        If they are more than can be tried in one call, from another one on at another time.  One
+        that is read and is ``inner``, with another before it in its span, makes two spans of it,
+        if there is room.
+        """
+        most, size = self._limits.facts - self.weight, self._limits.size - self.size
+        read, tried = set[Position](), 0
+        start = int(self._now) % len(pilots) if 0 < most < len(pilots) else 0
+        before = False
+        for pilot in (*pilots[start:], *pilots[:start]):
+            splits = not before and pilot.position in inner
+            before = False
+            if self.full:
+                break
+            if tried >= most or size <= 0:
+                self._problem(self._directory, "unreadable", "more were not tried this time")
+                break
+            if splits and not room:
+                continue
+            if self.read_pilot(pilot):
+                read.add(pilot.position)
+                self.done += 1
+                before = True
+                room -= splits
+            else:
+                tried += 1
+                size -= self.spent
+        return read

@@ -5,6 +5,7 @@ Invariants: those of ``factory_dir``.
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from typing import IO, TYPE_CHECKING
@@ -48,6 +49,7 @@ class Following:
         self._place = layout.place_of(os.path.realpath(directory))
         self._problems = problems
         self._zone = zone
+        self._renamed: list[Known] = []
 
     def _took(self, size: int, facts: int) -> None:
         self.size += size
@@ -58,10 +60,16 @@ class Following:
     def _problem(self, path: str, word: str, detail: object, records: int | None = None) -> None:
         self._problems.append(Problem(layout.shown(path), word, str(detail)[:300], records))
 
+    def _failed(self, path: str, error: OSError) -> None:
+        self._problems.append(layout.unreadable(path, error))
+
     def renamed(
         self, files: Iterable[Found], state: State, kinds: tuple[LogKind, ...]
     ) -> list[tuple[Found, LogKind]]:
-        """Return files that were followed under another name (rotation), with that name."""
+        """Return files that were followed under another name (rotation), with that name.
+
+        One that may be such a file and cannot be read now goes on later from where it was.
+        """
         before = {one.inode: one for one in state.logs}
         found = []
         for file in files:
@@ -73,7 +81,8 @@ class Following:
                 with tail.open_regular(file.path) as stream:
                     same = tail.same(stream, known)
             except OSError as error:
-                self._problem(file.path, "unreadable", error)
+                self._failed(file.path, error)
+                self._renamed.append(known)
                 continue
             if same:
                 found.append((file._replace(name=known.name), kind))
@@ -82,8 +91,8 @@ class Following:
     def follow(self, files: Sequence[tuple[Found, LogKind]], state: State) -> list[Known]:
         """Read on in each log, which has the name that it had first; return how far each is now.
 
-        Also of logs that are there and cannot be read now, so that they go on from there; a log
-        that is gone is forgotten.
+        Also of logs that are there and cannot be read now, so that they go on from there, and
+        those that are older than ``lookback_s`` at their end; a log that is gone is forgotten.
         """
         after: list[Known] = []
         left = {one.inode: one for one in state.logs}
@@ -98,11 +107,14 @@ class Following:
                 with tail.open_regular(found.path) as stream:
                     after.append(self._log(found, kind, stream, known, first=not state.begun))
             except OSError as error:
-                self._problem(found.path, "unreadable", error)
+                self._failed(found.path, error)
+                old = not state.begun and self._is_old(found)
+                known = known or (_at_its_end(found) if old else None)
                 after += [] if known is None else [known]
-        failed = {of.source for of in self._problems if of.problem == "vanished"}
+        failed = {of.source for of in self._problems if of.problem in {"vanished", "unreadable"}}
         for known in left.values():
-            if failed and layout.shown(os.path.join(self._directory, known.name)) in failed:
+            path = layout.shown(os.path.join(self._directory, known.name))
+            if known in self._renamed or path in failed:
                 after.append(known)
         return after
 
@@ -114,7 +126,7 @@ class Following:
         if known is not None and not tail.same(stream, known):
             self._problem(found.path, "truncated_log", "read again from the begin")
             offset, passing = 0, False
-        elif known is None and first and written < self._now - self._limits.lookback_s:
+        elif known is None and first and self._is_old(found):
             offset = found.status.st_size
         wrong: Counter[str] = Counter()
         length, head = tail.head(stream)
@@ -132,11 +144,20 @@ class Following:
                 if self.full:
                     break
         except OSError as error:  # what was read of it until then counts
-            self._problem(found.path, "unreadable", error)
+            self._failed(found.path, error)
         for word, number in sorted((+wrong).items()):
             self._problem(found.path, word, f"{number} records", number)
         self.samples += zones.compare(self._directory, layout.shown(found.path), local)
         return Known(found.name, found.status.st_ino, length, head, offset, passing)
+
+    def _is_old(self, found: Found) -> bool:
+        return found.status.st_mtime < self._now - self._limits.lookback_s
+
+
+def _at_its_end(found: Found) -> Known:
+    """Return a log that was not read: what is added to it from now on is."""
+    length, head = tail.head(io.BytesIO(), 0)
+    return Known(found.name, found.status.st_ino, length, head, found.status.st_size, False)
 
 
 def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:

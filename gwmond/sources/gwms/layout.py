@@ -10,11 +10,12 @@ that is come upon by its own name.  What is left out, though it might be a pilot
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import PilotName
+from gwmond.accounting.pilot_evidence import EVENT_LOG, PilotName
 from gwmond.facts import Problem
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.pilot_output import job_file
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 8
 MAX_DIRECTORIES = 100_000
 COMPLETED = re.compile(r"completed_jobs_\d{8}\.log")
-EVENTS = re.compile(r"condor_activity_\d{8}(?:_.*)?\.log", re.S)
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class Tree(NamedTuple):
@@ -61,7 +62,10 @@ def place_of(directory: str) -> PilotName:
 
 
 def tree(root: str, *, sizes: bool = False) -> Tree:
-    """Return where there is something to read below a root; ``sizes``: count files and bytes."""
+    """Return where there is something to read below a root; ``sizes``: count files and bytes.
+
+    What is wrong within a directory that has something to read is told by who reads it.
+    """
     real = os.path.realpath(root)
     directories: list[str] = []
     problems: list[Problem] = []
@@ -70,13 +74,14 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
     while waiting:
         directory, depth = waiting.pop()
         wanted = False
+        within: list[Problem] = []
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     if entry.is_symlink():
-                        problems += _link(real, entry)
+                        within += _link(real, entry)
                     elif entry.is_dir(follow_symlinks=False):
-                        problems += _no_file(entry) if is_wanted(entry.name) else []
+                        within += _no_file(entry) if is_wanted(entry.name) else []
                         if depth < MAX_DEPTH:
                             waiting.append((entry.path, depth + 1))
                         else:
@@ -90,7 +95,9 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
             problems.append(Problem(shown(directory), "unreadable", str(error)))
         if wanted and len(directories) < MAX_DIRECTORIES:
             directories.append(directory)
-        elif wanted:
+            continue
+        problems += within
+        if wanted:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
             problems.append(Problem(shown(directory), "too_many_directories", why))
     return Tree(tuple(sorted(directories)), files, size, tuple(problems))
@@ -98,15 +105,19 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
 
 def is_wanted(name: str) -> bool:
     """Return whether a file of this name is read."""
-    return bool(job_file(name) or COMPLETED.fullmatch(name) or EVENTS.fullmatch(name))
+    return bool(job_file(name) or COMPLETED.fullmatch(name) or EVENT_LOG.fullmatch(name))
 
 
 def files_in(
-    directory: str, problems: list[Problem], wanted: Callable[[str], bool] = is_wanted
+    directory: str,
+    problems: list[Problem],
+    wanted: Callable[[str], bool] = is_wanted,
+    unseen: list[str] | None = None,
 ) -> Iterator[Found]:
     """Yield the regular files of a directory; one of a wanted name that is none is a problem.
 
-    A link counts as what it leads to, if that is within the directory.  Raises OSError where the
+    A link counts as what it leads to, if that is within the directory.  The names of files of
+    which the status cannot be told for now are added to ``unseen``.  Raises OSError where the
     directory cannot be listed to its end.
     """
     with os.scandir(directory) as entries:
@@ -116,7 +127,7 @@ def files_in(
                 if entry.is_symlink():
                     bad = _link(os.path.realpath(directory), entry)
                     problems += bad
-                    if bad or not os.path.exists(path):
+                    if bad or _leads_nowhere(path):
                         continue
                     path = os.path.realpath(path)
                 if entry.is_file():
@@ -124,7 +135,15 @@ def files_in(
                 elif (is_wanted if entry.is_dir() else wanted)(entry.name):
                     problems += _no_file(entry)
             except OSError as error:
-                problems.append(Problem(shown(entry.path), "vanished", str(error)))
+                problems.append(unreadable(entry.path, error))
+                if unseen is not None and not isinstance(error, FileNotFoundError):
+                    unseen.append(entry.name)
+
+
+def unreadable(path: str, error: OSError) -> Problem:
+    """Return a problem for a file that cannot be read: it is gone, or cannot be for now."""
+    word = "vanished" if isinstance(error, FileNotFoundError) else "unreadable"
+    return Problem(shown(path), word, str(error)[:300])
 
 
 def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
@@ -132,9 +151,18 @@ def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
     path = os.path.realpath(entry.path)
     if os.path.commonpath((root, path)) != root:
         return [Problem(shown(entry.path), "link_outside", shown(path))]
-    if is_wanted(entry.name) and not os.path.exists(path):
+    if is_wanted(entry.name) and _leads_nowhere(path):
         return [Problem(shown(entry.path), "dangling_link", shown(path))]
     return []
+
+
+def _leads_nowhere(path: str) -> bool:
+    """Return whether there is nothing at a path; False where that cannot be told for now."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno in _GONE
+    return False
 
 
 def _no_file(entry: os.DirEntry[str]) -> list[Problem]:

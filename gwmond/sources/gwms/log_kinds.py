@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.accounting.pilot_evidence import EVENT_LOG
 from gwmond.sources.gwms import central_log, completed_jobs, condor_events, layout
 
 if TYPE_CHECKING:
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
     from gwmond.accounting.pilot_evidence import FileFact, PilotName, QueueEvent
 
-_DAY = re.compile(r"condor_activity_(\d{8})")
 _LIFE_S = 180 * 86400
 
 
@@ -54,9 +55,9 @@ def _about(path: str, written: float) -> float:
 
     A log is named for the day of its first pilot, which a copy of it keeps, unlike its time.
     """
-    day = _DAY.search(path)
+    named = EVENT_LOG.fullmatch(os.path.basename(path))
     try:
-        begun = datetime.strptime(day[1], "%Y%m%d") if day else None
+        begun = datetime.strptime(named["day"], "%Y%m%d") if named else None
     except ValueError:
         begun = None
     if begun is None:
@@ -76,7 +77,7 @@ def of(name: str, kinds: Iterable[LogKind]) -> LogKind | None:
 
 FACTORY = (
     LogKind(layout.COMPLETED, b"\n", _completed),
-    LogKind(layout.EVENTS, condor_events.END, _events),
+    LogKind(EVENT_LOG, condor_events.END, _events),
 )
 COMPRESSED = frozenset({".gz", ".xz", ".bz2", ".zst"})
 CENTRAL = (LogKind(re.compile(r"(?!.*\.(?:gz|xz|bz2|zst)$).*", re.S), b"\n", _central),)

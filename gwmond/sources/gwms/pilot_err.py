@@ -174,8 +174,11 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
             attempts += records
             wrong += [(blob.name, word) for word in broken]
     runs: list[StarterRun] = []
-    for blob in err.logs if not enough(len(attempts)) else ():
-        if not blob.name.startswith(STARTER) or blob.name.endswith(".monitor"):
+    needed = not enough(len(attempts))
+    if needed and zone.changes:
+        zone = _narrowed(err, zone, about_s or 0)
+    for blob in err.logs if needed else ():
+        if not _is_starters(blob):
             continue
         if left <= 0 or len(runs) >= run_limits.MAX_RUNS:
             wrong.append((blob.name, "too_large" if left <= 0 else "too_many"))
@@ -188,6 +191,21 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         runs += log.runs
         wrong += [(blob.name, log.wrong)] if log.wrong else []
     return Logs(tuple(attempts), tuple(beside(runs, attempts)), tuple(wrong))
+
+
+def _is_starters(blob: Blob) -> bool:
+    return blob.name.startswith(STARTER) and not blob.name.endswith(".monitor")
+
+
+def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
+    """Return the zone with what the order of lines tells of when the clock was set, in any log."""
+    left = LOGS_BYTES
+    for blob in err.logs:
+        if left > 0 and (blob.name in _DAEMON_LOGS - {HISTORY} or _is_starters(blob)):
+            data, _ = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+            left -= len(data)
+            zone = zone.narrowed(starter_log.walls(data, about_s))
+    return zone
 
 
 def beside(runs: Sequence[StarterRun], attempts: Sequence[JobRecord]) -> list[StarterRun]:

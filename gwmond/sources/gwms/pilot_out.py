@@ -15,7 +15,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_evidence import Jobs, JobStatistics, PilotName, StarterRun, XmlResult
+from gwmond.accounting.job_statistics import Jobs, JobStatistics
+from gwmond.accounting.pilot_evidence import PilotName, StarterRun, XmlResult
 from gwmond.sources.gwms import result_xml, texts
 from gwmond.sources.gwms.texts import Zone
 from gwmond.sources.history_endings import US
@@ -32,14 +33,11 @@ _START = re.compile(rb"Starting glidein_startup\.sh at (.{0,60}?) ?\((\d{1,12})\
 _LAST = re.compile(
     rb"=== Last script starting (.{0,60}?) ?\((\d{1,12})\) after validating for (\d{1,12}) ==="
 )
-_LAST_ENDED = re.compile(
-    rb"=== Last script ended (.{0,60}?) ?\((\d{1,12})\) with code (\d{1,5}) after (\d{1,12}) ==="
-)
 _CONDOR = re.compile(
     rb"=== Condor (starting|ended) (.{0,60}?) ?\((\d{1,12})\)(?: after (\d{1,12}))? ==="
 )
 _END = re.compile(
-    rb"=== Glidein ending (.{0,60}?) ?\((\d{1,12})\) with code (\d{1,5}) after (\d{1,12}) ==="
+    rb"=== Glidein ending (.{0,60}?) ?\((\d{1,12})\) with code (\d{1,5}) after \d{1,12} ==="
 )
 _HEADER = re.compile(rb"(\w{1,40})\s*= '(.{0,400})'\s*$")
 _SETTING = re.compile(rb"Setting GLIDEIN_(CPUS|MaxMemMBs)=(-?\d{1,9})\b")
@@ -86,13 +84,11 @@ class PilotOut(NamedTuple):
     start_us: int | None = None
     last_script_us: int | None = None
     validated_s: int | None = None
-    last_script_code: int | None = None
     condor_start_us: int | None = None
     condor_end_us: int | None = None
     condor_s: int | None = None
     end_us: int | None = None
     exit_code: int | None = None
-    duration_s: int | None = None
     cores: int | None = None
     memory_mib: int | None = None
     activations: int | None = None
@@ -165,14 +161,10 @@ class _Reading:
                 self.told["condor_s"] = int(found[4])
         elif kind == b"Glid" and (found := _END.match(line)):
             self._time("end", found[1], found[2])
-            self.told["exit_code"], self.told["duration"] = int(found[3]), int(found[4])
-        elif kind != b"Last":
-            return
-        elif found := _LAST.match(line):
+            self.told["exit_code"] = int(found[3])
+        elif kind == b"Last" and (found := _LAST.match(line)):
             self._time("last_script", found[1], found[2])
             self.told.setdefault("validated", int(found[3]))
-        elif found := _LAST_ENDED.match(line):
-            self.told["last_script_code"] = int(found[3])
 
     def _header(self, word: bytes, value: bytes) -> None:
         if word == b"debug_mode":
@@ -213,8 +205,8 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
             continue
         month, day, *clock = (int(found[n]) for n in (1, 2, 4, 5, 6))
         at_wall = texts.wall(2000 + int(found[3]), month, day, *clock)
-        at = None if at_wall is None else zone.epoch(at_wall)
         job = texts.label(found[8])
+        at = None if at_wall is None else zone.epoch(at_wall, begun.get(job))
         if at is None:
             continue
         if found[7] == b"Starting":
@@ -257,21 +249,19 @@ def parse(raw: bytes) -> PilotOut:
 def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
     told = reading.told
     zone = reading.zone
-    if xml is not None and xml.utc_offset_s is not None and xml.end_us is not None:
-        zone = zone.at(xml.end_us // US, xml.utc_offset_s)
+    for moment, offset in xml.offsets if xml is not None else ():
+        zone = zone.at(moment, offset)
     return PilotOut(
         name=PilotName(**reading.names),  # type: ignore[arg-type]
         mode=reading.mode,
         start_us=texts.epoch_us(told.get("start")),
         last_script_us=texts.epoch_us(told.get("last_script")),
         validated_s=told.get("validated"),
-        last_script_code=told.get("last_script_code"),
         condor_start_us=texts.epoch_us(told.get("condor_start")),
         condor_end_us=texts.epoch_us(told.get("condor_end")),
         condor_s=told.get("condor_s"),
         end_us=texts.epoch_us(told.get("end")),
         exit_code=told.get("exit_code"),
-        duration_s=told.get("duration"),
         cores=told.get("cores"),
         memory_mib=told.get("memory"),
         activations=told.get("activations"),

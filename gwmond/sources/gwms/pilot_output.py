@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.factory_jobs import ZONES_US
 from gwmond.accounting.pilot_evidence import (
     Failure,
     FailureClass,
@@ -27,6 +26,7 @@ from gwmond.accounting.pilot_evidence import (
     XmlResult,
 )
 from gwmond.accounting.pilot_facts import Validation
+from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.facts import Problem
 from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, run_limits, texts
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
@@ -45,6 +45,7 @@ PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
 _JOB = re.compile(r"job\.(\d{1,12})\.(\d{1,9})\.(out|err)")
 _NEVER_US = 10**18
+_SILENT = frozenset({"no_output", "empty_output", "garbage", "bad_time"})
 _CLASSES = {kind.value.lower(): kind for kind in FailureClass}
 
 
@@ -81,13 +82,15 @@ def parse(
     if out is None or len(out) < EMPTY_BYTES:
         wrong.append(("out", "no_output" if out is None else "empty_output"))
     said = pilot_out.parse(out or b"")
+    if not wrong and said == PilotOut():
+        wrong.append(("out", "garbage"))
     other = pilot_err.parse(err or b"")
     wrong += [("out", word) for word in said.wrong]
     xml = _xml(said, other, wrong)
     name = _name(place, said, other, xml, wrong)
     zone, about = said.zone, said.start_us or said.end_us or (xml.end_us if xml else None)
-    if not zone.known and xml is not None and xml.end_us and xml.utc_offset_s is not None:
-        zone = zone.at(xml.end_us // US, xml.utc_offset_s)
+    for moment, offset in xml.offsets if xml is not None and not zone.known else ():
+        zone = zone.at(moment, offset)
     about = about or seen_us
     listed = said.starts if said.jobs is not None else None
     logs = pilot_err.unpack(
@@ -109,12 +112,11 @@ def parse(
         name = name._replace(startd=texts.label(startds.pop().partition("@")[0]))
     wrong += _late(said, logs, seen_us)
     course = _course(said, other, xml)
-    return PilotOutput(
+    output = PilotOutput(
         path=path,
         name=name,
         start_us=said.start_us or (xml.start_us if xml else None),
         end_us=said.end_us,
-        exit_code=said.exit_code,
         condor_start_us=said.condor_start_us,
         condor_end_us=_condor_end(said, xml),
         cores=said.cores or other.cores,
@@ -126,11 +128,12 @@ def parse(
         attempts=attempts,
         runs=runs,
         seen_us=seen_us,
-        complete=said.end_us is not None,
         logs=tuple(blob.name for blob in other.logs),
-        problems=_problems(path, wrong),
         **course,  # type: ignore[arg-type]
     )
+    if not output.times and all(word not in _SILENT for _, word in wrong):
+        wrong.append(("out", "untimed"))
+    return output._replace(problems=_problems(path, wrong))
 
 
 def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, str]]:
@@ -159,7 +162,7 @@ def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlRe
     wrong += [("xml", word)] if word else []
     if not data:
         return short
-    long = result_xml.parse(data, long=True)
+    long = result_xml.parse(data)
     wrong += [("xml", long.wrong)] if long.wrong else []
     if long.result is None:
         return short
@@ -211,7 +214,7 @@ def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str,
     return {
         "validation": validation,
         "validation_end_us": ended,
-        "failure": _failure(said, other, xml) if bad else None,
+        "failure": _failure(other, xml) if bad else None,
         "pause": pause,
     }
 
@@ -229,11 +232,11 @@ def _pause(said: PilotOut, xml: XmlResult | None) -> Pause | None:
     return Pause(start, end, "estimated") if start < end else None
 
 
-def _failure(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> Failure:
+def _failure(other: PilotErr, xml: XmlResult | None) -> Failure:
     word = (xml.failure if xml else "").lower()
     kind = _CLASSES.get(word, FailureClass.OTHER) if word else FailureClass.UNKNOWN
     test = (xml.test if xml else "") or other.failed_test
-    return Failure(kind, test, said.exit_code)
+    return Failure(kind, test)
 
 
 def _problems(path: str, wrong: list[tuple[str, str]]) -> tuple[Problem, ...]:

@@ -15,14 +15,10 @@ import re
 from typing import NamedTuple
 from xml.parsers import expat
 
-from gwmond.accounting.pilot_evidence import (
-    Check,
-    Jobs,
-    JobStatistics,
-    PilotName,
-    XmlResult,
-)
+from gwmond.accounting.job_statistics import Jobs, JobStatistics
+from gwmond.accounting.pilot_evidence import Check, PilotName, XmlResult
 from gwmond.sources.gwms import texts
+from gwmond.sources.history_endings import US
 
 MAX_TESTS = 500
 _MAX_DEPTH = 64
@@ -129,11 +125,11 @@ class _Handler:
             self._leaf = None
 
 
-def parse(raw: bytes, *, long: bool = False) -> Parsed:
+def parse(raw: bytes) -> Parsed:
     """Return what a result says; nothing in it is ever expanded or fetched."""
     raw = raw.strip()
     if _SHORT.fullmatch(raw):
-        return Parsed(_result(_usual(raw), [], long=long))
+        return Parsed(_result(_usual(raw), []))
     handler = _Handler()
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -147,10 +143,10 @@ def parse(raw: bytes, *, long: bool = False) -> Parsed:
     except _Refused:
         return Parsed(None, "xml_refused")
     except (expat.ExpatError, ValueError, LookupError):  # not well-formed; an encoding unknown
-        return _by_name(texts.text(raw), long=long)
+        return _by_name(texts.text(raw))
     if handler.top is None:
         return Parsed(None, "xml_malformed")
-    return Parsed(_result(handler.top, handler.tests, long=long))
+    return Parsed(_result(handler.top, handler.tests))
 
 
 def _usual(raw: bytes) -> _Test:
@@ -166,7 +162,7 @@ def _refuse(*_: object) -> None:
     raise _Refused
 
 
-def _by_name(value: str, *, long: bool) -> Parsed:
+def _by_name(value: str) -> Parsed:
     """Return what the elements say that stand whole in a text which is not well-formed."""
     if _DECLARATION.search(value):
         return Parsed(None, "xml_refused")
@@ -182,7 +178,7 @@ def _by_name(value: str, *, long: bool) -> Parsed:
         test.plain[tag] = content.strip()
     if not (test.env or test.metrics or test.plain):
         return Parsed(None, "xml_malformed")
-    return Parsed(_result(test, [], long=long), "xml_malformed")
+    return Parsed(_result(test, []), "xml_malformed")
 
 
 def _ok(test: _Test) -> bool | None:
@@ -202,11 +198,12 @@ def _test_result(test: _Test) -> Check:
     return Check(texts.label(test.name), _ok(test), start, end)
 
 
-def _result(test: _Test, tests: list[Check], *, long: bool) -> XmlResult:
+def _result(test: _Test, tests: list[Check]) -> XmlResult:
     metrics, env = test.metrics, test.env
     condor = metrics.get("CondorDuration")
     start, end = _time(test, "tStart"), _time(test, "tEnd")
-    offsets = (one[1] for one in (end, start, texts.iso(test.time)) if one is not None)
+    told = (start, end) if start or end else (texts.iso(test.time),)
+    offsets = tuple((one[0] // US, one[1]) for one in told if one and one[1] is not None)
     return XmlResult(
         ok=_ok(test),
         start_us=_epoch(start),
@@ -230,8 +227,7 @@ def _result(test: _Test, tests: list[Check], *, long: bool) -> XmlResult:
             node=texts.known(env.get("hostname", "")),
         ),
         tests=tuple(tests),
-        utc_offset_s=next((offset for offset in offsets if offset is not None), None),
-        long=long,
+        offsets=offsets,
     )
 
 

@@ -2,6 +2,7 @@
 
 A link is not another pilot.  Of a file's names the one counts that is no symbolic link, and whose
 number the output itself tells; of a stderr, which tells none, the one that is kept of the stdout.
+While that cannot be read, nothing is read of the pilots that it may be of.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ def once(
     files: Iterable[Found],
     problems: list[Problem],
     wanted: Callable[[str], bool],
+    unseen: list[str],
 ) -> list[Found]:
-    """Return files, each once; another name that a factory gives is a problem (``same_file``)."""
+    """Return files, each once; another name that a factory gives is a problem (``same_file``).
+
+    All names of a file of which one has to be chosen and cannot be for now go to ``unseen``.
+    """
     by_inode: defaultdict[tuple[int, int], list[Found]] = defaultdict(list)
     for found in files:
         by_inode[found.status.st_dev, found.status.st_ino].append(found)
@@ -40,7 +45,13 @@ def once(
         if not read:
             kept += same
             continue
-        first = read[0] if len(read) == 1 else min(read, key=_preferred(directory, read, numbers))
+        own = [of for of in read if not _is_link(directory, of)] or read
+        try:
+            first = own[0] if len(own) == 1 else min(own, key=_preferred(own, numbers))
+        except OSError as error:
+            problems.append(layout.unreadable(own[0].path, error))
+            unseen += [of.name for of in read]
+            continue
         if not _is_elsewhere(directory, first):
             kept.append(first)
             read.remove(first)
@@ -63,9 +74,12 @@ def _has_no_stdout(files: list[Found]) -> bool:
 
 
 def _preferred(
-    directory: str, files: list[Found], kept: set[tuple[int, int]]
+    files: list[Found], kept: set[tuple[int, int]]
 ) -> Callable[[Found], tuple[object, ...]]:
-    """Return the order of a file's names; ``kept``: the pilots of which an output is kept."""
+    """Return the order of a file's names; ``kept``: the pilots of which an output is kept.
+
+    Raises OSError where the file cannot be read.
+    """
     of = told(_header(files[0].path)) if any(job_file(one.name) for one in files) else PilotName()
     known = {(of.cluster, of.proc)} if of.cluster is not None and of.proc is not None else kept
 
@@ -73,7 +87,7 @@ def _preferred(
         named = job_file(found.name)
         other = named is None or (named.cluster, named.proc) not in known
         err = named is not None and named.kind != "out"
-        return _is_link(directory, found), other, err, found.name
+        return other, err, found.name
 
     return order
 
@@ -88,8 +102,5 @@ def _is_elsewhere(directory: str, found: Found) -> bool:
 
 
 def _header(path: str) -> bytes:
-    try:
-        with tail.open_regular(path) as stream:
-            return stream.read(_HEADER_BYTES)
-    except OSError:
-        return b""
+    with tail.open_regular(path) as stream:
+        return stream.read(_HEADER_BYTES)

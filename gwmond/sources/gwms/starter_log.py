@@ -6,12 +6,14 @@ zone; ``(pid:N)`` of the starter; a message.  The messages are those of condor_s
 may write into one file.
 
 Only the lines with a message from ``_MESSAGES`` are looked at, found by plain searching: that is
-many times faster than reading every line.
+many times faster than reading every line.  Only where the clock was set while the pilot lived are
+other lines looked at: their order tells the two hours apart that show the same times.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.endings import Ending
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
 
 MAX_EVENTS = 200_000
 MAX_RUNS = 20_000
+MAX_TURNS = 20_000
+"""How many lines of a log are taken for their order, where the clock was set."""
 _LINE_BYTES = 2048
 
 _TIME = re.compile(
     rb"\(?(?:(?P<iso>\d{4}-\d\d-\d\d)[T ]|(?P<month>\d\d?)/(?P<day>\d\d?)(?:/(?P<year>\d\d))? )"
     rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\S{0,12}|\(?(?P<epoch>\d{9,11})\)?(?=[ .])"
 )
+_LINE = re.compile(rb"^(?:" + _TIME.pattern + rb")", re.M)
 _PID = re.compile(rb"\(pid:(\d{1,9})\)")
 _ID = re.compile(rb"job with ID: (-?\d{1,12}\.\d{1,9})|Job (-?\d{1,12}\.\d{1,9}) set to execute")
 _SUBMITTER = re.compile(rb'Submitting machine is "([^"]{1,200})"')
@@ -110,11 +115,12 @@ def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
     year, it decides.  Without a known zone (``no_zone``) a wall time cannot be placed, so nothing
     is returned.
     """
+    times = _Times(raw, zone, about_s)
     starters: list[_Starter] = []
     alive: dict[int, _Starter] = {}
     unplaced = False
-    for word, line in _events(raw):
-        at = _epoch(line, zone, about_s)
+    for word, begin, line in _events(raw):
+        at = times.of(begin, line)
         if at is None:
             unplaced = True
             continue
@@ -137,8 +143,27 @@ def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
     return StarterLog(tuple(runs), "no_zone" if unplaced and not runs else "")
 
 
-def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the lines with a known message, in their order."""
+def walls(raw: bytes, about_s: int) -> Iterator[int]:
+    """Yield wall times of a log's lines, in their order: those before and after they go back."""
+    for found in islice(_turns(raw, 0, len(raw)), MAX_TURNS):
+        at, placed = _told(found, about_s)
+        if at is not None and not placed:
+            yield at
+
+
+def _turns(raw: bytes, begin: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Yield the lines before and after times go back, by how they are written, and the last."""
+    previous: re.Match[bytes] | None = None
+    for found in _LINE.finditer(raw, begin, end):
+        if previous is not None and found[0] < previous[0]:
+            yield from (previous, found)
+        previous = found
+    if previous is not None:
+        yield previous
+
+
+def _events(raw: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Yield the lines with a known message, in their order, and where each begins."""
     found: list[tuple[int, str]] = []
     for message, word in _MESSAGES.items():
         at = raw.find(message)
@@ -151,7 +176,7 @@ def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
         if begin == 0 and at > _LINE_BYTES:
             continue  # far into a line that is none of HTCondor's
         end = raw.find(b"\n", at, at + _LINE_BYTES)
-        yield (word, raw[begin : end if end >= 0 else at + _LINE_BYTES])
+        yield (word, begin, raw[begin : end if end >= 0 else at + _LINE_BYTES])
 
 
 def _apply(starter: _Starter, word: str, line: bytes, at: int) -> None:
@@ -182,25 +207,43 @@ def _exit(starter: _Starter, line: bytes, at: int) -> None:
         starter.code, starter.signal = (value, None) if found[1] == b"status" else (None, value)
 
 
-def _epoch(line: bytes, zone: Zone, about_s: int) -> int | None:
-    """Return the time of a line (seconds since the epoch)."""
-    found = _TIME.match(line)
-    if found is None:
-        return None
+class _Times:
+    """The times of the lines of one log, which are asked for in their order."""
+
+    def __init__(self, raw: bytes, zone: Zone, about_s: int) -> None:
+        self._raw, self._zone, self._about_s = raw, zone, about_s
+        self._changes = zone.changes
+        self._read, self._left = 0, MAX_TURNS
+        self._after: int | None = None
+
+    def of(self, begin: int, line: bytes) -> int | None:
+        """Return the time of the line that begins there (seconds since the epoch)."""
+        if self._changes:
+            for before in islice(_turns(self._raw, self._read, begin), self._left):
+                self._left -= 1
+                self._after = self._epoch(before) or self._after
+            self._read = begin
+        found = _TIME.match(line)
+        return None if found is None else self._epoch(found)
+
+    def _epoch(self, found: re.Match[bytes]) -> int | None:
+        at, placed = _told(found, self._about_s)
+        return at if placed or at is None else self._zone.epoch(at, self._after)
+
+
+def _told(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
+    """Return a line's time, and whether that is seconds since the epoch; else it is a wall time."""
     if found["epoch"]:
-        return int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None
+        return (int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None), True
     if found["iso"]:
         told = texts.iso(texts.text(found[0]).strip("()"))
-        if told is None:
-            return None
-        return told[0] // US if told[1] is not None else zone.epoch(told[0] // US)
+        return (None, True) if told is None else (told[0] // US, told[1] is not None)
     clock = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
     if found["year"]:
         years = [2000 + int(found["year"])]
     else:
         middle = 1970 + about_s // 31_556_952
         years = [middle - 1, middle, middle + 1]
-    walls = [texts.wall(year, *clock) for year in years]
-    times = [zone.epoch(one) for one in walls if one is not None]
-    placed = [one for one in times if one is not None and texts.epoch_us(one)]
-    return min(placed, key=lambda one: abs(one - about_s), default=None)
+    times = [texts.wall(year, *clock) for year in years]
+    possible = [one for one in times if one is not None and texts.epoch_us(one)]
+    return min(possible, key=lambda one: abs(one - about_s), default=None), False

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.ads import LABEL_CHARACTERS
+from gwmond.sources.gwms import clock_changes
 from gwmond.sources.history_endings import EPOCHS_S, US
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
@@ -160,10 +164,10 @@ def _seconds(at_wall: datetime) -> int:
 class Zone(NamedTuple):
     """What a host's clock on the wall was ahead of UTC by (s), at some times (s since the epoch).
 
-    Several, because a pilot may live through a change to summer time.
+    Several, because a pilot may live through a change to summer time: see ``clock_changes``.
     """
 
-    known: tuple[tuple[int, int], ...] = ()
+    known: clock_changes.Offsets = ()
 
     def seen(self, date: str, epoch: int | None) -> Zone:
         """Return it with a date that was printed at a known time.
@@ -182,15 +186,24 @@ class Zone(NamedTuple):
             return self
         return Zone((*self.known, (epoch, offset_s)))
 
-    def epoch(self, at_wall: int) -> int | None:
-        """Return the time (s since the epoch) of a wall time, by the offset known nearest to it."""
+    @property
+    def changes(self) -> bool:
+        """Whether more than one offset is known."""
+        return any(offset != self.known[0][1] for _, offset in self.known)
+
+    def narrowed(self, walls: Iterable[int]) -> Zone:
+        """Return it with what the wall times of a log's lines, in order, tell of a change."""
+        return Zone(clock_changes.narrowed(self.known, walls))
+
+    def epoch(self, at_wall: int, after: int | None = None) -> int | None:
+        """Return the time (s since the epoch) of a wall time; of two, the first.
+
+        It is not before ``after`` (s since the epoch), nor before the first time that is known.
+        """
         if not self.known:
             return None
-        usual = self.known[0][1]
-        for _, offset in self.known:
-            if offset != usual:
-                break
-        else:
-            return at_wall - usual
-        offset = min(self.known, key=lambda one: abs(at_wall - one[1] - one[0]))[1]
-        return at_wall - offset
+        if not self.changes:
+            return at_wall - self.known[0][1]
+        first = min(self.known)[0]
+        after = first if after is None else max(after, first)
+        return clock_changes.placed(self.known, at_wall, after)

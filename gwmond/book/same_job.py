@@ -1,0 +1,126 @@
+"""Which pilots that are known are which jobs of their factory.
+
+Units: times are microseconds since the epoch.
+
+A pilot may be a job if it began while that was there, by clocks that differ by ``GUARD_US``.  Of
+the executions of one job, which follow each other and may be as near, it is the likeliest: where
+its beginning and end differ least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from gwmond.accounting.factory_jobs import Place
+from gwmond.accounting.own_names import may_be_of
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.accounting.queue_jobs import GUARD_US, ZONES_US, FactoryJob
+from gwmond.book.open_pilot import OpenPilot
+
+KNOWN_ENDS = frozenset({"reported", "shutdown"})
+_Submission: TypeAlias = tuple[object, ...]
+
+
+class Matches:
+    """Jobs by their index, and which pilots they are.
+
+    - ``told``: of which a source of its own tells; ``made``: of which only its factory does.
+    - ``alone``: jobs of which no pilot is known, ``made`` apart; the others are not certain.
+    - ``stale``: pilots that were made of a job which by now is none, or another's.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        jobs: Sequence[FactoryJob],
+        told: Sequence[OpenPilot],
+        made: Sequence[OpenPilot],
+    ) -> None:
+        fitting = [[pilot for pilot in told if _fits(pilot, job)] for job in jobs]
+        taken = {pilot.id: _choose(pilot, jobs, fitting) for pilot in told}
+        claims = Counter(pilot.id for some in fitting for pilot in some)
+        self.told: dict[int, OpenPilot] = {}
+        self.alone: set[int] = set()
+        for index, (job, some) in enumerate(zip(jobs, fitting, strict=True)):
+            if job.mixed:
+                continue
+            if len(some) == 1 and claims[some[0].id] == 1:
+                self.told[index] = some[0]
+            elif not some and not any(
+                _fits(of, job, ZONES_US) and _submission(job) not in taken[of.id] for of in told
+            ):
+                self.alone.add(index)
+        of_jobs = [of for of in made if _is_of(place, of) or any(_is_made_of(of, j) for j in jobs)]
+        self.made = _made_of(of_jobs, {index: jobs[index] for index in self.alone})
+        self.stale = [of for of in of_jobs if of not in self.made.values()]
+
+
+def _choose(
+    pilot: OpenPilot, jobs: Sequence[FactoryJob], fitting: Sequence[list[OpenPilot]]
+) -> set[_Submission]:
+    """Let a pilot be one execution of each job only; return the jobs, by their submissions."""
+    same: defaultdict[_Submission, list[int]] = defaultdict(list)
+    for index, some in enumerate(fitting):
+        if pilot in some and (submission := _submission(jobs[index])):
+            same[submission].append(index)
+    for indices in same.values():
+        best = min(indices, key=lambda of: (_differs(pilot, jobs[of]), -of))
+        for index in indices:
+            if index != best:
+                fitting[index].remove(pilot)
+    return set(same)
+
+
+def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
+    """Return whether a pilot may be a job: by when it began, and by whose it is."""
+    return may_be_of(pilot.identity.name, job.user) and job.fits(pilot.start_us, guard_us)
+
+
+def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
+    """Return whether a pilot that only its factory tells of is this job.
+
+    One that was made of a line alone may have begun long before it was thought to have.
+    """
+    if not may_be_of(pilot.identity.name, job.user):
+        return False
+    return pilot.end_us in {*job.written_us, job.ended_us} or job.fits(pilot.start_us)
+
+
+def _is_of(place: Place, pilot: OpenPilot) -> bool:
+    """Return whether a pilot was made of what is told at a place: some of that was its end."""
+    ends = [(of.at_us, of.name.user) for of in place.events]
+    ends += [(of.written_us or 0, of.name.user) for of in place.lines]
+    return any(at == pilot.end_us and may_be_of(pilot.identity.name, user) for at, user in ends)
+
+
+def _made_of(pilots: Sequence[OpenPilot], jobs: dict[int, FactoryJob]) -> dict[int, OpenPilot]:
+    """Return which pilot of which only its factory tells is which job: the nearest are the same."""
+    pairs = [
+        (abs((job.life or (0, 0))[0] - pilot.start_us), index, pilot.id, pilot)
+        for index, job in jobs.items()
+        for pilot in pilots
+        if _is_made_of(pilot, job)
+    ]
+    found: dict[int, OpenPilot] = {}
+    for _, index, _, pilot in sorted(pairs, key=lambda of: of[:3]):
+        if index not in found and pilot not in found.values():
+            found[index] = pilot
+    return found
+
+
+def _submission(job: FactoryJob) -> _Submission:
+    """Return what executions of one job have in common; empty if only a summary tells of it."""
+    return () if job.first_us is None else (job.instance, job.user, job.first_us)
+
+
+def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
+    """Return by how much an execution differs from what is told of a pilot."""
+    start_us = job.started_us if job.started_us is not None else pilot.start_us
+    early_us = start_us - pilot.start_us
+    differs_us = max(0, early_us) if Assumption.BEGIN in pilot.assumed else abs(early_us)
+    if job.ended_us is None:
+        return differs_us
+    late_us = pilot.until_us - job.ended_us
+    return differs_us + (abs(late_us) if pilot.ended in KNOWN_ENDS else max(0, late_us))

@@ -1,0 +1,103 @@
+"""Pilots whose output tells no end: how long each is taken to run, and when it ended then.
+
+Units: times are microseconds since the epoch.
+
+An output without an end is that of a pilot which was killed hard, or which still runs: a factory
+may let outputs stream.  It is open, and none of its time is settled, until something tells its end,
+or until nothing has been heard of it for long enough:
+
+===================== =========================================================================
+its factory's queue   until the queue tells its end, as long as the queue may (``AGE_US``)
+tells that it runs
+the queue, or a       until ``quiet`` after that, as the whole output may be on its way
+summary, tells its end
+nothing tells its end until ``quiet`` after its files were written last; where that is not known,
+                      after gwmond was started
+===================== =========================================================================
+
+At the end of an import nothing more is read, so that what the factory says is not waited for, but
+in a ledger that a daemon keeps.  When files were written tells little there, as they may have been
+copied: the last thing that an output tells counts.
+
+A pilot that is given up ended with the last thing that its output tells of, or with the last run
+that a record tells of on it; ``factory_pilots`` knows when its factory's queue tells better.
+"""
+
+from __future__ import annotations
+
+from gwmond.accounting.pilot_facts import Assumption
+from gwmond.accounting.queue_jobs import AGE_US, GUARD_US, FactoryJob
+from gwmond.book.open_pilot import OpenPilot
+
+
+def waits_until(
+    pilot: OpenPilot,
+    job: FactoryJob | None,
+    written_us: int | None,
+    told_us: int,
+    quiet_us: int,
+    *,
+    hurried: bool,
+) -> int:
+    """Return until when a pilot is taken to run of which nothing tells the end.
+
+    - ``job``: what it is in its factory's queue, if that is known.
+    - ``written_us``: when its files were written last, by the factory's clock, if they were read.
+    - ``told_us``: when gwmond was told of it, which is as late as it can have been written.
+    - ``hurried``: nothing more comes, of no source.
+    """
+    if hurried:
+        since_us = min(pilot.contact_us, told_us)
+    elif written_us is None:
+        since_us = told_us
+    else:
+        since_us = min(max(written_us, pilot.contact_us), told_us)
+    if job is not None and job.started_us is not None and job.runs and not hurried:
+        return max(since_us, job.started_us) + AGE_US
+    return since_us + quiet_us
+
+
+def known_start(pilot: OpenPilot) -> bool:
+    """Return whether its output tells when a pilot began, and no collector has shown it."""
+    files = pilot.identity.origin == "files"
+    return files and not {Assumption.NO_OUTPUT, Assumption.BEGIN} & pilot.assumed.keys()
+
+
+def may_run_at(pilot: OpenPilot, at_us: int) -> bool:
+    """Return whether a pilot of which its output told may have run HTCondor from then on."""
+    if pilot.identity.origin != "files" or Assumption.NO_OUTPUT in pilot.assumed:
+        return False
+    if pilot.start_us - GUARD_US > at_us:
+        return False
+    silent_us = GUARD_US if pilot.ended == "assumed" else 0
+    return pilot.end_us is None or at_us <= pilot.until_us + silent_us
+
+
+def is_given_up(pilot: OpenPilot) -> bool:
+    """Return whether nothing but what an output tells last says when its pilot ended."""
+    files = pilot.identity.origin == "files" and pilot.ended == "assumed"
+    return files and Assumption.NO_OUTPUT not in pilot.assumed
+
+
+def open_again(pilot: OpenPilot, told_us: int, *, anyhow: bool = False) -> None:
+    """Say that something tells of a pilot up to then, and not that it ended.
+
+    One that has ended goes on if that is new, or ``anyhow``.
+    """
+    if pilot.end_us is not None and (anyhow or told_us > pilot.contact_us):
+        pilot.touch(min(pilot.until_us, told_us))
+        pilot.end_us, pilot.ended, pilot.gone_us = None, "", None
+        pilot.know(Assumption.END)
+    if told_us > pilot.contact_us:
+        pilot.touch(pilot.contact_us)
+        pilot.contact_us, pilot.dirty = told_us, True
+
+
+def give_up(pilot: OpenPilot) -> None:
+    """Let a pilot have ended with the last thing that is told of it."""
+    ends = [of.merged.end_us or 0 for of in pilot.attempts.values() if not of.summarised]
+    end_us = max(pilot.contact_us, pilot.start_us, *ends)
+    pilot.touch(min(end_us, pilot.until_us))
+    pilot.end_us, pilot.ended, pilot.contact_us = end_us, "assumed", end_us
+    pilot.gone_us, pilot.dirty = end_us, True
+    pilot.assume(Assumption.END, pilot.start_us, end_us)

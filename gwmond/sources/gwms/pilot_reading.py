@@ -1,0 +1,137 @@
+"""Reads the two files of one pilot whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from gwmond.sources.gwms import layout, pilot_output, same_file, tail
+from gwmond.sources.gwms.following import Following
+from gwmond.sources.history_endings import US
+
+if TYPE_CHECKING:
+    from gwmond.accounting.pilot_evidence import PilotOutput
+    from gwmond.sources.gwms.layout import Found
+    from gwmond.sources.gwms.unread import Number, Position
+
+OUT_BYTES = 8 << 20
+ERR_BYTES = 64 << 20
+"""Of a larger file the begin and the end are read (``too_large``)."""
+_PIECE_BYTES = 1 << 16  # a read has room made for all that it may get, whatever it then gets
+
+
+class SettledPilot(NamedTuple):
+    """The files of one pilot, at least one; ``old``: it is not asked for."""
+
+    position: Position
+    out: Found | None
+    err: Found | None
+    old: bool
+
+    @property
+    def number(self) -> Number:
+        """Its cluster and proc."""
+        return self.position[1:]
+
+    @property
+    def files(self) -> list[Found]:
+        """Its files, the output first."""
+        return [found for found in (self.out, self.err) if found is not None]
+
+
+class PilotReading(Following):
+    """One call of reading on in logs and in pilots' outputs.
+
+    ``outs``: the pilots of which the output is there; ``spent``: how many bytes were read of the
+    last pilot.
+    """
+
+    outs: frozenset[Number] = frozenset()
+    spent = 0
+    _unreadable = False
+
+    def read_pilot(self, pilot: SettledPilot) -> bool:
+        """Read a pilot; return whether it is done with: False if a file cannot be read for now."""
+        self.spent, self._unreadable = 0, False
+        out = err = None
+        with ExitStack() as stack:
+            streams = [self._open(found, stack) for found in (pilot.out, pilot.err)]
+            if not self._unreadable:
+                out = self._whole(pilot.out, streams[0], OUT_BYTES)
+                err = self._whole(pilot.err, streams[1], ERR_BYTES)
+        if self._unreadable:
+            return False
+        self._took(self.spent, 0)
+        if out is not None or err is not None:
+            self._tell(pilot, out, err)
+        return True
+
+    def _tell(self, pilot: SettledPilot, out: bytes | None, err: bytes | None) -> None:
+        _, cluster, proc = pilot.position
+        path = pilot.files[0].path
+        written = max(found.status.st_mtime for found in pilot.files)
+        place = self._place._replace(cluster=cluster, proc=proc)
+        try:
+            fact = pilot_output.parse(layout.shown(path), out, err, place, int(written * US))
+        except Exception as error:  # whatever it is, one file must not stop the others
+            self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
+            return
+        self._problems += fact.problems
+        if self._is_copy(fact, out):
+            return
+        self.facts.append(fact)
+        self._took(0, 1 + len(fact.attempts) + len(fact.runs))
+
+    def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
+        """Return whether an output is that of another pilot, which is there under its own name."""
+        if out is None or all(of.problem != "other_pilot" for of in fact.problems):
+            return False
+        of = same_file.told(out)
+        return (of.cluster, of.proc) in self.outs
+
+    def _open(self, found: Found | None, stack: ExitStack) -> IO[bytes] | None:
+        """Open a file; None if there is none, or it is gone or unreadable by now."""
+        if found is None:
+            return None
+        try:
+            return stack.enter_context(tail.open_regular(found.path))
+        except OSError as error:
+            self._fails(found, error)
+            return None
+
+    def _whole(self, found: Found | None, stream: IO[bytes] | None, limit: int) -> bytes | None:
+        """Return what is in a file, of a large one its begin and its end."""
+        if found is None or stream is None:
+            return None
+        try:
+            before = os.fstat(stream.fileno()).st_size
+            if before <= limit:
+                raw = _read(stream, limit)
+            else:
+                self._problem(found.path, "too_large", f"{before} bytes, read {limit}")
+                raw = _read(stream, limit - limit // 8)
+                stream.seek(before - limit // 8)
+                raw += b"\n" + _read(stream, limit // 8)
+        except OSError as error:
+            self._fails(found, error)
+            return None
+        self.spent += len(raw)
+        listed = found.status.st_size
+        if len(raw) < min(listed, limit):
+            self._problem(found.path, "shrunk", f"{listed} bytes, then {len(raw)}")
+        return raw
+
+    def _fails(self, found: Found, error: OSError) -> None:
+        self._failed(found.path, error)
+        self._unreadable |= not isinstance(error, FileNotFoundError)
+
+
+def _read(stream: IO[bytes], limit: int) -> bytes:
+    """Return up to so many bytes; fewer only at the end."""
+    parts: list[bytes] = []
+    left = limit
+    while left > 0 and (part := stream.read(min(left, _PIECE_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
