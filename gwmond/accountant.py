@@ -30,7 +30,7 @@ from gwmond.ledger.hours import microseconds, split_hours
 from gwmond.ledger.store import Ledger
 from gwmond.log_socket import LogSocket
 from gwmond.pilot_keeper import PilotKeeper
-from gwmond.problems import Held
+from gwmond.problems import LOOKS_HELD, Held
 from gwmond.reconcile_gather import Reconciliation
 from gwmond.reconciler import Reconciler
 from gwmond.snapshot import PilotTime
@@ -42,8 +42,6 @@ from gwmond.startd_asker import StartdAsker
 
 log = structlog.get_logger()
 _SAY_EVERY_S = 10.0
-_LOOKS_HELD = 2
-"""What cannot be used of files is over if that many looks in a row bring no more of it."""
 
 
 class Seen(NamedTuple):
@@ -88,8 +86,8 @@ class Accountant:
         self.failure: LedgerError | None = None  # of the last step
         self._said_at = 0.0
         self._left: Mapping[str, int] = {}
-        files = live and bool(config.factory.directories or config.factory.central_logs)
-        self._held = Held(_LOOKS_HELD * config.factory.every if files else 0)
+        self._held = Held(LOOKS_HELD * config.factory.every)
+        self._lasting: dict[str, list[Problem]] = {}
         self._records = 0
         self._watched: Tick | None = None
         self._reconciler = Reconciler(config.ledger.url)
@@ -132,28 +130,31 @@ class Accountant:
     ) -> list[Problem]:
         """Account what one poll has shown; nothing is taken in without a ledger that stores it."""
         self.failure = None
+        problems: list[Problem] = []
         try:
             self._keeper.attach(ledger)
             self._keeper.retry()
             if not self._keeper.ready:
-                return []
+                return self._with_lasting([])
             self._expect(found)
             self._see(found, seen, period_s)
             self._schedds = seen.schedds
-            problems = self._ask(access, seen.at, only_behind=False)
+            self._ask(access, seen.at, problems, only_behind=False)
             stored = () if self.behind else self._keeper.factory  # of a backlog a part says nothing
             return problems + self._reconciler.step(seen.at, stored)
         except LedgerError as error:
             self.failure = error
-            return [_problem(error)]
+            return self._with_lasting([*problems, _problem(error)])
 
     def drain(self, access: Access, now: float) -> list[Problem]:
         """Go on with what is left of a backlog."""
+        problems: list[Problem] = []
         try:
-            return self._ask(access, now, only_behind=True)
+            self._ask(access, now, problems, only_behind=True)
         except LedgerError as error:
             self.failure = error
-            return [_problem(error)]
+            return self._with_lasting([*problems, _problem(error)])
+        return problems
 
     def _expect(self, found: Round) -> None:
         """Let the book know how large entries' pilots are expected to be."""
@@ -187,9 +188,11 @@ class Accountant:
         if late and not whole:
             self._gatherer.ask_all_claims()
 
-    def _ask(self, access: Access, now: float, *, only_behind: bool) -> list[Problem]:
+    def _ask(
+        self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
+    ) -> None:
+        """Take in what is new, and add what is wrong to ``problems``.  Raises LedgerError."""
         now_us = round(now * SECOND_US)
-        problems: list[Problem] = []
         for told in self._historian.ask(access, self._schedds, now, only_behind=only_behind):
             answer = told.answer
             self._keeper.tell(answer.records, told.cursor, answer.gap)
@@ -200,14 +203,25 @@ class Accountant:
                 self._say(told)
                 self._settle(now_us)
         if self._live and self._config.factory.directories:
-            problems += self._files.read(now)
+            problems += self._remembered("files", self._files.read(now))
         if self._live:
-            problems += self._central.read(now)
+            problems += self._remembered("central", self._central.read(now))
         self._settle(now_us)
-        problems += self._left_out()
+        problems += self._remembered("left out", self._left_out())
         if self._live and not only_behind:
-            problems += self._ask_startds(access, now)
-        return problems
+            self._ask_startds(access, now, problems)
+
+    def _remembered(self, part: str, told: list[Problem]) -> list[Problem]:
+        """Return what a part tells now, which lasts while the ledger fails."""
+        self._lasting[part] = told
+        return told
+
+    def _with_lasting(self, problems: list[Problem]) -> list[Problem]:
+        """Return problems, and what was told before the ledger failed: it is not over by that."""
+        words = {(of.source, of.problem) for of in problems}
+        before = [of for part in self._lasting.values() for of in part]
+        lasting = [of._replace(records=0) for of in before if (of.source, of.problem) not in words]
+        return problems + lasting
 
     def _left_out(self) -> list[Problem]:
         """Say which records could not be accounted since this was asked last."""
@@ -219,16 +233,16 @@ class Accountant:
         problems = [Problem("records", of, f"{n} records", n) for of, n in new.items() if n > 0]
         return self._held.told(problems + self._central.unused(), time.monotonic())
 
-    def _ask_startds(self, access: Access, now: float) -> list[Problem]:
+    def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been told."""
         book = self._keeper.book
         if book is None:
-            return []
-        records, problems = self._startds.ask(access, book.pilots, now)
+            return
+        records, wrong = self._startds.ask(access, book.pilots, now)
+        problems += wrong
         if records:
             self._keeper.tell(records, None, None)
             self._settle(round(now * SECOND_US))
-        return problems
 
     def _settle(self, now_us: int) -> None:
         told_us = self._historian.complete_us(self._schedds)

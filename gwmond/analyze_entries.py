@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from gwmond.analyze_pilots import PilotFigures, Sums, total
 from gwmond.analyze_rounding import Archive, Printed, data_sets
 from gwmond.periods import Period
-from gwmond.pilot_jobs import told_by_statistics
+from gwmond.pilot_jobs import told_by_statistics, told_numbered
 from gwmond.units import MICRO
 
 
@@ -220,14 +220,17 @@ def notes(of: Analysis) -> list[str]:
     if min(sums.known_started, sums.known_validation) < sums.pilots:
         told.append(
             f"Whether HTCondor started is known of {sums.known_started} of {sums.pilots} pilots "
-            f"(strt, fval), when validation ended of {sums.known_validation} (val, idle); these "
-            "shares are of those, and the others count in all else."
+            f"(strt, fval), when validation ended of {sums.known_validation} (val, idle): columns "
+            "of entries are shares of those. Shares of all time are those of blocks, where others' "
+            'time without jobs is "time not known", and of lines of frontends.'
         )
     if sums.known_jobs < sums.pilots:
         told.append(
             f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
             "0job is the share."
         )
+    if sums.numbered < sums.pilots:
+        told.append(told_numbered(sums.numbered, sums.pilots))
     if sums.by_statistics:
         told.append(told_by_statistics(sums.by_statistics, sums.pilots))
     if sums.size_assumed:

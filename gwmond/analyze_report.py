@@ -81,8 +81,8 @@ class Told(NamedTuple):
     records: list[dict[str, Any]]
     lines: list[str]
 
-    def written(self, age: Age, form: str) -> str:
-        """Return it as a text, CSV, JSON or Markdown."""
+    def written(self, age: Age, form: str, width: int = PIPED) -> str:
+        """Return it as a text, whose notes are wrapped to a width, CSV, JSON or Markdown."""
         match form:
             case "csv":
                 return self._csv()
@@ -90,7 +90,7 @@ class Told(NamedTuple):
                 return json.dumps(self._json(age), indent=2) + "\n"
             case "markdown":
                 return self._markdown(age)
-        told = [line for note in self.notes for line in textwrap.wrap(note, PIPED)]
+        told = [line for note in self.notes for line in textwrap.wrap(note, width)]
         return "\n".join([self.title, age.told, *told, "", *self.lines]) + "\n"
 
     def _json(self, age: Age) -> dict[str, Any]:

@@ -22,8 +22,8 @@ NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
     "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
-    "n/k   - not known of some glideins, or of any; ~: estimated in part",
-    "strt, fval, 0job, val, idle: of glideins of which it is known",
+    "n/k   - of glideins of which nothing tells how many jobs ran; ~: estimated in part",
+    "strt, fval, 0job, val, idle (columns): of glideins of which it is known",
     "strt  - % of glideins in which HTCondor never started (validation failed)",
     "fval  - % of time, all of glideins in which HTCondor never started",
     "0job  - % of glideins that ran no job",
@@ -134,6 +134,9 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
         else:
             its = printline(getattr(printed, name), of_time(printed), length, cut=True, guess=guess)
             told.append((f"{start}{mine}", its))
+        if name == "idle" and (rest := not_known(numbers)) is not None:
+            mine = printline(rest, numbers.time, length, cut=False, guess=guess)
+            told.append((f"{t}{'time not known:':<17}{mine}", ""))
     told += [
         (_per(numbers), _per(printed) if printed else ""),
         (_efficiency(numbers), _efficiency(printed) if printed else ""),
@@ -142,10 +145,20 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
     return [f"{mine:<{width}} | {ORIGINAL}: {its}" if its else mine for mine, its in told]
 
 
+def not_known(of: Numbers) -> float | None:
+    """Return seconds without jobs of glideins of which nothing tells when validation ended.
+
+    Validating, idle and these are all that is wasted; None: there are no such glideins.
+    """
+    if of.base.validated_s >= of.time:
+        return None
+    return max(0.0, of.waste - (of.validation or 0) - (of.idle or 0))
+
+
 def _jobs(of: Numbers) -> str:
     per = f"{of.jobs / of.numbered:.2f}" if of.numbered else NOT_KNOWN if of.pilots else "-"
     length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
-    if of.job_length is None and of.by_statistics:
+    if of.job_length is None and of.numbered < of.pilots:
         length = NOT_KNOWN
     jobs = number_text(of.jobs, of.numbered, of.pilots)
     return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"

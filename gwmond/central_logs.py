@@ -2,7 +2,8 @@
 
 Directories are read on now and then, with a cursor each, so that every line counts once.  Lines of
 the socket are taken in each poll; those that were received and not stored yet when gwmond ends are
-lost, for who sent them keeps none.  What is wrong with files lasts until the next look at them.
+lost, for who sent them keeps none.  What is wrong with files lasts until the next look at them,
+with lines of the socket until none of that kind has come for a while (``problems.Held``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gwmond.facts import Cursor, Problem
 from gwmond.file_facts import LIMITS, read_on
 from gwmond.log_socket import LogSocket, PlaceError
 from gwmond.pilot_keeper import PilotKeeper
-from gwmond.problems import Looks
+from gwmond.problems import LOOKS_HELD, Held, Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms_tasks import Directory
@@ -56,6 +57,9 @@ class CentralLogs:
         self._again_at = 0.0
         self._unused: dict[str, int] = {}
         self._looks = Looks(SOURCE)
+        self._wrong: list[Problem] = []  # with lines that were received, not told yet
+        self._found: list[Problem] = []  # the same, of files
+        self._held = Held(LOOKS_HELD * config.factory.every)
 
     @property
     def behind(self) -> bool:
@@ -64,23 +68,25 @@ class CentralLogs:
 
     def read(self, now: float) -> list[Problem]:
         """Take in a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
-        problems = self._received() if self._socket is not None else []
+        self._receive()
         roots: list[str] = []
         if not self._waiting and time.monotonic() >= self._again_at:
             self._again_at = time.monotonic() + self._options.every
             self._looks.begin()
             roots = list(dict.fromkeys(self._options.central_logs))
             self._waiting.extend(roots)
-        found = self._files(roots, now) if self._waiting else []
-        return problems + self._looks.told(found)
+        if self._waiting:
+            self._files(roots, now)
+        received, self._wrong = self._wrong, []
+        found, self._found = self._found, []
+        return self._held.told(received, time.monotonic()) + self._looks.told(found)
 
-    def _files(self, roots: list[str], now: float) -> list[Problem]:
+    def _files(self, roots: list[str], now: float) -> None:
         """Read on; ``roots`` are the directories of a look that begins."""
         wanted = []
         for path in self._waiting:
             cursor = self._keeper.cursor(path, SOURCE)
             wanted.append(Directory(path, cursor.state if cursor else "", central=True))
-        problems: list[Problem] = []
         answers = self._gatherer.run(
             *(SOURCE, FILES, gwms_tasks.read_central, roots, wanted, self._limits, now), keep=False
         )
@@ -88,19 +94,19 @@ class CentralLogs:
             self._keeper.report(
                 answer.facts, Cursor(path, SOURCE, answer.state, answer.complete_us)
             )
-            problems += answer.problems
+            self._found += answer.problems
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
             self._looks.end(self._gatherer.failure(SOURCE, FILES))
         elif not self._waiting:
             self._looks.end()
-        return problems
 
-    def _received(self) -> list[Problem]:
+    def _receive(self) -> None:
+        """Take in what has arrived on the socket, and note what is wrong with it."""
         socket = self._socket
         if socket is None:
-            return []
+            return
         taken = socket.take()
         lines = self._gatherer.run(
             *(SOURCE, SOCKET, gwms_tasks.central_lines, socket.path, taken.lines, socket.failure),
@@ -108,13 +114,14 @@ class CentralLogs:
         )
         counts = {"overflow": taken.overflow, "too_long": taken.too_long}
         if lines is not None:
-            self._keeper.report(lines.events, None)
             counts |= lines.wrong
         elif taken.lines:
             counts["unread"] = len(taken.lines)
-        return [
+        self._wrong += [
             Problem(SOURCE, word, f"{socket.path}: {n} lines", n) for word, n in counts.items() if n
         ]
+        if lines is not None:
+            self._keeper.report(lines.events, None)
 
     def unused(self) -> list[Problem]:
         """Say which lines told of nothing that is known, since this was asked last."""

@@ -86,6 +86,18 @@ def number_text(jobs: int, numbered: int, pilots: int) -> str:
     return f"{jobs}+{NOT_KNOWN}" if numbered else NOT_KNOWN
 
 
+def told_numbered(numbered: int, pilots: int) -> str:
+    """Return what one has to know of pilots of which nothing tells how many jobs they ran.
+
+    >>> told_numbered(1, 2)
+    'How many jobs ran is known of 1 of 2 pilots that ended; averages are of these, n/k of others.'
+    """
+    return (
+        f"How many jobs ran is known of {numbered} of {pilots} pilots that ended; "
+        f"averages are of these, {NOT_KNOWN} of others."
+    )
+
+
 def marked(text: str, by_statistics: int) -> str:
     """Return a figure with a mark, if it rests on statistics of so many pilots.
 

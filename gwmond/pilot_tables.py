@@ -34,7 +34,8 @@ from gwmond.periods import both
 from gwmond.pilot_jobs import jobs_of
 from gwmond.units import DEFAULT_MEMORY_MIB, canonical
 
-State: TypeAlias = Literal["running", "idle", "retiring", "failed", "ended"]
+State: TypeAlias = Literal["running", "idle", "open", "retiring", "failed", "ended"]
+"""``open``: only its output tells of it, without an end, and not whether it runs jobs."""
 SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "left", "hours"]
 
 _ENDED = {
@@ -56,7 +57,7 @@ class PilotLine(NamedTuple):
 
     ``settled`` is booked, ``unsettled`` what else it had to offer up to now.  ``attempts_pruned``:
     runs that retention took out, whose users are not known any more.  ``attempts`` is None where
-    only statistics tell of jobs.
+    nothing tells how many runs there were.
     """
 
     row: PilotRow
@@ -83,8 +84,8 @@ class PilotLine(NamedTuple):
         jobs = f"{self.running_jobs} job{'' if self.running_jobs == 1 else 's'}"
         if self.state == "retiring":
             return f"retiring, {jobs}"
-        if self.state == "idle":
-            return "idle" if self.row.identity.origin != "files" else "runs, jobs not told"
+        if self.state in {"idle", "open"}:
+            return "idle" if self.state == "idle" else "runs, jobs not told"
         return f"running {jobs}"
 
     def left_us(self, now_us: int) -> tuple[int | None, int | None]:
@@ -165,8 +166,10 @@ def line_of(
         state = "failed"
     elif row.retire_us is not None and row.retire_us <= now_us:
         state = "retiring"
+    elif running:
+        state = "running"
     else:
-        state = "running" if running else "idle"
+        state = "open" if row.identity.origin == "files" else "idle"
     size, jobs = max(row.steps).size if row.steps else NOTHING, jobs_of(row, attempts)
     return PilotLine(
         row=row,
@@ -174,7 +177,7 @@ def line_of(
         size=size,
         canonical_units=canonical(size.cores, size.memory_mib, q),
         running_jobs=len(running),
-        attempts=None if jobs.by_statistics else len(attempts) + row.attempts_pruned,
+        attempts=jobs.number,
         users_now=_users(running),
         users=_users(attempts),
         settled=settled,

@@ -23,7 +23,7 @@ from gwmond.log_socket import LogSocket
 from gwmond.picture import YOUNG, Picture, take
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
-from gwmond.problems import occurrences
+from gwmond.problems import begin, occurrences
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
@@ -95,10 +95,14 @@ class Poller:
         memory: Memory,
         socket: LogSocket | None = None,
     ) -> Poller:
-        """Return a poller for a new configuration that goes on with our counters."""
+        """Return a poller for a new configuration that goes on with our counters.
+
+        What lasts is not told again, and what the new one does not find any more is over.
+        """
         after = Poller(config, pool, keeper, memory, socket)
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
+        after._told, after._begun = self._told, self._begun
         return after
 
     def failed(self, problem: str) -> None:
@@ -146,7 +150,7 @@ class Poller:
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
-            begun = self._begun + [p for p in problems if (p.source, p.problem) not in self._told]
+            begun = self._begun + begin(problems, self._told)
             problems += self._keeper.add(tick, passed, increments, self._memory, begun)
             self._begun = []
             stages.end("ledger")
@@ -170,7 +174,7 @@ class Poller:
         problems = accountant.drain(self._pool.access(tick), tick.wall)
         found = self._pool.gatherer.last()
         problems += found.problems
-        self._begun += [p for p in problems if (p.source, p.problem) not in self._told]
+        self._begun += begin(problems, self._told)
         self._told |= self._tell(problems)
         self._count_records(found.statuses)
         return replace(

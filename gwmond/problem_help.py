@@ -21,6 +21,7 @@ _NOTHING = "nothing"
 _DAMAGED = "nothing, if few; if many, ask why the site cuts or damages what pilots return"
 _CLOCK = "compare the clocks and time zones (NTP) of the hosts named"
 _REPORT = "please report it, with the file if you may"
+_REPORT_LOG = "please report it, with the log"
 _SYSLOG = "if many: what is sent to the log; docs/central-log.md"
 _EXPECTED = "nothing: docs/central-log.md says which lines lead to nothing"
 
@@ -103,11 +104,13 @@ OF_SOURCES = {
     "closed": Help("the ledger was lost and is opened again", _NOTHING),
     "conflict": Help("another writer was at the ledger", "run one gwmond on a ledger"),
     "corrupt": Help("the ledger is damaged", "restore it from a backup; " + _DISK),
-    "crashed": Help("a query's process died", "the system's memory; " + _REPORT),
+    "crashed": Help("a query's process died", "the system's memory; " + _REPORT_LOG),
     "denied": Help(
         "a daemon does not let gwmond read", "give it a token with READ; [pool] token_directory"
     ),
-    "failed": Help("a query failed, or the ledger, for another cause than these", "see the log"),
+    "failed": Help(
+        "a query failed, or the ledger, for a cause that has no word of its own", "see the log"
+    ),
     "foreign": Help("the ledger's file is another program's", "[ledger] url"),
     "full": Help("the ledger's disk is full, or its quota", "make room; " + _DISK),
     "history_gap": Help(
@@ -122,19 +125,23 @@ OF_SOURCES = {
     "moved": Help("the ledger's file was moved or replaced", "nothing: it is opened anew"),
     "no_entry": Help("glideresource ads that do not name an entry", "look at the frontend"),
     "no_name": Help("ads without a name", "look for who sends them"),
+    "no_root": Help(
+        "none of the configured directories of files or logs can be listed",
+        "mount them, let gwmond's user list them, or correct the paths in [factory]",
+    ),
     "no_site": Help("pilots without a site attribute", "[attributes] site"),
     "overflow": Help(
         "lines of the socket were dropped: more came between two polls than are kept",
         "send fewer lines; docs/central-log.md",
     ),
-    "poll_failed": Help("a whole poll failed", _REPORT),
+    "poll_failed": Help("a whole poll failed", _REPORT_LOG),
     "readonly": Help("the ledger cannot be written", "its permissions, the mount; " + _DISK),
     "reconcile": Help("the ledger could not be read to be reconciled", "see the log"),
     "refused": Help(
         "a daemon's port refuses connections (of the ledger: a batch that makes no sense)",
         "is the daemon up, and its address right?",
     ),
-    "residual": Help("a site's time does not sum up to its total", _REPORT),
+    "residual": Help("a site's time does not sum up to its total", _REPORT_LOG),
     "timeout": Help(
         "a daemon hangs, or is overloaded", "its log; [poll] deadline; it is asked again"
     ),
@@ -176,8 +183,10 @@ one when it is over; `gwmond import` lists them at its end.
 **What is counted.** Records, lines and runs: each. A file or a directory: once a look, however
 often it is come upon in it. A query that fails: once. What lasts is counted at each look again
 (`[factory] every`; of daemons at each poll), but not at the polls between two looks; it is over
-when a look does not find it any more. Where none of the directories can be listed,
-`gwmond_source_up` is 0, `unreadable` says why, and what was found before is not over."""
+when a look does not find it any more. What is wrong with lines of the log socket, and records that
+cannot be accounted, come now and then: that is over when none came for two times `every`. Where
+none of the directories can be listed, `gwmond_source_up` is 0, `no_root` says why, and what was
+found before is not over."""
 
 
 def helped(word: str) -> Help | None:

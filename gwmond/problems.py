@@ -6,9 +6,15 @@ what it names (a file, a directory), and counts once for it, however often it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gwmond.facts import Problem
+
+EXAMPLES = 20
+"""So many of each kind are kept in the ledger when it begins."""
+
+LOOKS_HELD = 2
+"""What comes now and then is over when none came for so many times ``[factory] every``."""
 
 
 class Counting:
@@ -38,8 +44,24 @@ def occurrences(problem: Problem) -> int:
     return 1 if problem.records is None else problem.records
 
 
+def begin(problems: Iterable[Problem], told: Collection[tuple[str, str]]) -> list[Problem]:
+    """Return the problems that begin, ``EXAMPLES`` of each kind at each source.
+
+    ``told``: source and word of those that last.
+
+    >>> [of.detail for of in begin([Problem("s", "a", str(n)) for n in range(100)], ())][-1]
+    '19'
+    """
+    found: dict[tuple[str, str], list[Problem]] = {}
+    for of in problems:
+        some = found.setdefault((of.source, of.problem), [])
+        if (of.source, of.problem) not in told and len(some) < EXAMPLES:
+            some.append(of)
+    return [of for some in found.values() for of in some]
+
+
 class Held:
-    """Problems that come when files are looked at, and not in every poll.
+    """Problems that come when files are looked at or lines arrive, and not in every poll.
 
     Each lasts for some ``seconds`` after it was told last: until then it is told with 0 records.
     """

@@ -41,11 +41,12 @@ NO_LINES = (
 
 
 class Table(NamedTuple):
-    """A table; the first column is a name, the others are numbers."""
+    """A table; the first column is a name, the others are numbers; ``note`` stands below it."""
 
     title: str
     headers: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    note: str = ""
 
 
 def record(row: Reconciled) -> dict[str, Any]:
@@ -132,6 +133,7 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
             "Pilots: hours, and what the factory says",
             PILOTS,
             [_pilots(of) for of in (*every, *whole)],
+            _left_out(every),
         ),
         Table(
             "Jobs: core-hours, and what the factory says",
@@ -149,6 +151,18 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
             )
         )
     return found
+
+
+def _left_out(rows: list[Reconciled]) -> str:
+    """Return that the residual of all is not of all entries; empty if it is, or there is none."""
+    without = [row for row in rows if row.factory_us is None]
+    if not without or len(without) == len(rows):
+        return ""
+    left = sum(row.pilots_us for row in without)
+    return (
+        f"all: {len(rows) - len(without)} of {len(rows)} entries have factory numbers, and what is "
+        f"residual is of these; {hours(left)} of the hours are of the others."
+    )
 
 
 class _Total(Reconciled):

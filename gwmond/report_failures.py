@@ -32,12 +32,17 @@ DEFINITION = (
     "pilots that ended in the period and whose validation had failed, by entry, node, class and "
     "test, with their whole life; of_pilots: all pilots of the entry that ended at the node; "
     "validating: until the test had failed; asleep: from then to the end, deliberately; "
-    "not_known: pilots of which nothing tells when that was; estimated: of validating and asleep, "
-    "where a pilot's begin or end rests on a rule"
+    "not_known: pilots of which nothing tells when that was; times_estimated: of validating and "
+    "asleep, where a pilot's begin or end rests on a rule; what rests on an estimated size is not "
+    "in it, but in estimated_share"
 )
-NOTE = (
+_NOTE = (
     "Validating, asleep (from the failure to the end, deliberately) and not known (nothing tells "
     "when the validation ended: n/k) are canonical hours, and sum to these."
+)
+_NOTE_ESTIMATED = (
+    " Times estimated: the part of the first two of which a pilot's begin or end rests on a rule; "
+    "what rests on an estimated size is not in it, but in the other tables' column estimated."
 )
 
 
@@ -145,9 +150,14 @@ class Failures:
     def headers(self) -> tuple[str, ...]:
         """Return the names of the columns."""
         gpu = ("GPU hours",) if self.total.sums[_GPU] else ()
-        guess = ("estimated",) if self.total.estimated[_CPU] else ()
+        guess = ("times estimated",) if self.total.estimated[_CPU] else ()
         phases = ("validating", *("asleep", "not known"), *guess)
         return (*HEADERS, "pilots", "of", "%", "canonical hours", *phases, "core-hours", *gpu)
+
+    @property
+    def note(self) -> str:
+        """What one has to know of the columns."""
+        return _NOTE + (_NOTE_ESTIMATED if self.total.estimated[_CPU] else "")
 
     def _cells(self, failed: Failed, ended: int) -> tuple[str, ...]:
         gpu = (hours(failed.sums[_GPU]),) if self.total.sums[_GPU] else ()
@@ -221,7 +231,7 @@ def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, A
         "validating": _phase(failed, failed.validating),
         "asleep": _phase(failed, failed.asleep),
         "not_known": kinds_json({kind: failed.not_known(kind) for kind in KINDS}),
-        "estimated": _phase(failed, failed.estimated),
+        "times_estimated": _phase(failed, failed.estimated),
     }
 
 

@@ -208,7 +208,7 @@ class Figures:
         return marked(text, self.by_statistics)
 
     def _length(self, text: str | None) -> str:
-        return text or (NOT_KNOWN if self.by_statistics else "-")
+        return text or (NOT_KNOWN if self.numbered < self.pilots else "-")
 
     @property
     def _per_pilot(self) -> str:
@@ -217,8 +217,12 @@ class Figures:
 
 
 HEADERS = (
-    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "n/k", "wst", "badp"),
-    *("job h", "used h", "waste h", "total h", "efficiency", "goodput fr."),
+    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "unkn", "wst", "badp"),
+    *("job h", "used h", "waste h", "total h", "used / total", "goodput fr."),
+)
+NOTE = (
+    "unkn: time of which nothing is known, in % of time as the columns beside it (fval + idle + "
+    "unkn = wst). used / total: the efficiency of analyze_entries."
 )
 
 

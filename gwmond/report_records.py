@@ -15,7 +15,7 @@ from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
 from gwmond.ledger_reading import Age
 from gwmond.periods import both
-from gwmond.pilot_jobs import told_by_statistics
+from gwmond.pilot_jobs import told_by_statistics, told_numbered
 from gwmond.pilot_tables import flatten
 from gwmond.report import SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import DEFINITION, Failures
@@ -59,6 +59,8 @@ def notes(report: Report) -> list[str]:
         "Numbers of pilots and runs are of those that ended in the period.",
         "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
     ]
+    if figures is not None and figures.numbered < figures.pilots:
+        told.append(told_numbered(figures.numbered, figures.pilots))
     if figures is not None and figures.by_statistics:
         told.append(told_by_statistics(figures.by_statistics, figures.pilots))
     return told

@@ -13,9 +13,9 @@ from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
 from gwmond.periods import rfc3339, short
 from gwmond.report import NOT_KNOWN, SITE_STATES, Group, Key, Report
 from gwmond.report_failures import HEADERS as PLACE
-from gwmond.report_failures import NOTE as FAILURES_NOTE
 from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
+from gwmond.report_figures import NOTE as FIGURES_NOTE
 from gwmond.table_text import empty, not_shown
 
 _TITLES = {
@@ -40,7 +40,7 @@ _NAMELESS = {
 }
 
 
-_LEFT_OUT = {*_SHORT.values(), "bottleneck", "no demand", "not settled", "estimated"}
+_LEFT_OUT = {*_SHORT.values(), "bottleneck", "no demand", "runs open", "estimated"}
 _NOTHING = {"0", "0.0", "0.0%", "0%", "-"}
 
 
@@ -128,7 +128,7 @@ def _failures(of: Failures) -> Section:
         rows=tuple(of.rows()),
         total=of.total_row(),
         heads=3,
-        note=FAILURES_NOTE,
+        note=of.note,
     )
 
 
@@ -160,7 +160,7 @@ def _hours(report: Report, kind: Kind) -> Section:
         if scope.of_pilots:
             columns.append(("pilots", lambda group: _count(group.pilots)))
         columns.append(("runs", lambda group: _count(group.runs)))
-        columns.append(("not settled", lambda group: _count(group.open_runs)))
+        columns.append(("runs open", lambda group: _count(group.open_runs)))
     return Section(
         title=_TITLES[kind],
         names=len(scope.by),
@@ -186,6 +186,7 @@ def _operators(report: Report) -> Section:
         ),
         total=_total(report, (report.total.figures or Figures()).cells()),
         heads=len(report.scope.by) - 1,
+        note=FIGURES_NOTE,
     )
 
 

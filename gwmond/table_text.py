@@ -76,7 +76,7 @@ def empty(
 def not_shown(headers: Sequence[str], out: Collection[int], why: str = "all of it is 0") -> str:
     """Return the sentence that says which columns were left out; empty if none was."""
     names = [headers[at] for at in out if headers[at] not in _WITH_THE_LAST]
-    return f"Not shown, as {why}: {', '.join(names)}." if names else ""
+    return f"Not shown, as {why}: {', '.join(names).removesuffix('.')}." if names else ""
 
 
 def tell(console: Console, text: str, style: str = "") -> None:

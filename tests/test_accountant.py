@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from gwmond.config import Config
+from gwmond.ledger.errors import LedgerFull
 from gwmond.ledger.factory_model import FactoryKind
+from gwmond.ledger.store import Ledger
 from gwmond.snapshot import Snapshot
 from tests.pool.adtext import Ad
 from tests.pool.feign import failed_validation, glidein, glideresource
@@ -16,7 +19,7 @@ from tests.sources.make import NOW, heard
 from tests.test_poller import Polls
 
 
-def made(tmp_path: Path, histories: dict[str, Any]) -> Polls:
+def made(tmp_path: Path, histories: dict[str, Any], factory: dict[str, Any] | None = None) -> Polls:
     """A pool with one idle pilot, of which one is to take leave."""
     polls = Polls(tmp_path)
     config = Config.model_validate(
@@ -25,6 +28,7 @@ def made(tmp_path: Path, histories: dict[str, Any]) -> Polls:
             "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
             "site": {"collector_distrust": "1ms"},
             "histories": {"startds": [], **histories},
+            "factory": factory or {},
         }
     )
     polls.poller = polls.poller.successor(config, polls.pool, polls.keeper, polls.poller.memory)
@@ -101,3 +105,49 @@ def test_what_ads_say_is_watched_for_real_time(tmp_path: Path) -> None:
     assert numbers[FactoryKind.WATCHED_SECONDS] == 60 + 45 + 60
     running = numbers[FactoryKind.STATUS_RUNNING_SECONDS]
     assert running == numbers[FactoryKind.STATUS_RUNNING_WATCHED_SECONDS] == 60 + 45 + 60
+
+
+def no_space(*_: object) -> None:
+    """Store nothing."""
+    raise LedgerFull("L", "no space left", "Free some.")
+
+
+@pytest.mark.parametrize("source", ["factory", "central_log"])
+def test_what_a_look_finds_is_told_though_the_ledger_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """In the same poll, beside the failure; it lasts until there is another look, told once."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "job.7.0.out").symlink_to("/etc/passwd")
+    (root / "completed_jobs_20261121.log").write_text("nonsense\n" * 3)
+    option = {"factory": "directories", "central_log": "central_logs"}[source]
+    polls = made(tmp_path, {"schedds": False}, {option: [str(root)]})
+    with structlog.testing.capture_logs() as logs:
+        with monkeypatch.context() as full:
+            full.setattr(Ledger, "commit_pilots", no_space)
+            found = polls.poll()
+            assert found.problems["ledger", "full"] == 1
+            polls.poll()
+        for _ in range(2):
+            found = polls.poll()
+    assert found.problems["ledger", "full"] == 2
+    assert found.problems[source, "link_outside"] == 1
+    assert found.problems[source, "garbage"] == 3
+    told = [(of["event"], of["problem"]) for of in logs if of.get("source") == source]
+    assert sorted(told) == [("problem", "garbage"), ("problem", "link_outside")]
+
+
+def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a poll."""
+    root = tmp_path / "root"
+    root.mkdir()
+    polls = made(tmp_path, {"schedds": False}, {"directories": [str(root)], "every": "1ms"})
+    found = polls.poll()
+    (root / "job.7.0.out").symlink_to("/etc/passwd")
+    monkeypatch.setattr(Ledger, "commit_pilots", no_space)
+    found = polls.poller.drain(found, 10.0)
+    assert found.problems["ledger", "full"] == 1
+    assert found.problems["factory", "link_outside"] == 1

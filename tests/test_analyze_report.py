@@ -176,6 +176,19 @@ def test_an_empty_period(report: Report) -> None:
             assert "in this period" in text
 
 
+@pytest.mark.parametrize(("terminal", "width"), [(True, 90), (False, 120)])
+def test_notes_have_the_room_of_tables(
+    report: Report, monkeypatch: pytest.MonkeyPatch, terminal: bool, width: int
+) -> None:
+    """That of the terminal, if it is one."""
+    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    code, text, _ = report(*ENTRIES, *DAY)
+    assert code == 0
+    notes = text.partition("\n\n")[0].splitlines()[2:]
+    assert width - 20 < max(map(len, notes)) <= width
+
+
 def test_the_page_that_explains_it() -> None:
     """Its examples are what is printed, and it has every column."""
     page = (Path(__file__).parent.parent / "docs" / "analyze.md").read_text()

@@ -275,6 +275,39 @@ def test_successor_goes_on(polls: Polls) -> None:
     assert ("in_use", "") in seconds(found)
 
 
+def test_what_lasts_through_a_reload_is_told_once(
+    polls: Polls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is over when the new configuration's poller does not find it; the ledger has it, too."""
+
+    def reload() -> None:
+        memory = polls.poller.memory
+        polls.poller = polls.poller.successor(polls.config, polls.pool, polls.keeper, memory)
+
+    polls.pool.answers["<ap1>", "demand"] = ["!timeout"]
+    with structlog.testing.capture_logs() as logs:
+        found = polls.poll()
+        with monkeypatch.context() as patched:
+            patched.setattr(polls.poller, "_accountant", Behind())
+            polls.poller.drain(found, 1.0)
+        reload()
+        polls.poll()
+        polls.hear()
+        reload()
+        polls.poll()
+    told = [(of["event"], of["problem"]) for of in logs if of.get("source") in {"ap1", "records"}]
+    assert told == [
+        ("problem", "timeout"),
+        ("problem", "no_host"),
+        ("problem over", "no_host"),
+        ("problem over", "timeout"),
+    ]
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    stored = [of.problem.problem for of in ledger.problems(9)]
+    assert sorted(stored) == ["no_host", "timeout"]
+
+
 def test_without_a_keeper_nothing_is_stored(polls: Polls, tmp_path: Path) -> None:
     """A poll on its own shows the state and stores nothing."""
     found = Poller(polls.config, polls.pool, None, EMPTY).poll()

@@ -138,9 +138,9 @@ def test_a_look_that_fails_ends_nothing() -> None:
     looks.end()
     for _ in range(2):
         looks.begin()
-        looks.end(Problem("factory", "unreadable", "directories: /x"))
+        looks.end(Problem("factory", "no_root", "directories: /x"))
         found = {of.problem: occurrences(of) for of in looks.told([])}
-        assert found == {"garbage": 0, "unreadable": 0}
+        assert found == {"garbage": 0, "no_root": 0}
     looks.begin()
     looks.end()
     assert looks.told([]) == []

@@ -238,6 +238,11 @@ def test_the_sum_of_all_entries() -> None:
     assert (sums[0], sums[2], sums[8]) == ("all", "6.00", "2.00")
     assert sums[10:] == tables([told])[0].rows[0][10:]
     assert tables([told, silent])[1].rows[-1][0] == "all"
+    assert tables([told, silent])[0].note == (
+        "all: 1 of 2 entries have factory numbers, and what is residual is of these; "
+        "3.00 of the hours are of the others."
+    )
+    assert [tables(of)[0].note for of in ([told], [silent], [told, told])] == ["", "", ""]
 
 
 def test_no_negative_zero() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -69,7 +70,15 @@ def test_shares_are_of_what_is_known(report: Report) -> None:
     )
     assert (whole["jobs"], whole["pilots_with_known_number_of_jobs"]) == (0, 3)
     text = report()
-    assert "Jobs: 0+n/k (avg jobs/pilot: 0.00, avg job length: -)" in text
+    assert "Jobs: 0+n/k (avg jobs/pilot: 0.00, avg job length: n/k)" in text
+    assert "How many jobs ran is known of 3 of 4 pilots that ended" in text
+    assert "only statistics" not in text
+    assert "runs open." in text
+    marked = report("--format", "markdown")
+    (header,) = (of for of in marked.splitlines() if of.startswith("| site | pilots | jobs |"))
+    assert "| idle | unkn | wst |" in header
+    assert "| used / total |" in header
+    assert not re.search(r"\| (n/k|efficiency) \|", header)
     assert "Whether HTCondor started (strt) is known of 3 of 4 pilots." in text
     assert "time not known: " in text
 
@@ -84,6 +93,21 @@ def test_the_styles_agree(report: Report) -> None:
     numbers = "pilots_with_known_start", "pilots_with_known_jobs", "jobs", "jobs_per_pilot"
     for name in (*numbers, "pilots_with_known_number_of_jobs"):
         assert style[name] == whole[name]
+
+
+def test_shares_of_a_block_are_of_all_time(report: Report) -> None:
+    """Where it is not known of all pilots when their validation ended; so the lines sum up."""
+    text = report("--style", "analyze-entries")
+    found = dict(re.findall(r"^Total time (\w.*): .* -\s+([\d.]+)%\)$", text, re.MULTILINE))
+    shares = {name: float(of) for name, of in found.items()}
+    assert list(shares) == ["used", "validating", "idle", "not known", "wasted"]
+    assert shares["not known"] > 0
+    parts = shares["validating"] + shares["idle"] + shares["not known"]
+    assert parts == pytest.approx(shares["wasted"], abs=0.15)
+    assert "avg job len: n/k" in text
+    head = " ".join(text.partition("Total")[0].split())
+    assert "How many jobs ran is known of 3 of 4 pilots that ended" in head
+    assert 'others\' time without jobs is "time not known"' in head
 
 
 def test_groups_by_failure(report: Report) -> None:

@@ -139,6 +139,7 @@ def test_columns_of_zeros_are_named_instead() -> None:
     out = empty(headers, rows, {"held", "other", "pending"}, {"0"})
     assert out == [1, 2]
     assert not_shown(headers, out) == "Not shown, as all of it is 0: held."
+    assert not_shown(("a", "misconfig."), [0, 1]) == "Not shown, as all of it is 0: a, misconfig."
     section = Section(
         "t",
         1,

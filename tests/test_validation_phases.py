@@ -83,6 +83,17 @@ def counted(*rows: PilotRow) -> Failed:
     return found.total
 
 
+@pytest.mark.parametrize(("rule", "told"), [(Assumption.END, True), (Assumption.SIZE, False)])
+def test_what_is_estimated_is_named(rule: Assumption, told: bool) -> None:
+    """Begins and ends; an estimated size is in other tables, which the note says."""
+    found = Failures()
+    found.take([failed(assumed={rule: WHOLE})])
+    assert ("times estimated" in found.headers()) is told
+    assert "estimated" not in found.headers()
+    assert ("what rests on an estimated size is not in it" in found.note) is told
+    assert "times_estimated" in found.total_record()
+
+
 def test_they_sum_to_what_is_settled() -> None:
     """Of a pilot whose last hour is not settled yet, and of one of which it is not known."""
     kind: Kind = ("cpu", "canonical")

@@ -71,6 +71,12 @@ class Place(NamedTuple):
         told = [of.at_us for of in self.events] + [of.written_us or 0 for of in self.lines]
         return max([*told, *(at_us for _, at_us in self.outputs)], default=0)
 
+    @property
+    def cut_us(self) -> int:
+        """Before this, what was told may have been left out; 0 if nothing was."""
+        cut = [self.events[0].at_us] if len(self.events) >= MOST else [0]
+        return max([*cut, self.lines[0].written_us or 0] if len(self.lines) >= MOST else cut)
+
     def told(self, facts: Iterable[PlaceFact]) -> Place:
         """Return it with more facts; of very many the oldest are left out."""
         events, lines, outputs = set(self.events), set(self.lines), list(self.outputs)

@@ -3,7 +3,9 @@
 Units: times are microseconds since the epoch.
 
 The events of one directory (instance and user) and one number are of one job up to the next
-submission, or until nothing was told for ``AGE_US``.  Within a job:
+submission, or until nothing was told for ``AGE_US``.  A job of which no end is told by then has
+left the queue at an unknown time: a schedd that is set up anew counts from 1 again, and its log
+tells no end of what was there.  Within a job:
 
 - Each start is one execution, hence one pilot: a job that was evicted, or held and released, runs
   glidein_startup.sh anew, on whatever node, and its stdout replaces that of before.
@@ -12,9 +14,10 @@ submission, or until nothing was told for ``AGE_US``.  Within a job:
 - The submission is that of the first execution; those after it begin with their start.
 
 Two factories may have directories of one name, with the same number in use at the same time.
-That shows: a submission while a job that has started goes on, or a job that ends twice (within
-``GUARD_US`` two copies of a log may differ).  Then it cannot be told what is whose, and all of it
-is one job that is ``mixed``.
+That shows where one job cannot explain what is told: after a submission more jobs end than were
+submitted (or one that never started), while an end of one before is missing; or a job that ends
+twice (within ``GUARD_US`` two copies of a log may differ).  Then it cannot be told what is whose,
+and all of it is one job that is ``mixed``.
 
 Source: facts page on GlideinWMS, section 1; HTCondor's manual, "Job Event Log Codes".
 """
@@ -22,6 +25,7 @@ Source: facts page on GlideinWMS, section 1; HTCondor's manual, "Job Event Log C
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import CompletedPilot, QueueEvent, QueueState
@@ -30,6 +34,9 @@ SECOND_US = 1_000_000
 AGE_US = 60 * 86400 * SECOND_US
 GUARD_US = 3600 * SECOND_US
 """Clocks of a factory and of nodes differ by less, and a summary's rounding is below that."""
+
+COPY_US = 60 * SECOND_US
+"""Two ends that are nearer may be the same, from two copies of a log."""
 
 ZONES_US = 86400 * SECOND_US
 """Two clocks whose zones are not told differ by less."""
@@ -45,6 +52,7 @@ class FactoryJob(NamedTuple):
     - ``written_us``: when each of its lines was written; ``line`` is the last.
     - ``first_us``: when the job was told of first, the same for all of its executions.
     - ``mixed``: events of several jobs, which cannot be told apart.
+    - ``next_us``: when another job with its number was submitted, which ends it.
     """
 
     instance: str
@@ -58,6 +66,7 @@ class FactoryJob(NamedTuple):
     written_us: tuple[int, ...] = ()
     first_us: int | None = None
     mixed: bool = False
+    next_us: int | None = None
 
     @property
     def duration_us(self) -> int | None:
@@ -77,15 +86,15 @@ class FactoryJob(NamedTuple):
 
     @property
     def settled_us(self) -> int | None:
-        """When it was over; None as long as it is not, or nothing tells."""
+        """When it was over, at the latest; None as long as it is not, or nothing tells."""
         if self.over:
             return self.ended_us
-        return self.line.written_us if self.line is not None else None
+        return self.line.written_us if self.line is not None else self.next_us
 
     @property
     def runs(self) -> bool:
         """Whether the queue tells that it has started, and nothing that it ended."""
-        return self.started_us is not None and self.ended_us is None and self.line is None
+        return self.started_us is not None and self.ended_us is None and self.settled_us is None
 
     def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
         """Return whether a pilot that began then may be this job."""
@@ -96,49 +105,93 @@ class FactoryJob(NamedTuple):
             lasted = AGE_US if self.duration_us is None else self.duration_us + ZONES_US
             told = [last - lasted]
         first = min(told, default=start_us)
-        return first - guard_us <= start_us and (last is None or start_us <= last + guard_us)
+        if last is not None and last != self.next_us:
+            last += guard_us  # those after the next submission are of that
+        return first - guard_us <= start_us and (last is None or start_us <= last)
 
 
 def queue_jobs(events: Sequence[QueueEvent]) -> Iterable[FactoryJob]:
     """Yield the executions that the events of a directory tell of, which are sorted by time."""
-    for some in _split(events):
-        yield from _executions(some)
+    jobs = _joined(_split(events))
+    for some, then in pairwise([*jobs, []]):
+        again = bool(then) and then[0][0].state is _S.SUBMITTED
+        yield from _executions(some, then[0][0].at_us if again else None)
 
 
-def _split(events: Sequence[QueueEvent]) -> Iterable[list[QueueEvent]]:
-    """Divide the events of a directory into those of each job."""
-    some: list[QueueEvent] = []
+def _split(events: Sequence[QueueEvent]) -> list[list[QueueEvent]]:
+    """Divide the events of a directory at each submission, and where long nothing was told."""
+    parts: list[list[QueueEvent]] = []
     for event in events:
-        again = event.state is _S.SUBMITTED and not _goes_on(some)
-        if some and (again or event.at_us - some[-1].at_us > AGE_US):
-            yield some
-            some = []
-        some.append(event)
-    if some:
-        yield some
+        last = parts[-1] if parts else []
+        again = event.state is _S.SUBMITTED and {of.state for of in last} != {_S.SUBMITTED}
+        if not last or again or event.at_us - last[-1].at_us > AGE_US:
+            parts.append([])
+        parts[-1].append(event)
+    return parts
 
 
-def _goes_on(some: Sequence[QueueEvent]) -> bool:
-    """Return whether jobs that these events tell of had not ended with the last of them."""
-    states = [of.state for of in some]
-    left = sum(state in _LEFT for state in states)
-    if states.count(_S.SUBMITTED) > max(1, left) or set(states) == {_S.SUBMITTED}:
-        return True
-    turns = [state for state in states if state is _S.STARTED or state in _ENDS]
-    return turns[-1:] == [_S.STARTED]
+def _joined(parts: list[list[QueueEvent]]) -> list[list[list[QueueEvent]]]:
+    """Return the parts of each job: several where an end is of a job before.
+
+    From the last: what has too many ends has that of the latest job before it without an end.
+    """
+    parts, found = list(parts), []
+    while parts:
+        job = [parts.pop()]
+        while sum(map(_ends, job)) > sum(map(_submissions, job)):
+            first = _unended(parts, job[0][0].at_us)
+            if first is None:
+                break
+            job = [*parts[first:], *job]
+            del parts[first:]
+        found.append(job)
+    return found[::-1]
 
 
-def _mixed(some: Sequence[QueueEvent]) -> bool:
+def _unended(parts: Sequence[list[QueueEvent]], at_us: int) -> int | None:
+    """Return the latest part with a job that may still have been there at a time."""
+    for index in reversed(range(len(parts))):
+        if at_us - parts[index][-1].at_us > AGE_US:
+            return None
+        if _ends(parts[index]) < _submissions(parts[index]):
+            return index
+        at_us = parts[index][0].at_us
+    return None
+
+
+def _submissions(part: Sequence[QueueEvent]) -> int:
+    """Return how many jobs began with a part; one at least, as its first events may be lost."""
+    return max(1, sum(of.state is _S.SUBMITTED for of in part))
+
+
+def _ends(part: Sequence[QueueEvent]) -> int:
+    """Return how many jobs left the queue; one that ended without a start counts twice."""
+    number, last = 0, None
+    states = [of.state for of in part]
+    for event in part:
+        if event.state not in _LEFT:
+            continue
+        # What has ended may be removed later.
+        same = last is not None and event.state is _S.REMOVED and last.state is _S.ENDED
+        if not same and (last is None or event.at_us - last.at_us > COPY_US):
+            number += 1
+        last = event
+    return number + (_S.ENDED in states and _S.STARTED not in states)
+
+
+def _mixed(job: Sequence[Sequence[QueueEvent]]) -> bool:
     """Return whether events of several jobs are among these, of which any has started."""
-    states = [of.state for of in some]
-    if _S.STARTED not in states:
+    events = list(chain(*job))
+    if all(of.state is not _S.STARTED for of in events):
         return False
-    ends = [of.at_us for of in some if of.state is _S.ENDED]
-    return _S.SUBMITTED in states[1:] or (bool(ends) and ends[-1] - ends[0] > GUARD_US)
+    ends = [of.at_us for of in events if of.state is _S.ENDED]
+    submitted = sum(of.state is _S.SUBMITTED for of in events)
+    several = len(job) > 1 or (submitted > 1 and sum(map(_ends, job)) > 1)
+    return several or (bool(ends) and ends[-1] - ends[0] > GUARD_US)
 
 
-def _executions(events: Sequence[QueueEvent]) -> Iterable[FactoryJob]:
-    mixed = _mixed(events)
+def _executions(parts: Sequence[Sequence[QueueEvent]], next_us: int | None) -> Iterable[FactoryJob]:
+    mixed, events = _mixed(parts), list(chain(*parts))
     name, client = events[-1].name, max(of.name.frontend for of in events)
     job = FactoryJob(name.instance, name.user, client, first_us=events[0].at_us, mixed=mixed)
     state: QueueState | None = None
@@ -156,4 +209,5 @@ def _executions(events: Sequence[QueueEvent]) -> Iterable[FactoryJob]:
         elif event.state in _ENDS and (ended is None or state is _S.RELEASED or mixed):
             job = job._replace(ended_us=event.at_us)
         state = event.state
-    yield job._replace(over=state in _ENDS and state is not _S.HELD)
+    over = state in _ENDS and state is not _S.HELD
+    yield job._replace(over=over, next_us=None if over else next_us)

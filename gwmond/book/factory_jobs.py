@@ -27,8 +27,7 @@ tenth and a minute, and whether HTCondor started, count as contradictions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Collection, Iterable, Sequence
 
 from gwmond.accounting import factory_jobs
 from gwmond.accounting.factory_jobs import NewFact, Place, PlaceFact, place_name
@@ -36,6 +35,7 @@ from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book import summaries
+from gwmond.book.agenda import Agenda
 from gwmond.book.contradictions import contradictions
 from gwmond.book.entries import Entries
 from gwmond.book.factory_pilots import amend, identity_of, release
@@ -62,11 +62,10 @@ class FactoryJobs:
         self._rules = rules
         self._places: dict[str, Place] = {}
         self._told_us: dict[str, int] = {}
-        self._written_us: dict[str, int] = {}  # the outputs of each place that were read
         self._changed: set[str] = set()
         self._fresh: set[str] = set()
         self._dirty: set[str] = set()
-        self._wake: list[tuple[int, str]] = []
+        self._agenda = Agenda()
         self.ahead_us = 0  # how much later it is for what waits
         self._hurried = False  # no source tells more, not even a daemon's
         self.left_out: Counter[str] = Counter()
@@ -119,12 +118,10 @@ class FactoryJobs:
         if name in self._places or Assumption.NO_OUTPUT not in pilot.assumed:
             self._changed.add(name)
 
-    def reported(self, written_us: Mapping[str, int]) -> None:
-        """Say that outputs at places have come, and when they were written: all is used anew."""
-        self._changed |= written_us.keys()
-        self._fresh |= written_us.keys()
-        for name, at_us in written_us.items():
-            self._written_us[name] = max(at_us, self._written_us.get(name, 0))
+    def reported(self, places: Collection[str]) -> None:
+        """Say that outputs at places have come: all that is told there is used anew."""
+        self._changed.update(places)
+        self._fresh.update(places)
 
     def knows(self, pilot: OpenPilot) -> bool:
         """Return whether what was told at a pilot's place is in memory."""
@@ -137,8 +134,7 @@ class FactoryJobs:
         """
         self._hurried = now_us > clock_us
         told_us, now_us = now_us, now_us + self.ahead_us
-        while self._wake and self._wake[0][0] <= now_us:
-            self._changed.add(heappop(self._wake)[1])
+        self._changed |= self._agenda.take(now_us)
         if not self._changed:
             return
         unknown = self._changed - self._places.keys()
@@ -160,7 +156,6 @@ class FactoryJobs:
         """Forget what is not stored of a place, as it cannot be."""
         self._places.pop(name, None)
         self._told_us.pop(name, None)
-        self._written_us.pop(name, None)
         for names in (self._dirty, self._changed, self._fresh):
             names.discard(name)
 
@@ -175,7 +170,6 @@ class FactoryJobs:
             if name not in self._changed:
                 del self._places[name]
                 self._told_us.pop(name, None)
-                self._written_us.pop(name, None)
 
     def _decide(
         self, name: str, now: tuple[int, int], watched_us: int | None, lookup: Lookup
@@ -200,12 +194,12 @@ class FactoryJobs:
             elif index in matches.alone:
                 done = self._alone(place, job, watched_us, late=late)
             else:
-                done = late and self._once(place, "ambiguous")
+                done = late and (index in matches.covered or self._once(place, "ambiguous"))
             waits |= not done
             if not done and not late and due_us is not None:
-                heappush(self._wake, (due_us, name))
+                self._agenda.add(name, due_us)
         for pilot in told:
-            if pilot.id not in used and not pilot.pruned:
+            if pilot.id not in used and not pilot.pruned and pilot.start_us >= place.cut_us:
                 release(pilot)
                 self._tell_line(pilot, None, lookup)
         for pilot in matches.stale:
@@ -223,11 +217,10 @@ class FactoryJobs:
         told_us = self._told_us.get(name, clock_us)
         until_us = self._due(job, told_us) if job is not None else None
         if until_us is None:
-            written_us, quiet_us = self._written_us.get(name), self._rules.quiet_us
-            hurried, now_us = self._hurried, clock_us
-            until_us = waits_until(pilot, job, written_us, told_us, quiet_us, hurried=hurried)
+            quiet_us, hurried, now_us = self._rules.quiet_us, self._hurried, clock_us
+            until_us = waits_until(pilot, job, told_us, quiet_us, hurried=hurried)
         if now_us < until_us:
-            heappush(self._wake, (until_us, name))
+            self._agenda.add(name, until_us)
             return True
         give_up(pilot)
         return False

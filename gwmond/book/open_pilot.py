@@ -81,6 +81,7 @@ class OpenPilot:
     lifetime_us: int = AD_LIFETIME_S * SECOND_US
     heard_us: int = 0  # the last contact that is stored
     told: Told | None = None
+    written_us: int = 0  # when its output was, that was read since the start; 0 if none was
     dirty: bool = True
 
     @property

@@ -68,11 +68,8 @@ class Outputs:
         self.absurd = 0
         self.crowded = 0
 
-    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> dict[str, int]:
-        """Join outputs with pilots, and the runs of jobs that they tell of.
-
-        Return their places, and when files there were written last; 0 if that is not known.
-        """
+    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
+        """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
         numbers = {_number(of) for of in outputs if of.name.cluster is not None}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
             self._shelf.recall_pilots(rows)
@@ -82,7 +79,7 @@ class Outputs:
         self._joining.recall([of for output in outputs for of in output.attempts], lookup)
         self._joining.recall_jobs({job_of(run) for of in outputs for run in of.runs}, lookup)
         self._entries.learn(outputs, lookup)
-        places: dict[str, int] = {}
+        places: set[str] = set()
         for output in map(_ended, outputs):
             if not _is_sound(output):
                 self.absurd += 1
@@ -94,9 +91,9 @@ class Outputs:
                 self._apply(pilot, output)
                 self._tell(pilot, output, lookup)
                 self._sum_up(pilot, output, lookup)
-                place, seen_us = _place(output), output.seen_us
-                written_us = seen_us if seen_us is not None and sane(seen_us) else 0
-                places[place] = max(written_us, places.get(place, 0))
+                if output.seen_us is not None and sane(output.seen_us):
+                    pilot.written_us = max(output.seen_us, pilot.written_us)
+                places.add(_place(output))
         return places
 
     def _pilot(self, output: PilotOutput, lookup: Lookup) -> OpenPilot | None:

@@ -4,7 +4,8 @@ Units: times are microseconds since the epoch.
 
 A pilot may be a job if it began while that was there, by clocks that differ by ``GUARD_US``.  Of
 the executions of one job, which follow each other and may be as near, it is the likeliest: where
-its beginning and end differ least.
+its beginning and end differ least.  Another execution through most of which it lived is no pilot:
+a job runs once at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Matches:
 
     - ``told``: of which a source of its own tells; ``made``: of which only its factory does.
     - ``alone``: jobs of which no pilot is known, ``made`` apart; the others are not certain.
-    - ``stale``: pilots that were made of a job which by now is none, or another's.
+    - ``covered``: executions of which no pilot is known, as one of the same job lived then.
+    - ``stale``: pilots that were made of a job which by now is none, or another's.  Of one that
+      began before the first event that is kept it is not known.
     """
 
     def __init__(
@@ -43,18 +46,26 @@ class Matches:
         claims = Counter(pilot.id for some in fitting for pilot in some)
         self.told: dict[int, OpenPilot] = {}
         self.alone: set[int] = set()
+        self.covered: set[int] = set()
         for index, (job, some) in enumerate(zip(jobs, fitting, strict=True)):
             if job.mixed:
                 continue
             if len(some) == 1 and claims[some[0].id] == 1:
                 self.told[index] = some[0]
+            elif not some and any(
+                _covers(of, job) and _submission(job) in taken[of.id] for of in told
+            ):
+                self.covered.add(index)
             elif not some and not any(
                 _fits(of, job, ZONES_US) and _submission(job) not in taken[of.id] for of in told
             ):
                 self.alone.add(index)
         of_jobs = [of for of in made if _is_of(place, of) or any(_is_made_of(of, j) for j in jobs)]
-        self.made = _made_of(of_jobs, {index: jobs[index] for index in self.alone})
-        self.stale = [of for of in of_jobs if of not in self.made.values()]
+        alone = {index: jobs[index] for index in self.alone if jobs[index].life is not None}
+        self.made = _made_of(of_jobs, alone, place.cut_us)
+        self.stale = [
+            of for of in of_jobs if of not in self.made.values() and of.start_us >= place.cut_us
+        ]
 
 
 def _choose(
@@ -95,19 +106,37 @@ def _is_of(place: Place, pilot: OpenPilot) -> bool:
     return any(at == pilot.end_us and may_be_of(pilot.identity.name, user) for at, user in ends)
 
 
-def _made_of(pilots: Sequence[OpenPilot], jobs: dict[int, FactoryJob]) -> dict[int, OpenPilot]:
-    """Return which pilot of which only its factory tells is which job: the nearest are the same."""
+def _made_of(
+    pilots: Sequence[OpenPilot], jobs: dict[int, FactoryJob], cut_us: int
+) -> dict[int, OpenPilot]:
+    """Return which pilot of which only its factory tells is which job: the nearest are the same.
+
+    What began since ``cut_us`` is none that began before.
+    """
     pairs = [
         (abs((job.life or (0, 0))[0] - pilot.start_us), index, pilot.id, pilot)
         for index, job in jobs.items()
         for pilot in pilots
         if _is_made_of(pilot, job)
+        if pilot.start_us >= cut_us or (job.life or (0, 0))[0] < cut_us
     ]
     found: dict[int, OpenPilot] = {}
     for _, index, _, pilot in sorted(pairs, key=lambda of: of[:3]):
         if index not in found and pilot not in found.values():
             found[index] = pilot
     return found
+
+
+def _covers(pilot: OpenPilot, job: FactoryJob) -> bool:
+    """Return whether a pilot lived through more than half of an execution.
+
+    Clocks differ, so that it may seem to have lived in a part of one that was another's.
+    """
+    if job.life is None or Assumption.BEGIN in pilot.assumed:
+        return False
+    start_us, end_us = job.life
+    both_us = min(pilot.until_us, end_us) - max(pilot.start_us, start_us)
+    return 2 * both_us > end_us - start_us
 
 
 def _submission(job: FactoryJob) -> _Submission:

@@ -33,7 +33,6 @@ from gwmond.book.open_pilot import OpenPilot
 def waits_until(
     pilot: OpenPilot,
     job: FactoryJob | None,
-    written_us: int | None,
     told_us: int,
     quiet_us: int,
     *,
@@ -42,19 +41,16 @@ def waits_until(
     """Return until when a pilot is taken to run of which nothing tells the end.
 
     - ``job``: what it is in its factory's queue, if that is known.
-    - ``written_us``: when its files were written last, by the factory's clock, if they were read.
     - ``told_us``: when gwmond was told of it, which is as late as it can have been written.
     - ``hurried``: nothing more comes, of no source.
     """
     if hurried:
-        since_us = min(pilot.contact_us, told_us)
-    elif written_us is None:
-        since_us = told_us
-    else:
-        since_us = min(max(written_us, pilot.contact_us), told_us)
-    if job is not None and job.started_us is not None and job.runs and not hurried:
-        return max(since_us, job.started_us) + AGE_US
-    return since_us + quiet_us
+        return min(pilot.contact_us, told_us) + quiet_us
+    if job is not None and job.started_us is not None and job.runs:
+        return max(pilot.written_us, pilot.contact_us, job.started_us) + AGE_US
+    if not pilot.written_us:
+        return told_us + quiet_us
+    return min(max(pilot.written_us, pilot.contact_us), told_us) + quiet_us
 
 
 def known_start(pilot: OpenPilot) -> bool:

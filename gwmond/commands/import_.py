@@ -11,7 +11,7 @@ Old condor_activity logs tell no time zone: name the factory's with --timezone w
 host's. What was read in a wrong one stays so: import into another ledger then.
 Each pilot is accounted once, together with what the ledger knows of it already; an import may be
 interrupted, killed and repeated. What this user may not read is named, and left for the next
-import; an import fails where that is all there is. Stop the daemon meanwhile, for it holds the
+import; a first one fails where that is all there is. Stop the daemon meanwhile, for it holds the
 ledger, or import into another one with --ledger.
 
 Examples:
@@ -187,7 +187,8 @@ def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | No
     for problem, number in imported.problems.most_common():
         example = next(of for of in imported.examples if of.problem == problem)
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
-    if imported.problems["unreadable"] and not imported.facts and not imported.logs:
+    read = imported.facts or imported.logs or hours is not None
+    if imported.problems["unreadable"] and not read:
         print(
             "gwmond: nothing could be read of what is there to be: let this user read it, and "
             "import again",

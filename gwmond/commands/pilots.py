@@ -41,6 +41,7 @@ _HEADERS = (
 _COLOURS = {
     "running": "green",
     "idle": "cyan",
+    "open": "cyan",
     "retiring": "yellow",
     "failed": "red",
     "ended": "bright_black",
@@ -58,8 +59,9 @@ examples:
 
 what is shown (what does not fit beside it is below, in a table with the same ids):
   size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
-  doing      running jobs, idle, or retiring (it takes no new jobs); failed validation, and why
-             (it says so in the collector until it ends); of one that ended: how
+  doing      running jobs, idle, or retiring (it takes no new jobs); runs, jobs not told: only its
+             output tells of it, and no end; failed validation, and why (it says so in the
+             collector until it ends); of one that ended: how
              (took leave of the collector; vanished: its ad expired; no more jobs: only records
              of jobs told of it; ended: its output, the central log or the factory's queue says so)
   users      of the jobs that run; of a pilot that ended, of all its jobs
@@ -68,7 +70,8 @@ what is shown (what does not fit beside it is below, in a table with the same id
              settled; badput: misconfiguration and preemption; own: overhead, no job ever,
              validation failed; uncl.: unclassified; open: not settled, such as the time of
              jobs that run, up to when the ledger was last written
-  json and csv have every category, in both measures (resource and canonical seconds).
+  json and csv have every category, in both measures (resource and canonical seconds); attempts
+  is empty there where nothing tells how many runs there were.
 
 {FORMS_HELP}
 """

@@ -161,6 +161,8 @@ def _show(found: Reconciliation, age: Age, into: io.StringIO) -> None:
         if out:
             names = ", ".join(each.headers[at] for at in out)
             tell(console, f"Not shown, as nobody told of it: {names}.", "bright_black")
+        if each.note:
+            tell(console, each.note, "bright_black")
     for number, line in enumerate(explanations(found.rows)):
         tell(console, line if number else f"\n{line}")
 
@@ -173,5 +175,7 @@ def _markdown(found: Reconciliation, age: Age, into: io.StringIO) -> None:
         for index, cells in enumerate([*lines, *each.rows]):
             told = cells if index == 1 else tuple(map(escape, cells))
             into.write(f"| {' | '.join(told)} |\n")
+        if each.note:
+            into.write(f"\n{escape(each.note)}\n")
     into.write("\n")
     into.writelines(f"- {escape(line)}\n" for line in explanations(found.rows))

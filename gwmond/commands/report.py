@@ -63,6 +63,7 @@ what is shown (shares are of settled time):
   estimated      the share that rests on an estimate
   settled        settled / (settled + not settled): what is missing is not known yet
   decision problem   pilots that never ran a job
+  runs open      of the runs that ended, how many are not settled yet
   bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
                  not, in canonical hours
   columns of analyze_entries are of pilots that ended, in core-hours of their whole lives:
@@ -70,10 +71,12 @@ what is shown (shares are of settled time):
                  pilots of which that is known
     fval         time of pilots whose validation failed; in % of time, as those that follow
     idle         other time without jobs: overhead, validation that passed, pilots without jobs
-    n/k          time of which nothing is known (fval + idle + n/k = wst)
+    unkn         time of which nothing is known (fval + idle + unkn = wst)
     wst, badp    all time without jobs; all time but that of runs that exited 0
     job h        wall-clock hours of a run, on average
-    jobs: n/k    of pilots of which only statistics tell of jobs; their time of jobs is marked ~
+    used / total its efficiency: time in which jobs ran / all time (that above is goodput / time)
+    jobs: n/k    of pilots of which nothing tells how many ran (5+n/k: 5 on the others)
+    ~            rests on pilots of which only statistics tell of jobs
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
@@ -135,17 +138,18 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log.model_copy(update={"level": "error"}))
     now_us = round(time.time() * US)
     of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
+    terminal = arguments.output is None and sys.stdout.isatty()
     why = ""
     try:
         with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
             age = age_of(ledger, now_us, config.poll.interval)
             if isinstance(of, Asked):
-                text = analyze_report.tell(ledger, of).written(age, arguments.format)
+                told = analyze_report.tell(ledger, of)
+                text = told.written(age, arguments.format, room(terminal=terminal))
             else:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
                 report = gather(ledger, of, q, age.written_us, counted=counted, failures=failures)
-                terminal = arguments.output is None and sys.stdout.isatty()
                 text = _text(report, age, arguments.format, terminal=terminal)
                 if not report.groups:
                     places = arguments.site, arguments.entry, arguments.group

@@ -120,7 +120,8 @@ FAMILIES = (
         "counter",
         "",
         "Pilots that ended, by the category of their own time: pilot_overhead (they ran jobs), "
-        "decision_problem (they never did), validation_fails. Unit: pilots." + _KEPT,
+        "decision_problem (they never did), validation_fails, unclassified (not told). "
+        "Unit: pilots." + _KEPT,
         ("category", "site", "entry", "group"),
         _ended,
     ),

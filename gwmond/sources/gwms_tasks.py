@@ -51,7 +51,7 @@ def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.T
 
 
 def look(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:
-    """As ``find``; raises QueryError (``unreadable``) where none of the roots can be listed."""
+    """As ``find``; raises QueryError (``no_root``) where none of the roots can be listed."""
     _list_one(roots)
     return find(roots)
 
@@ -84,7 +84,7 @@ def read(
 def read_central(
     roots: Sequence[str], wanted: Sequence[Directory], limits: FileLimits, now: float
 ) -> Counted[tuple[DirectoryAnswer, ...]]:
-    """As ``read``; raises QueryError (``unreadable``) where none of some roots can be listed."""
+    """As ``read``; raises QueryError (``no_root``) where none of some roots can be listed."""
     _list_one(roots)
     return read(wanted, limits, now)
 
@@ -95,11 +95,11 @@ def _list_one(roots: Sequence[str]) -> None:
         try:
             os.scandir(root).close()
         except OSError as error:
-            errors.append(f"{layout.shown(root)}: {error.strerror}")
+            errors.append(f"{layout.shown(root)}: {error.strerror or error}")
         else:
             return
     if errors:
-        raise QueryError("unreadable", "; ".join(errors)[:1000])
+        raise QueryError("no_root", "; ".join(errors)[:1000])
 
 
 def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnswer]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting.factory_jobs import Place, jobs
+from gwmond.accounting.factory_jobs import MOST, Place, jobs
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
 from gwmond.accounting.queue_jobs import FactoryJob
 
@@ -109,11 +109,19 @@ def test_each_start_is_an_execution(
 @pytest.mark.parametrize(
     "told",
     [
-        # Two factories, and the events of both; then a log that lost its first lines.
+        # Two factories, and the events of both; then a log that lost its first lines; and one that
+        # ended though it had not started, as the one before it had.
         [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
         [(S.SUBMITTED, 0), (S.SUBMITTED, 10), (S.STARTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
         [(S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
         [(S.SUBMITTED, 0), (S.STARTED, 10), (S.ENDED, 20), (S.ENDED, 8000)],
+        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.ENDED, 250)],
+        # Three, of which the second and the third are told apart.
+        [
+            *[(S.SUBMITTED, 0), (S.STARTED, 10)],
+            *[(S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
+            *[(S.SUBMITTED, 300), (S.STARTED, 310), (S.REMOVED, 400)],
+        ],
     ],
 )
 def test_jobs_that_cannot_be_told_apart(told: list[tuple[QueueState, int]]) -> None:
@@ -133,6 +141,47 @@ def test_copies_that_differ_by_a_second_are_one() -> None:
             event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.ENDED, 300), event(*last)
         )
         assert (job.mixed, times(job)) == (False, (0, 100, 300))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        [(S.SUBMITTED, 0), (S.STARTED, 10)],
+        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.EVICTED, 20), (S.STARTED, 30)],
+        [(S.STARTED, 10)],
+    ],
+)
+@pytest.mark.parametrize("last", [(S.ENDED, 9100), (S.ENDED, 9130), (S.REMOVED, 9900)])
+def test_a_lost_end_is_that_of_one_job(
+    lost: list[tuple[QueueState, int]], last: tuple[QueueState, int]
+) -> None:
+    """It had left the queue when the number came again; the jobs after it are whole."""
+    second = [(S.SUBMITTED, 9000), (S.STARTED, 9010), (S.ENDED, 9100), last]
+    third = [(S.SUBMITTED, 20_000), (S.STARTED, 20_010), (S.ENDED, 20_100)]
+    *_, first, then, later = found(*(event(*of) for of in [*lost, *second, *third]))
+    assert [of.mixed for of in (first, then, later)] == [False] * 3
+    assert (first.ended_us, first.life, first.over, first.runs) == (None, None, False, False)
+    assert first.settled_us == (T0 + 9000) * US
+    assert [times(of) for of in (then, later)] == [(9000, 9010, 9100), (20_000, 20_010, 20_100)]
+
+
+def test_jobs_of_which_each_end_is_lost() -> None:
+    """The last may still run; one that was submitted twice is one."""
+    told = [(S.SUBMITTED, n * DAY + at) for n in range(3) for at in (0, 1)]
+    told += [(S.STARTED, n * DAY + 10) for n in range(3)]
+    every = found(*(event(*of) for of in told))
+    assert [(of.mixed, of.runs) for of in every] == [(False, n == 2) for n in range(3)]
+    assert [times(of) for of in every] == [(n * DAY, n * DAY + 10, None) for n in range(3)]
+
+
+def test_which_events_are_kept() -> None:
+    """The last of very many, and it is known since when all are."""
+    several = [event(S.STARTED, at) for at in range(MOST)]
+    place = Place("e", "7.0").told(several[1:])
+    assert place.cut_us == 0
+    place = place.told([*several, event(S.ENDED, 9000)])
+    assert (len(place.events), place.cut_us) == (MOST, (T0 + 1) * US)
+    assert Place("e", "7.0").told([line(at) for at in range(MOST + 1)]).cut_us == (T0 + 1) * US
 
 
 def test_jobs_that_never_started_are_not_mixed() -> None:

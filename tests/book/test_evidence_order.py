@@ -76,6 +76,12 @@ def earlier(draw: st.DrawFn, start: int, number: int) -> list[FileFact]:
         gone = draw(st.sampled_from([[QueueState.EVICTED], [QueueState.HELD, QueueState.RELEASED]]))
         ran = [QueueState.STARTED, *gone]
         return [event(how, first + 40 * n, proc=number) for n, how in enumerate(ran)]
+    if draw(st.booleans()):
+        # The end of one before was lost; or it comes after this one's, and is another factory's.
+        ran = [QueueState.SUBMITTED, QueueState.STARTED]
+        lost = [event(how, first + 10 * n - 300, proc=number) for n, how in enumerate(ran)]
+        late = event(QueueState.ENDED, start + draw(st.integers(6000, 12000)), proc=number)
+        return [*lost, *([late] if draw(st.booleans()) else [])]
     return [event(QueueState.SUBMITTED, start + 20, proc=number)]
 
 

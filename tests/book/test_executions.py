@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gwmond.accounting.factory_jobs import MOST
 from gwmond.accounting.pilot_evidence import FileFact, QueueEvent
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.ledger.pilot_model import PilotRow
@@ -122,6 +123,94 @@ def test_what_ran_on_is_not_ended_by_another_execution() -> None:
     for number, fact in enumerate(again(1100, 4100, HELD)):
         told(play, fact, *([output(1105, 4090)] if number == 2 else []), at=DAY * (number + 1))
     assert times(play) == [(100, 1000), (1105, 4090)]
+
+
+@pytest.mark.parametrize("until", [20_000, 80_000])
+@pytest.mark.parametrize("gone", [[S.EVICTED], [S.HELD, S.RELEASED]])
+@pytest.mark.parametrize("first", ["events", "output"])
+def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> None:
+    """Its own output tells that it lived through both executions."""
+    events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), *(event(of, until) for of in gone)]
+    events += [event(S.STARTED, until + 1000), event(S.ENDED, DAY)]
+    facts: list[list[FileFact]] = [[*events], [output(5, DAY - 10)]]
+    play = Play()
+    for number, some in enumerate(facts if first == "events" else facts[::-1]):
+        told(play, *some, at=(2 + number) * DAY)
+    assert times(play) == [(5, DAY - 10)]
+    assert play.seconds() == {"decision_problem": 4 * (DAY - 15.0)}
+    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.places["entry#7.0"].checked
+
+
+def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
+    """So it is where the execution before is the shorter one."""
+    play = Play()
+    play.live(120, 8000, [shown("glidein@one", started=60, factory_job=JOB)])
+    for at in range(8060, 12_000, 60):
+        play.poll(at)
+    events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), event(S.HELD, 3000)]
+    told(play, *events, event(S.STARTED, 3510), event(S.ENDED, 8000), at=2 * DAY)
+    assert len(times(play)) == 1
+    assert not play.stored.places["entry#7.0"].checked
+
+
+def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
+    """Whether the log of the first job is read first or last; what is not known is counted."""
+    lost = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
+    whole = [
+        event(how, n * DAY + at)
+        for n in (10, 20)
+        for how, at in ((S.SUBMITTED, 0), (S.STARTED, 100), (S.ENDED, 5000))
+    ]
+    expected = [(10.0 * DAY + 100, 10.0 * DAY + 5000), (20.0 * DAY + 100, 20.0 * DAY + 5000)]
+    for order in permutations([lost, whole[:3], whole[3:]]):
+        play = Play()
+        for number, some in enumerate(order):
+            told(play, *some, at=(30 + number) * DAY)
+        assert times(play) == expected
+        assert play.seconds() == {"unclassified": 4 * 9800.0}
+        place = play.stored.places["entry#7.0"]
+        assert (place.open, "ambiguous" in place.checked) == (False, False)
+        assert place.checked == ("no_times",)
+        assert play.stored.corrections == 0
+
+
+def test_an_end_that_turns_out_to_be_of_the_next_job() -> None:
+    """What was made of it is withdrawn, as the end of the first is not known any more."""
+    play = Play()
+    told(play, event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.REMOVED, 900), at=DAY)
+    assert times(play) == [(100, 900)]
+    told(play, event(S.SUBMITTED, 500), at=2 * DAY)
+    assert times(play) == []
+    assert not any(n for _, n in _net(play).items())
+
+
+def test_an_output_is_of_the_job_after_a_lost_end() -> None:
+    """It was killed hard: its end is that in the queue."""
+    play = Play()
+    events = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
+    events += [event(S.SUBMITTED, DAY), event(S.STARTED, DAY + 5), event(S.ENDED, DAY + 5000)]
+    told(play, *events, output(DAY + 10, None), at=3 * DAY)
+    assert times(play) == [(DAY + 10, DAY + 5000)]
+    assert [of.ended for of in rows(play)] == ["queue"]
+
+
+@pytest.mark.parametrize("ahead", [4000, 1200])
+def test_a_job_with_very_many_executions(ahead: int) -> None:
+    """The oldest events are not kept; what was accounted of them stays."""
+    play = Play()
+    number = MOST // 2 + 6
+    told(play, event(S.SUBMITTED, -300), at=0)
+    for n in range(number):
+        at = n * ahead
+        play.book.report([event(S.STARTED, at)], play.stored)
+        play.poll(at + 60)
+        told(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
+    told(play, at=number * ahead + DAY)
+    assert len(play.stored.places["entry#7.0"].events) == MOST
+    assert times(play) == [(n * ahead, n * ahead + 900) for n in range(number)]
+    assert play.seconds() == {"unclassified": 4 * 900.0 * number}
+    assert play.stored.corrections == 0
 
 
 def two_factories(b_start: int = 600) -> tuple[list[QueueEvent], list[QueueEvent]]:

@@ -231,7 +231,7 @@ def test_the_list_of_pilots_does_not_call_it_idle() -> None:
     play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
     listed = line_of(only(play), (), us(600), 2000)
-    assert (listed.state, listed.doing) == ("idle", "runs, jobs not told")
+    assert (listed.state, listed.doing) == ("open", "runs, jobs not told")
 
 
 @pytest.mark.parametrize("end", [700, 3000])
@@ -274,3 +274,34 @@ def test_an_import_into_a_ledger_that_a_daemon_keeps() -> None:
     follow(play, 200, 600, event(S.STARTED, 0), begun())
     imported(play, 5 * HOUR, ahead_us=0)
     assert (only(play).end_us, play.seconds()) == (None, {})
+
+
+def test_a_restart_does_not_begin_the_queues_time_anew() -> None:
+    """One whose end the queue never tells ends after 60 days, also with a restart each month."""
+    play = Play()
+    follow(play, 200, 600, event(S.SUBMITTED, -300), event(S.STARTED, 0), begun())
+    day = 86400
+    for month in range(1, 4):
+        play.restart()
+        for at in range(month * 30 * day, (month + 1) * 30 * day, day):
+            play.poll(at)
+            assert (only(play).end_us is None) is (at < 60 * day + 100), at / day
+    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+
+
+def test_each_pilot_of_a_number_has_its_own_files_time() -> None:
+    """The first execution was silent since long, while the second still writes."""
+    play = Play()
+    follow(play, 200, 600, begun())
+    for hour in range(1, 6):
+        second = output(
+            1000,
+            None,
+            condor_start_us=us(1060),
+            logs=(),
+            seen_us=us(hour * HOUR),
+            validation_end_us=us(hour * HOUR - 50),
+        )
+        follow(play, hour * HOUR + 60, hour * HOUR + 3000, second)
+    ends = sorted((of.start_us, of.end_us) for of in play.stored.pilots.values())
+    assert ends == [(us(0), us(60)), (us(1000), None)]

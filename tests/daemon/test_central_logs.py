@@ -130,6 +130,27 @@ def test_the_socket(scene: Scene, daemon: Start, tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_what_is_wrong_with_lines_lasts(scene: Scene, daemon: Start, tmp_path: Path) -> None:
+    """Lines that come now and then are counted each, and are one event of the log."""
+    path = tmp_path / "log.socket"
+    tables: Tables = {**TABLES, "factory": {"log_socket": str(path), "every": "1h"}}
+    running = daemon(scene.pool.collector, tables=tables)
+    running.next_polls(2)
+    words = ("garbage", "no_pilot")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.connect(str(path))
+        for number in (1, 2):
+            client.send(b"nonsense")
+            client.send(line(7, time.time())[:-1] + b" %d" % number)
+            for word in words:
+                labels = {"source": "central_log", "problem": word}
+                running.wait_for("gwmond_problems_total", labels, lambda n: n == number)  # noqa: B023
+            running.next_polls(2)
+    for word in words:
+        said = running.log(source="central_log", problem=word)
+        assert [of["event"] for of in said] == ["problem"], said
+
+
 def test_a_flood(scene: Scene, daemon: Start, tmp_path: Path) -> None:
     """A hundred thousand lines, half of them garbage: polls go on, and all are counted."""
     path = tmp_path / "log.socket"

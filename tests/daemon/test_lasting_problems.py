@@ -90,22 +90,24 @@ def test_a_directory_that_is_gone(
         return [metrics.value(name, source=source, kind=kind) for kind in kinds]
 
     gone = running.wait_until("it to be down", lambda m: set(shown(UP, m)) == {0})
-    counted = gone.value(COUNTED, source=source, problem="unreadable") or 0
+    counted = gone.value(COUNTED, source=source, problem="no_root") or 0
     later = running.wait_until(
         "two more looks",
-        lambda m: (m.value(COUNTED, source=source, problem="unreadable") or 0) >= counted + 2,
+        lambda m: (m.value(COUNTED, source=source, problem="no_root") or 0) >= counted + 2,
     )
     assert set(shown(UP, later)) == {0}
     assert shown(SUCCESS, later) == shown(SUCCESS, gone)
     assert None not in shown(SUCCESS, gone)
-    assert events(running, source, "unreadable") == ["problem"]
-    assert "No such file" in running.log("problem", problem="unreadable")[0]["detail"]
+    assert events(running, source, "no_root") == ["problem"]
+    (said,) = running.log("problem", source=source, problem="no_root")
+    assert "No such file" in said["detail"]
+    assert (said["meaning"], said["remedy"]) == helped("no_root")
     assert events(running, source, "link_outside") == ["problem"]
 
     (tmp_path / "elsewhere").rename(root)
     running.wait_until("it to be back", lambda m: set(shown(UP, m)) == {1})
     running.next_polls(2)
-    assert events(running, source, "unreadable") == ["problem", "problem over"]
+    assert events(running, source, "no_root") == ["problem", "problem over"]
     assert events(running, source, "link_outside") == ["problem"]
     (root / "linked.log").unlink(missing_ok=True)
     (root / "user_fe/glidein_g/entry_ce1/job.7.0.out").unlink(missing_ok=True)

@@ -209,7 +209,7 @@ def test_how_long_they_validated_and_slept(tell: Tell, ledger: str, run: Run) ->
     """F validated for 301 s and slept for 1199 s; of N nothing tells."""
     report = json.loads(tell("report", "--failures", "--format", "json"))["validation_failures"]
     f, n = sorted(report["groups"], key=lambda of: str(of["entry"]))
-    names = "validating", "asleep", "not_known", "estimated"
+    names = "validating", "asleep", "not_known", "times_estimated"
     seconds = {
         of["entry"]: [of[name]["cpu"]["canonical_seconds"] for name in names] for of in (f, n)
     }

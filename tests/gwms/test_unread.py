@@ -315,6 +315,15 @@ def test_what_is_too_old_is_left_out_for_good(tmp_path: Path) -> None:
     assert len(fetch(tmp_path, answer.state).facts) == 1
 
 
+def test_what_is_old_by_the_time_it_is_read(tmp_path: Path) -> None:
+    """The first look found no pilot; none of those that come later is too old."""
+    (tmp_path / "completed_jobs_20261118.log").write_text("".join(LINES[:3]))
+    state = fetch(tmp_path, lookback_s=86400).state
+    for path in put(tmp_path, GOOD[:2]):
+        os.utime(path, (1, time.time() - 10 * 86400))
+    assert numbers(fetch(tmp_path, state, lookback_s=86400)) == of(*GOOD[:2])
+
+
 def test_what_is_too_old_beside_a_log_that_takes_several_calls(tmp_path: Path) -> None:
     """It is left out, though the first call has not come to it."""
     for path in put(tmp_path, GOOD[:2]):

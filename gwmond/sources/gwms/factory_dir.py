@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 SETTLE_S = 5
 FUTURE_S = 3600
+_FIRST: Position = (1, 0, 0)
+"""Before all pilots; a state before that has not come to them yet."""
 
 
 def fetch(
@@ -116,10 +118,10 @@ class _Reading(PilotReading):
         self, files: Sequence[Found], unseen: Iterable[str], state: State
     ) -> tuple[State, _Left]:
         """Read pilots on; return how far, but for logs, and what is left."""
-        first = not state.begun or state.taken == (0, 0, 0)
+        first = not state.begun or state.taken < _FIRST
         if state.taken[0] > (self._now + FUTURE_S) * 1e9:
             self._problem(self._directory, "clock_set_back", "read again from the begin")
-            state = state._replace(taken=(0, 0, 0), spans=())
+            state = state._replace(taken=_FIRST, spans=())
         there = self._settled(files, first=first)
         hidden = {named[:2] for name in unseen if (named := pilot_output.job_file(name))}
         numbers = hidden | (self._numbers & set(state.numbers))
@@ -131,6 +133,8 @@ class _Reading(PilotReading):
         positions = [pilot.position for pilot in there]
         inside = set(unread.within(state.spans, positions))
         after, read = self._later(later, state)
+        if not self.full:  # what is new from now on is read, however old it is by then
+            after = after._replace(taken=max(after.taken, _FIRST))
         again = [pilot for pilot in seen if pilot.position <= state.taken]
         again = [of for of in again if of.position in inside or of.number in numbers]
         inner = {of for span in after.spans for of in unread.within([span], positions)[1:]}

@@ -92,7 +92,7 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                         files += 1
                         size += entry.stat(follow_symlinks=False).st_size if sizes else 0
         except OSError as error:
-            problems.append(Problem(shown(directory), "unreadable", str(error)))
+            problems.append(Problem(shown(directory), "unreadable", error.strerror or str(error)))
         if wanted and len(directories) < MAX_DIRECTORIES:
             directories.append(directory)
             continue
@@ -143,7 +143,7 @@ def files_in(
 def unreadable(path: str, error: OSError) -> Problem:
     """Return a problem for a file that cannot be read: it is gone, or cannot be for now."""
     word = "vanished" if isinstance(error, FileNotFoundError) else "unreadable"
-    return Problem(shown(path), word, str(error)[:300])
+    return Problem(shown(path), word, (error.strerror or str(error))[:300])
 
 
 def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
