@@ -35,6 +35,7 @@ KILLS = 20
 INTERVAL_S = 3.0
 RESOLUTION_S = INTERVAL_S + 1
 AWAY_S = 8.0
+PATIENCE_S = 30.0
 TABLES: dict[str, dict[str, object]] = {
     "poll": {"interval": f"{INTERVAL_S:g}s", "deadline": "2800ms"},
     "pilots": {
@@ -77,11 +78,19 @@ class Played(NamedTuple):
 def _kill(
     daemon: RunningDaemon, done: threading.Event, kills: list[float], polled: list[float]
 ) -> None:
-    """Kill it again and again; ``polled`` are the times of the polls that were seen to end."""
+    """Kill it again and again; ``polled`` are the times of the polls that were seen to end.
+
+    Every other life lasts until it has polled once, however slow the machine is: a pilot that lives
+    for seconds cannot be known where nobody looked.
+    """
     moments = random.Random()
     while len(kills) < KILLS and not done.is_set():
+        polls, patient = len(polled), len(kills) % 2 == 0
         until = time.monotonic() + moments.uniform(0.3, 5.5)
-        while time.monotonic() < until and not done.wait(0.3):
+        latest = until + PATIENCE_S * patient
+        while (
+            time.monotonic() < until or (len(polled) == polls and time.monotonic() < latest)
+        ) and not done.wait(0.3):
             with contextlib.suppress(OSError):
                 ended = daemon.value("gwmond_poll_timestamp_seconds")
                 if ended is not None and ended not in polled:
