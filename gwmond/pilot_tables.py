@@ -45,6 +45,7 @@ _ENDED = {
     "logged": "ended (central log)",
     "queue": "ended (factory's queue)",
 }
+_WITHOUT_JOBS = {"idle": "idle", "open": "runs, jobs not told"}
 _NEVER_RAN = {
     Category.VALIDATION_FAILS: "failed validation",
     Category.DECISION_PROBLEM: "never ran a job",
@@ -84,9 +85,7 @@ class PilotLine(NamedTuple):
         jobs = f"{self.running_jobs} job{'' if self.running_jobs == 1 else 's'}"
         if self.state == "retiring":
             return f"retiring, {jobs}"
-        if self.state in {"idle", "open"}:
-            return "idle" if self.state == "idle" else "runs, jobs not told"
-        return f"running {jobs}"
+        return _WITHOUT_JOBS.get(self.state, f"running {jobs}")
 
     def left_us(self, now_us: int) -> tuple[int | None, int | None]:
         """How long it is until it retires and dies; negative if past, None if not known."""

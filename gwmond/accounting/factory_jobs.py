@@ -74,8 +74,9 @@ class Place(NamedTuple):
     @property
     def cut_us(self) -> int:
         """Before this, what was told may have been left out; 0 if nothing was."""
-        cut = [self.events[0].at_us] if len(self.events) >= MOST else [0]
-        return max([*cut, self.lines[0].written_us or 0] if len(self.lines) >= MOST else cut)
+        first = [of.at_us for of in self.events[:1] if len(self.events) >= MOST]
+        first += [of.written_us or 0 for of in self.lines[:1] if len(self.lines) >= MOST]
+        return max(first, default=0)
 
     def told(self, facts: Iterable[PlaceFact]) -> Place:
         """Return it with more facts; of very many the oldest are left out."""
