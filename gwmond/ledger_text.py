@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from gwmond import imported_logs
+from gwmond.book import update_gaps, witnesses
 from gwmond.facts import Cursor
 from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
@@ -15,11 +16,14 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, US, rfc3339
 
 _NAMES = {imported_logs.KIND: "files"}
+_NOT_READ = {of.KIND for of in (update_gaps, witnesses)}
+"""What the book keeps like a cursor, but is of no source that is read."""
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:
     """Return a line for each kind of cursors, or for each of them."""
-    ordered = sorted(cursors, key=lambda of: (of.kind, of.source))
+    read = (of for of in cursors if of.kind not in _NOT_READ)
+    ordered = sorted(read, key=lambda of: (of.kind, of.source))
     if each:
         return [_one(of, now_us) for of in ordered]
     kinds = ((kind, list(some)) for kind, some in groupby(ordered, key=lambda of: of.kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gwmond.book import update_gaps, witnesses
 from gwmond.facts import Cursor
 from gwmond.ledger_text import cursor_lines
 from gwmond.periods import US
@@ -37,3 +38,9 @@ def test_cursors_of_logs_that_were_kept() -> None:
     assert cursor_lines(cursors[:1], NOW_US, each=False) == [
         "cursor /logs/0.log imported_log: read"
     ]
+
+
+def test_what_the_book_keeps_is_no_source() -> None:
+    """Lines of logs that wait, and how often ads are renewed: nobody reads on from there."""
+    cursors = [Cursor(of.SOURCE, of.KIND, "60 60", None) for of in (update_gaps, witnesses)]
+    assert cursor_lines(cursors, NOW_US, each=True) == []

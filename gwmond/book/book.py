@@ -57,7 +57,7 @@ class Book:
         self.rules = rules
         self.batches = state.batches
         self._shelf = Shelf()
-        self._sightings = Sightings(self._shelf, rules, state.next_id)
+        self._sightings = Sightings(self._shelf, rules, state.next_id, state.cursors)
         self._joining = Joining(self._shelf, self._sightings, rules)
         self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
@@ -258,7 +258,7 @@ class Book:
             increments=self._changes.increments(),
             corrections=self._changes.corrections,
             counts=self._counts.changes(),
-            cursors=(*cursors, *self.witnesses.cursors()),
+            cursors=(*cursors, *self.witnesses.cursors(), *self._sightings.gaps.cursors()),
             gaps=tuple(gaps),
             places=self.files.rows(),
         )
@@ -284,6 +284,7 @@ class Book:
         self._changes.clear()
         self._counts.clear()
         self.witnesses.stored()
+        self._sightings.gaps.stored()
         self.files.stored()
         self._shelf.stored()
         for pilot in list(self._shelf.pilots.values()):
@@ -293,7 +294,7 @@ class Book:
             if pilot.closed:
                 self._shelf.drop_pilot(pilot)
             else:
-                self._drop_old(pilot)
+                self._shelf.drop_old(pilot, self.rules.linger_us)
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
@@ -310,11 +311,3 @@ class Book:
             return
         self.residual.update(booking.residual(pilot, self.rules))
         pilot.closed, pilot.dirty = True, True
-
-    def _drop_old(self, pilot: OpenPilot) -> None:
-        limit = pilot.mark_us - self.rules.linger_us
-        for attempt in list(pilot.attempts.values()):
-            end_us = attempt.end_us
-            if end_us is not None and end_us <= limit and not attempt.is_open:
-                self._shelf.forget_attempt(attempt)
-                pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True

@@ -153,6 +153,15 @@ class Shelf:
             del self.jobs[attempt.key.job]
             self.partly.discard(attempt.key.job)
 
+    def drop_old(self, pilot: OpenPilot, linger_us: int) -> None:
+        """Forget attempts on it that are decided, settled and have ended a while before."""
+        limit = pilot.mark_us - linger_us
+        for attempt in list(pilot.attempts.values()):
+            end_us = attempt.end_us
+            if end_us is not None and end_us <= limit and not attempt.is_open:
+                self.forget_attempt(attempt)
+                pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True
+
     def forget_attempt(self, attempt: OpenAttempt) -> None:
         """Leave an attempt to the ledger, where it is stored."""
         self.drop_attempt(attempt)

@@ -8,8 +8,7 @@ How a pilot's end is known:
   seen and before now; the end is the last sight, or what an attempt on it shows later;
 - its ad has expired: it was killed, or its host is gone (``vanished``); the end is the last
   contact, or what an attempt on it shows later, and that stretch is estimated.  An ad expires
-  when it was not renewed for its lifetime, which the collector may have set otherwise than the ad
-  says; so also one that was not renewed for twice as long as pilots usually take counts;
+  when it was not renewed for its lifetime (see ``update_gaps``);
 - a new startd has taken its name: the same, at the latest when that one began.
 
 A pilot that only advertises that its validation failed follows other rules (see ``failed``).
@@ -21,8 +20,7 @@ its factory's job tells.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
@@ -34,24 +32,30 @@ from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
 from gwmond.book.unended import is_given_up, known_start, may_run_at
-from gwmond.facts import Pilot
+from gwmond.book.update_gaps import UpdateGaps
+from gwmond.facts import Cursor, Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
 
-_GAPS, _FEW_GAPS = 1000, 20
 LATE_US = 300 * SECOND_US
 
 
 class Sightings:
     """Applies what collectors show to the pilots in memory; ``sizes`` are those of all of them."""
 
-    def __init__(self, shelf: Shelf, rules: Rules, next_id: int) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        rules: Rules,
+        next_id: int,
+        cursors: Mapping[tuple[str, str], Cursor],
+    ) -> None:
         self._shelf = shelf
         self._rules = rules
         self.sizes = Sizes(rules.q)
         self.next_id = next_id
         self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
         self.late = False  # a pilot was shown for the first time long after it began
-        self._gaps: deque[int] = deque(maxlen=_GAPS)
+        self.gaps = UpdateGaps(cursors)
 
     def see(
         self,
@@ -138,8 +142,9 @@ class Sightings:
             self.sizes.assume(pilot)
         else:
             self._resize(pilot, resources(shown.size), contact_us)
-        if pilot.seen_us and contact_us > pilot.contact_us:
-            self._gaps.append(contact_us - pilot.contact_us)
+        gap_us = contact_us - pilot.contact_us
+        if (pilot.seen_us or pilot.heard_us) and 0 < gap_us <= pilot.lifetime_us:
+            self.gaps.note(gap_us)
         pilot.contact_us = max(pilot.contact_us, contact_us)
         pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
@@ -234,7 +239,7 @@ class Sightings:
                 other.gone_us = pilot.start_us
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
-        lifetime_us = min(pilot.lifetime_us, 2 * self._usual_gap())
+        lifetime_us = min(pilot.lifetime_us, self.gaps.longest_us())
         expired = pilot.contact_us + lifetime_us <= at_us
         watched = at_us - pilot.seen_us <= 3 * period_us
         pilot.gone_us = at_us
@@ -243,12 +248,6 @@ class Sightings:
         else:
             self._close_at(pilot, pilot.contact_us, "vanished")
         prolong(pilot)
-
-    def _usual_gap(self) -> int:
-        """Return how long most pilots let pass between two updates of their ads, at most."""
-        if len(self._gaps) < _FEW_GAPS:
-            return FAR_US
-        return sorted(self._gaps)[len(self._gaps) * 9 // 10]
 
     def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
         pilot.touch(min(end_us, pilot.contact_us))

@@ -48,6 +48,21 @@ def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
     assert play.seconds() == {"decision_problem": 4 * 600.0}
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(restarted: bool) -> None:
+    """A collector's own lifetime: what is usual tells, also to a daemon that has just started."""
+    play = Play()
+    others = [f"glidein{number}@node" for number in range(3)]
+    for at in range(0, 660, 60):
+        play.poll(at, [shown(), *(shown(name, heard=at) for name in others)])
+    for at in range(660, 1020, 60):
+        if restarted and at == 900:
+            play.restart()
+        play.poll(at, [shown(heard=600), *(shown(name, heard=at) for name in others)])
+    play.poll(1020, [shown(name, heard=1020) for name in others])
+    assert (until(play), play.pilot().ended) == (600, "vanished")
+
+
 def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> None:
     """Not at the contact at which something of it was booked last."""
     play = Play()

@@ -1,0 +1,52 @@
+"""How long pilots usually let pass between two updates of their ads: what was seen of it lately.
+
+Units: microseconds; the cursor has whole seconds.
+
+A collector drops an ad that was not renewed for its lifetime, which it may have set otherwise
+(CLASSAD_LIFETIME) than the ad says (ClassAdLifetime), or than its default of 900 s.  So an ad that
+was not renewed for twice as long as usual counts as expired.  The latest gaps are in the ledger: a
+daemon that was started a moment ago knows as much as the one before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from gwmond.book.rules import FAR_US, SECOND_US
+from gwmond.facts import Cursor
+
+SOURCE, KIND = "collector", "update_gaps"
+_GAPS, _STORED, _FEW = 1000, 100, 20
+
+
+class UpdateGaps:
+    """The latest gaps; few of them tell nothing."""
+
+    def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
+        before = cursors.get((SOURCE, KIND))
+        self._stored = before.state if before is not None else ""
+        self._offered = self._stored
+        self._gaps: deque[int] = deque(maxlen=_GAPS)
+        self._gaps.extend(int(of) * SECOND_US for of in self._stored.split() if of.isdecimal())
+
+    def note(self, gap_us: int) -> None:
+        """Take in the time between two updates of one pilot's ads."""
+        self._gaps.append(gap_us)
+
+    def longest_us(self) -> int:
+        """Return how long an ad that is alive may go without an update; far, if not known."""
+        if len(self._gaps) < _FEW:
+            return FAR_US
+        return 2 * sorted(self._gaps)[len(self._gaps) * 9 // 10]
+
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Return the latest gaps, if they are not those that are stored."""
+        latest = list(self._gaps)[-_STORED:]
+        self._offered = " ".join(str(-(-of // SECOND_US)) for of in latest)
+        changed = self._offered != self._stored
+        return (Cursor(SOURCE, KIND, self._offered, None),) if changed else ()
+
+    def stored(self) -> None:
+        """Say that the last cursor is in the ledger."""
+        self._stored = self._offered
