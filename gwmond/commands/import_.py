@@ -45,6 +45,7 @@ from gwmond.ledger_text import reach_times
 from gwmond.problem_words import told
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
+from gwmond.sources.gwms.tail import PACKED
 from gwmond.sources.gwms.zones import zone_of
 
 
@@ -63,7 +64,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE",
-        help="logs of pilots' daemons",
+        help="logs of pilots' daemons, also as gzip has packed them (.gz)",
     )
     parser.add_argument(
         "--timezone",
@@ -154,8 +155,8 @@ def _no_log(path: str) -> str | None:
         return f"{path}: is a directory: name the logs in it, and other directories before them"
     if not Path(path).is_file():
         return f"{path}: no such file"
-    if Path(path).suffix in COMPRESSED:
-        return f"{path}: is compressed: unpack it first"
+    if Path(path).suffix in COMPRESSED - {PACKED}:
+        return f"{path}: is compressed, and not by gzip: unpack it first"
     return None
 
 

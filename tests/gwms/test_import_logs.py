@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import subprocess
 import sys
@@ -254,15 +255,42 @@ def test_a_log_that_grew_is_read_on(plain: Path, logs: list[Path], tmp_path: Pat
     assert totals(ledger) == totals(other)
 
 
+def test_logs_that_are_packed(plain: Path, logs: list[Path], tmp_path: Path) -> None:
+    """As they are unpacked; of one that is cut off, or damaged, all before, and it is named."""
+    unpacked, ledger = tmp_path / "unpacked.sqlite", tmp_path / "ledger.sqlite"
+    packed = [tmp_path / f"{log.name}.1.gz" for log in logs]
+    for log, to in zip(logs, packed, strict=True):
+        to.write_bytes(gzip.compress(log.read_bytes()))
+    for of in (unpacked, ledger):
+        of.write_bytes(plain.read_bytes())
+    take(unpacked, logs=logs)
+    said = run(ledger, logs=packed).stdout
+    assert totals(ledger) == totals(unpacked) != totals(plain)
+    assert "in 3 central logs were read" in said
+    assert "nothing is new" in run(ledger, logs=packed).stdout
+    whole = packed[0].read_bytes()
+    cut_off, other_sum = whole[: len(whole) // 2], whole[:-9] + b"x" * 9
+    for damaged in (cut_off, other_sum, whole[:600] + whole[900:]):
+        cut = tmp_path / "cut.log.gz"
+        cut.write_bytes(damaged)
+        some = tmp_path / "some.sqlite"
+        some.write_bytes(plain.read_bytes())
+        said = run(some, logs=[cut]).stdout
+        some_read = damaged in {cut_off, other_sum}
+        assert ("in 1 central logs were read" in said) == some_read, said
+        assert "cut.log.gz" in said
+        assert "damaged" in said or "CRC" in said or "Not a gzipped" in said, said
+
+
 def test_what_cannot_be_read(logs: list[Path], tmp_path: Path) -> None:
     """It is said before anything is read, and no ledger is made."""
     ledger = tmp_path / "ledger.sqlite"
-    packed = tmp_path / "pilots.log.gz"
+    packed = tmp_path / "pilots.log.xz"
     packed.touch()
     for named, code, why in (
         ([tmp_path / "none"], 1, "none: no such file"),
         ([*logs, tmp_path], 1, "is a directory: name the logs in it"),
-        ([packed], 1, "is compressed: unpack it first"),
+        ([packed], 1, "is compressed, and not by gzip: unpack it first"),
         ([], 2, "name a directory, or a log with --central-log"),
     ):
         done = subprocess.run(

@@ -104,7 +104,7 @@ class Following:
         for found, kind in files:
             known = left.pop(found.status.st_ino, None)
             try:
-                with tail.open_regular(found.path) as stream:
+                with tail.open_log(found.path) as stream:
                     after.append(self._log(found, kind, stream, known, first=not state.begun))
             except OSError as error:
                 self._failed(found.path, error)

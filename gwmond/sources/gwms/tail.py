@@ -3,14 +3,20 @@
 A file is known by its inode and its first bytes, so that it may be renamed; one that is shorter
 than what was read, or begins in another way, is another one.  A record longer than
 ``RECORD_BYTES`` is passed over without being held, also if it takes several calls.
+
+Offsets in one that is compressed (``PACKED``) are those of what comes out of it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import gzip
 import hashlib
 import os
 import stat
-from typing import IO, TYPE_CHECKING, NamedTuple
+import zlib
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 20
 RECORD_BYTES = 1 << 18
 HEAD_BYTES = 64
+PACKED = ".gz"
 
 
 class Known(NamedTuple):
@@ -52,6 +59,40 @@ def open_regular(path: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb", buffering=0)
 
 
+class _Unpacking(gzip.GzipFile):
+    """Damage is an OSError, as it is of gzip's own header; all before it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        with _damage():
+            return super().read1(-1 if size is None else size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with _damage():
+            return super().seek(offset, whence)
+
+
+@contextlib.contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error) as error:
+        raise OSError(errno.EIO, f"damaged: {error}") from error
+
+
+@contextlib.contextmanager
+def open_log(path: str) -> Iterator[IO[bytes]]:
+    """Open a log to read, as ``open_regular``; a compressed one is unpacked as it is read.
+
+    Raises OSError, and so does reading it.
+    """
+    with open_regular(path) as stream:
+        if not path.endswith(PACKED):
+            yield stream
+            return
+        with _Unpacking(fileobj=stream, mode="rb") as unpacked:
+            yield cast("IO[bytes]", unpacked)
+
+
 def head(stream: IO[bytes], length: int = HEAD_BYTES) -> tuple[int, str]:
     """Return how many of the first bytes there are, and their hash."""
     stream.seek(0)
@@ -62,7 +103,8 @@ def head(stream: IO[bytes], length: int = HEAD_BYTES) -> tuple[int, str]:
 def same(stream: IO[bytes], known: Known) -> bool:
     """Return whether an open file is one that was read before, and has what was read."""
     status = os.fstat(stream.fileno())
-    if known.inode != status.st_ino or known.offset > status.st_size:
+    packed = isinstance(stream, _Unpacking)
+    if known.inode != status.st_ino or (known.offset > status.st_size and not packed):
         return False
     return head(stream, known.length) == (known.length, known.head)
 
