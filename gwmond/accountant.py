@@ -30,7 +30,7 @@ from gwmond.ledger.hours import microseconds, split_hours
 from gwmond.ledger.store import Ledger
 from gwmond.log_socket import LogSocket
 from gwmond.pilot_keeper import PilotKeeper
-from gwmond.problems import LOOKS_HELD, Held
+from gwmond.problems import LASTS, Lasting
 from gwmond.reconcile_gather import Reconciliation
 from gwmond.reconciler import Reconciler
 from gwmond.snapshot import PilotTime
@@ -86,7 +86,7 @@ class Accountant:
         self.failure: LedgerError | None = None  # of the last step
         self._said_at = 0.0
         self._left: Mapping[str, int] = {}
-        self._held = Held(LOOKS_HELD * config.factory.every)
+        self._left_lasts = Lasting()
         self._lasting: dict[str, list[Problem]] = {}
         self._records = 0
         self._watched: Tick | None = None
@@ -230,8 +230,11 @@ class Accountant:
         now["undated"] = self._keeper.undated
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
-        problems = [Problem("records", of, f"{n} records", n) for of, n in new.items() if n > 0]
-        return self._held.told(problems + self._central.unused(), time.monotonic())
+        shown = book.files.shown if book is not None else lambda _, n: f"{n} records"
+        problems = [Problem("records", of, shown(of, n), n) for of, n in new.items() if n > 0]
+        at = time.monotonic()
+        over = at - LASTS * self._config.factory.every
+        return self._left_lasts.told(problems + self._central.unused(), at, over)
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been told."""

@@ -176,7 +176,7 @@ class Analysis:
         cell.sums.add(of)
         if cell.archive is not None:
             before_s = (self.period.until_us - of.ended_us - 1) / MICRO
-            cell.archive.add(before_s, data_sets(of.finished))
+            cell.archive.add(before_s, data_sets(of.finished), of.finished.numberless_s)
 
     @property
     def frontends(self) -> list[str]:
@@ -206,7 +206,7 @@ class Analysis:
         printed = Printed()
         for cell in cells:
             if cell.archive is not None:
-                printed.add(cell.archive.told())
+                printed.add(cell.archive.told(), cell.archive.numberless)
         return Row(sums, exact(sums), original(printed, sums.by_statistics))
 
 
@@ -276,10 +276,7 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
     row, period_s = of.row(frontend, entry), of.period.length_us / MICRO
     found: dict[str, Any] = {"part": part, "frontend": frontend, "entry": entry}
     found |= _values(row.numbers, period_s)
-    found["pilots_with_known_start"] = row.sums.known_started
-    found["pilots_with_known_jobs"] = row.sums.known_jobs
-    found["pilots_with_known_number_of_jobs"] = row.sums.numbered
-    found["pilots_with_jobs_by_statistics"] = row.sums.by_statistics
+    found |= row.sums.known_json()
     found["used_by_statistics_seconds"] = row.sums.used_by_statistics / MICRO
     found["good_by_statistics_seconds"] = row.sums.good_by_statistics / MICRO
     found["pilots_with_known_validation"] = row.sums.known_validation

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gwmond.analyze_rounding import km
-from gwmond.analyze_text import RULE, printline, shown
+from gwmond.analyze_text import RULE, name_width, printline, shown
 from gwmond.ledger.factory_model import FactoryKey, FactoryKind
 from gwmond.periods import Period
 from gwmond.table_text import plain
@@ -60,6 +60,9 @@ LEGEND = (
     "RunDiff - StatusRunning - ClientGlideTotal: running pilots that are not registered",
     "%UM - unmatched / registered",
     "%RD - RunDiff / StatusRunning",
+)
+_LEGEND_COMPARED = (
+    f"{ORIGINAL} - what the original prints: seconds, which are means x the period; 0: never told"
 )
 _BLOCK = (
     *(("Registered:", "Regd", None), ("Claimed:", "Claimd", "Regd")),
@@ -232,31 +235,37 @@ def text(of: Watched, *, entries: bool, sort: str | None, compare: bool) -> list
     title = f"for {of.length / 3600:.1f} hours."
     told = [RULE, f"Period of {of.length / 3600:.1f} hours:", "", *_block(of)]
     rule = ["", RULE, RULE]
+    names = [*map(shown, of.clients), *(of.entries() if entries else ())]
+    wide = name_width(names, ORIGINAL if compare else "")
 
     def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
-        yield f"{name:<40} {_columns(list(of.line().told))}"
+        yield f"{name:<{wide}} {_columns(list(of.line().told))}"
         rows = [(key, of.line(*key[1:])) for key in keys]
         if sort is not None:
             rows.sort(key=lambda row: (row[1].told[sort] is None, -(row[1].told[sort] or 0)))
         for (shown_as, client, entry), line in rows:
-            yield f"{plain(shown_as):<40} {_columns(_cells(line, cut=False))}"
+            yield f"{plain(shown_as):<{wide}} {_columns(_cells(line, cut=False))}"
             if compare:
                 cells = _cells(of.printed(client, entry), cut=True)
-                yield f"{f'  {ORIGINAL} (s)':<40} {_columns(cells)}"
+                yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
 
     if not entries:
         told += [*rule, f"Frontend stats {title}", ""]
-        return [*told, *table("", ((shown(c), c, None) for c in of.clients)), *_legend()]
+        return [
+            *told,
+            *table("", ((shown(c), c, None) for c in of.clients)),
+            *_legend(compare=compare),
+        ]
     told += [*rule, f"Per Entry (all frontends) stats {title}", ""]
     told += [*table("", ((entry, None, entry) for entry in of.entries())), *rule]
     told += [f"Per Entry (per frontend) stats {title}"]
     for client in of.clients:
         told += ["", *table(shown(client), ((e, client, e) for e in of.entries(client)))]
-    return [*told, *_legend()]
+    return [*told, *_legend(compare=compare)]
 
 
-def _legend() -> list[str]:
-    return ["", RULE, "LEGEND:", "", *LEGEND]
+def _legend(*, compare: bool) -> list[str]:
+    return ["", RULE, "LEGEND:", "", *LEGEND, *([_LEGEND_COMPARED] if compare else [])]
 
 
 def _block(of: Watched) -> Iterator[str]:

@@ -40,16 +40,15 @@ from gwmond.accounting.shares import MILLI, milli
 from gwmond.analyze_rounding import Finished, divided
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
-from gwmond.pilot_jobs import KnownJobs, is_good, jobs_of
+from gwmond.pilot_jobs import JobCounts, KnownJobs, is_good, jobs_of
 from gwmond.units import MICRO
 
 
 class PilotFigures(NamedTuple):
     """One pilot that ended; what is None is not known.
 
-    ``jobs_known``: whether it ran any is told.  ``size_assumed``: its cores rest on a rule, and so
-    does ``used``; ``by_statistics``: only statistics tell of its jobs.  ``finished`` is the same
-    pilot as the factory's own log parser would hand it on.
+    ``lengths_us``: of the runs that are kept.  ``size_assumed``: its cores rest on a rule, and so
+    does ``used``.  ``finished`` is the same pilot as the factory's own log parser would hand it on.
     """
 
     frontend: str
@@ -58,16 +57,13 @@ class PilotFigures(NamedTuple):
     life_us: int
     used_us: int
     good_us: int
-    started: bool | None
     validation_us: int | None
-    jobs: int | None
+    jobs: KnownJobs
     lengths_us: tuple[int, ...]
     settled: bool
     pruned: bool
     size_assumed: bool
     finished: Finished
-    jobs_known: bool = True
-    by_statistics: bool = False
 
 
 def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
@@ -82,10 +78,10 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
     else:
         runs = _from_runs(life, at_least=size_assumed)
     jobs = jobs_of(row, attempts)
-    started, validation_us = jobs.started, None
-    if started is False:
+    validation_us = None
+    if jobs.started is False:
         validation_us = life_us
-    elif started and row.validation_end_us is not None:
+    elif jobs.started and row.validation_end_us is not None:
         validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
     lengths = tuple(
         max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us)
@@ -98,18 +94,15 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         life_us=life_us,
         used_us=runs.used_us,
         good_us=runs.good_us,
-        started=started,
         validation_us=validation_us,
-        jobs=jobs.number,
-        jobs_known=jobs.ran is not None,
-        by_statistics=jobs.by_statistics,
+        jobs=jobs,
         lengths_us=lengths,
         settled=row.closed or row.mark_us >= life.until_us,
         pruned=row.attempts_pruned > 0,
         size_assumed=size_assumed,
         finished=_finished(row, jobs, lengths, runs)._replace(
             duration_s=life_us // MICRO,
-            started=started is True,
+            started=jobs.started is True,
             validation_s=None if validation_us is None else validation_us // MICRO,
         ),
     )
@@ -201,21 +194,14 @@ def _exited_zero(of: AttemptRow) -> bool:
 
 
 @dataclass(slots=True)
-class Sums:
+class Sums(JobCounts):
     """Sums over pilots that ended; times are microseconds.
 
-    ``known_*``: of how many pilots it is known; ``numbered``: how many jobs ran.
-    ``by_statistics``: of how many only statistics tell that.  ``failed_us``: life of pilots in
-    which HTCondor never started; ``started_us`` and ``validated_us``: life of those of which it is
-    known whether it did, and when the validation ended.
+    ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
+    ``validated_us``: life of those of which it is known whether it did, and when the validation
+    ended (``known_validation`` pilots).
     """
 
-    pilots: int = 0
-    jobs: int = 0
-    failed: int = 0
-    known_started: int = 0
-    without_jobs: int = 0
-    known_jobs: int = 0
     life: int = 0
     used: int = 0
     good: int = 0
@@ -225,44 +211,26 @@ class Sums:
     validation: int = 0
     idle: int = 0
     known_validation: int = 0
-    lengths_us: int = 0
-    known_lengths: int = 0
     settled: int = 0
     pruned: int = 0
     size_assumed: int = 0
-    numbered: int = 0
-    by_statistics: int = 0
-    used_by_statistics: int = 0
-    good_by_statistics: int = 0
 
     def add(self, of: PilotFigures) -> None:
         """Count a pilot."""
-        self.pilots += 1
-        self.jobs += of.jobs or 0
-        self.numbered += of.jobs is not None
-        self.failed += of.started is False
-        self.known_started += of.started is not None
-        self.without_jobs += of.jobs_known and of.jobs == 0
-        self.known_jobs += of.jobs_known
+        self.count(of.jobs, of.lengths_us, of.used_us, of.good_us)
         self.life += of.life_us
         self.used += of.used_us
         self.good += of.good_us
-        self.failed_us += of.life_us if of.started is False else 0
-        self.started_us += of.life_us if of.started is not None else 0
+        self.failed_us += of.life_us if of.jobs.started is False else 0
+        self.started_us += of.life_us if of.jobs.started is not None else 0
         if of.validation_us is not None:
             self.validated_us += of.life_us
             self.known_validation += 1
             self.validation += of.validation_us
             self.idle += max(0, of.life_us - of.validation_us - of.used_us)
-        self.lengths_us += sum(of.lengths_us)
-        self.known_lengths += len(of.lengths_us)
         self.settled += of.settled
         self.pruned += of.pruned
         self.size_assumed += of.size_assumed
-        if of.by_statistics:
-            self.by_statistics += 1
-            self.used_by_statistics += of.used_us
-            self.good_by_statistics += of.good_us
 
     @property
     def waste(self) -> int:

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond import analyze_entries, analyze_frontends
@@ -17,12 +17,11 @@ from gwmond.analyze_entries import COLUMNS, Analysis
 from gwmond.analyze_frontends import SORTS, Watched
 from gwmond.analyze_pilots import figures_of
 from gwmond.analyze_text import entries_text, frontends_text
-from gwmond.ledger.pilot_reader import chunks
-from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age
-from gwmond.periods import HOUR_US, Period, both, rfc3339
+from gwmond.periods import Period, both, rfc3339
 from gwmond.pilot_tables import flatten
+from gwmond.pilots_ended import pilots_ended
 from gwmond.report_markdown import escape
 from gwmond.table_text import PIPED
 
@@ -31,15 +30,12 @@ STYLES: tuple[Style, ...] = get_args(Style)
 Form: TypeAlias = Literal["table", "csv", "json", "markdown"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
-_AT_ONCE_US = 6 * HOUR_US
-_PILOTS = 200
-
 
 class Asked(NamedTuple):
     """What is asked for; None of a place: all.
 
     ``by_entry``: lines for entries, else only for frontends.  ``compare``: with the originals'
-    figures beside.
+    figures below each line.
     """
 
     style: Style
@@ -73,13 +69,14 @@ def asked(of: Asked, by: str | None) -> Asked:
 
 
 class Told(NamedTuple):
-    """A report in all that it can be written as."""
+    """A report in all that it can be written as; ``empty``: no pilot ended in the period."""
 
     asked: Asked
     title: str
     notes: list[str]
     records: list[dict[str, Any]]
     lines: list[str]
+    empty: bool = False
 
     def written(self, age: Age, form: str, width: int = PIPED) -> str:
         """Return it as a text, whose notes are wrapped to a width, CSV, JSON or Markdown."""
@@ -134,6 +131,7 @@ def tell(ledger: LedgerReader, of: Asked) -> Told:
             *(of, title, analyze_entries.notes(analysis)),
             list(analyze_entries.records(analysis)),
             lines(analysis, of.sort),
+            not analysis.cells,
         )
     watched = _frontends(ledger, of)
     return Told(
@@ -145,23 +143,9 @@ def tell(ledger: LedgerReader, of: Asked) -> Told:
 
 def _entries(ledger: LedgerReader, of: Asked) -> Analysis:
     analysis = Analysis(of.period, of.compare)
-    for window in _windows(of.period):
-        wanted = PilotFilter(*window, False, of.site, of.entry, of.group)
-        rows = [
-            row
-            for row in ledger.pilot_rows(wanted)
-            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
-        ]
-        for some in chunks(rows, _PILOTS):
-            theirs = ledger.attempts_of([row.id for row in some])
-            for row in some:
-                analysis.add(figures_of(row, theirs.get(row.id, ())))
+    for row, attempts in pilots_ended(ledger, of.period, of.site, of.entry, of.group):
+        analysis.add(figures_of(row, attempts))
     return analysis
-
-
-def _windows(period: Period) -> Iterator[Period]:
-    for first in range(*period, _AT_ONCE_US):
-        yield Period(first, min(first + _AT_ONCE_US, period.until_us))
 
 
 def _frontends(ledger: LedgerReader, of: Asked) -> Watched:

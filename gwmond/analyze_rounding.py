@@ -44,7 +44,6 @@ MILLS_OF: Mapping[str, int] = {
     "All": 1000,
 }
 _BELOW = ((2, "None"), (15, "5m"), (60, "25m"), (180, "100m"), (400, "250m"), (700, "500m"))
-_NUMBERLESS = "JobsLasted of which no number of jobs is known"  # the factory has no such data set
 _TOO_SHORT_S = 5  # HTCondor that ran for less counts as if it had not started (FM)
 
 
@@ -88,6 +87,11 @@ class Finished(NamedTuple):
         condor_s = self.condor_s
         return not self.started or (condor_s is not None and condor_s < _TOO_SHORT_S)
 
+    @property
+    def numberless_s(self) -> int:
+        """How long jobs ran of which it is not known how many they were."""
+        return self.jobs_s if self.jobs is None and not self.useless else 0
+
 
 def divided(jobs: int, seconds: float, cores: float) -> tuple[int, int]:
     """Return the number and the time of jobs as the parser of starter logs divides them.
@@ -117,14 +121,12 @@ def mills(of: Finished) -> dict[str, float]:
 def data_sets(of: Finished) -> dict[str, int]:
     """Return what one pilot adds to the factory's data sets, by their names there."""
     jobs, jobs_s, good_s = (0, 0, 0) if of.useless else (of.jobs, of.jobs_s, of.good_zero_s)
-    if jobs is None:
-        return {**data_sets(of._replace(jobs=0)), "JobsNr_None": 0, _NUMBERLESS: jobs_s}
     found = {
         "Glideins": 1,
         "Lasted": of.duration_s,
         "FailedNr": int(not of.started),
-        "JobsNr": jobs,
-        "JobsNr_None": int(jobs < 1),
+        "JobsNr": jobs or 0,
+        "JobsNr_None": int(jobs is not None and jobs < 1),
         "JobsLasted": jobs_s,
         "JobsGoodput": min(good_s, jobs_s),
     }
@@ -138,6 +140,9 @@ class Archive:
 
     A pilot's values count in the row in which it ended; the factory notices it in one of its next
     loops, and divides the values between the rows since the loop before.
+
+    Beside them is what the factory does not tell apart: the time used by jobs of which it is not
+    known how many they were, cut as its data sets are, so that it can be taken out of an average.
     """
 
     def __init__(self, period_s: int) -> None:
@@ -146,20 +151,27 @@ class Archive:
         self._number = period_s // self._row_s
         self._rows: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._told: dict[str, int] | None = None
+        self._numberless: defaultdict[int, int] = defaultdict(int)
 
-    def add(self, before_end_s: float, values: Mapping[str, int]) -> None:
+    def add(self, before_end_s: float, values: Mapping[str, int], numberless: int = 0) -> None:
         """Add a pilot's values; ``before_end_s``: how long before the period's end it ended."""
         self._told = None
         row = int(before_end_s // self._row_s)
         if 0 <= row < self._number:
             for name, value in values.items():
                 self._rows[name][row] += value
+            self._numberless[row] += numberless
 
     def told(self) -> Mapping[str, int]:
         """Return the sums as analyze_entries gets them: the mean rate times the period, cut."""
         if self._told is None:
             self._told = {name: self._cut(rows) for name, rows in self._rows.items()}
         return self._told
+
+    @property
+    def numberless(self) -> int:
+        """Time used (seconds) by jobs of which it is not known how many they were."""
+        return self._cut(self._numberless)
 
     def _cut(self, rows: Mapping[int, int]) -> int:
         rates = [rows.get(row, 0) / self._row_s for row in reversed(range(self._number))]
@@ -185,7 +197,7 @@ class Printed:
     idle: float = 0.0
     numberless: int = 0
 
-    def add(self, told: Mapping[str, int]) -> None:
+    def add(self, told: Mapping[str, int], numberless: int = 0) -> None:
         """Add what was told of one frontend at one entry."""
         self.pilots += told.get("Glideins", 0)
         self.jobs += told.get("JobsNr", 0)
@@ -197,7 +209,7 @@ class Printed:
         self.all_validation += told.get("validation_All", 0)
         self.validation += _ranges(told, "validation")
         self.idle += _ranges(told, "idle")
-        self.numberless += told.get(_NUMBERLESS, 0)
+        self.numberless += numberless
 
     @property
     def waste(self) -> int:

@@ -1,14 +1,14 @@
 """The text of analyze_entries: blocks of sums, and a line for each entry.  Pure.
 
 Exact figures have one decimal where the original has none.  What the original would print stands
-beside a block's line, and below an entry's, if it is compared: cut to whole per cents and hours.
+below each line, if it is compared: cut to whole per cents and hours.
 
 Source of the layout: see ``analyze_entries``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gwmond.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
 from gwmond.analyze_rounding import km
@@ -18,6 +18,7 @@ from gwmond.units import MICRO
 
 RULE = "-" * 40
 ORIGINAL = "analyze_entries"
+_BELOW = f"  {ORIGINAL}: "
 NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
@@ -56,19 +57,20 @@ def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
         return [NOTHING]
     everything = of.row()
     length = of.period.length_us / MICRO
+    wide = name_width(of.entries(), ORIGINAL if of.compare else "")
     told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
     told += block(everything, length, None)
     told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
-    told.append(_header())
+    told.append(_header(wide))
     for entry in ordered(of.entries(), lambda name: of.row(entry=name), sort):
-        told += _entry(entry, of.row(entry=entry))
+        told += _entry(entry, of.row(entry=entry), wide)
     told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
     for frontend in of.frontends:
         told += [RULE, f"{shown(frontend)}:", ""]
-        told += [*block(of.row(frontend), length, everything), "", _header()]
+        told += [*block(of.row(frontend), length, everything), "", _header(wide)]
         rows = {entry: of.row(frontend, entry) for entry in of.entries(frontend)}
         for entry in ordered(rows, rows.__getitem__, sort):
-            told += _entry(entry, rows[entry])
+            told += _entry(entry, rows[entry], wide)
         told.append("")
     return [*told, RULE, "LEGEND:", "", *LEGEND]
 
@@ -81,8 +83,7 @@ def frontends_text(of: Analysis, sort: str | None = None) -> list[str]:
     told = _title(f"Frontend stats for {length / 3600:.1f} hours.")
     names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
     pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
-    wide = max((len(shown(frontend)) for frontend in of.frontends), default=0)
-    wide = max(wide, 25)
+    wide = name_width(map(shown, of.frontends), ORIGINAL if of.compare else "")
     told.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
     for frontend in ordered(of.frontends, of.row, sort):
         row = of.row(frontend)
@@ -105,44 +106,41 @@ def _title(text: str) -> list[str]:
 def block(row: Row, length: float, everything: Row | None) -> list[str]:
     """Return a block; that of all pilots says "Total" where the others have their share."""
     numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
-    of_all = (everything.numbers.pilots, everything.printed) if everything else None
+    told: list[str] = []
+
+    def say(mine: str, its: str | None, wide: int = 0) -> None:
+        told.append(mine)
+        if its is not None:
+            told.append(f"{_BELOW:<{wide}}{its}")
+
+    def amount(of: Numbers, name: str, *, cut: bool) -> str:
+        base = None if name == "time" else of.time
+        guess = of.by_statistics if name in _OF_JOBS else 0
+        return printline(getattr(of, name), base, length, cut=cut, guess=guess)
 
     def glideins(of: Numbers, every: int | None) -> str:
         share = "" if not every else f" - {100 * of.pilots / every:.1f}% of total"
         return f"{t}Glideins: {of.pilots}{share}"
 
-    told = [
-        (
-            glideins(numbers, of_all[0] if of_all else None),
-            glideins(printed, of_all[1].pilots if of_all and of_all[1] else None)
-            if printed
-            else "",
-        ),
-        (f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else ""),
-        ("", ""),
-    ]
+    all_printed = everything.printed.pilots if everything and everything.printed else None
+    say(
+        glideins(numbers, everything.numbers.pilots if everything else None),
+        glideins(printed, all_printed) if printed else None,
+    )
+    say(f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else None)
+    told.append("")
+    wide = len(t) + 17 if printed is None else max(len(t) + 17, len(_BELOW))
     for label, name in _LINES:
-        start = f"{t}{label + ':':<17}"
-
-        def of_time(of: Numbers, name: str = name) -> float | None:
-            return None if name == "time" else of.time
-
-        guess = numbers.by_statistics if name in _OF_JOBS else 0
-        mine = printline(getattr(numbers, name), of_time(numbers), length, cut=False, guess=guess)
-        if printed is None or getattr(printed, name) is None:
-            told.append((f"{start}{mine}", ""))
-        else:
-            its = printline(getattr(printed, name), of_time(printed), length, cut=True, guess=guess)
-            told.append((f"{start}{mine}", its))
+        its = None
+        if printed is not None and getattr(printed, name) is not None:
+            its = amount(printed, name, cut=True)
+        say(f"{f'{t}{label}:':<{wide}}{amount(numbers, name, cut=False)}", its, wide)
         if name == "idle" and (rest := not_known(numbers)) is not None:
-            mine = printline(rest, numbers.time, length, cut=False, guess=guess)
-            told.append((f"{t}{'time not known:':<17}{mine}", ""))
-    told += [
-        (_per(numbers), _per(printed) if printed else ""),
-        (_efficiency(numbers), _efficiency(printed) if printed else ""),
-    ]
-    width = max(len(mine) for mine, _ in told)
-    return [f"{mine:<{width}} | {ORIGINAL}: {its}" if its else mine for mine, its in told]
+            mine = printline(rest, numbers.time, length, cut=False, guess=numbers.by_statistics)
+            told.append(f"{f'{t}time not known:':<{wide}}{mine}")
+    say(_per(numbers), _per(printed) if printed else None)
+    say(_efficiency(numbers), _efficiency(printed) if printed else None)
+    return told
 
 
 def not_known(of: Numbers) -> float | None:
@@ -194,21 +192,26 @@ def _efficiency(of: Numbers) -> str:
     return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
-def _header() -> str:
-    return _line("", [*SHARES, *AMOUNTS])
+def name_width(names: Iterable[str], original: str = "") -> int:
+    """Return how wide the column of names is; ``original``: what stands below each, if compared."""
+    return max(len(plain(name)) for name in (*names, f"  {original}"))
 
 
-def _line(name: str, cells: list[str]) -> str:
+def _header(wide: int) -> str:
+    return _line("", [*SHARES, *AMOUNTS], wide)
+
+
+def _line(name: str, cells: list[str], wide: int) -> str:
     s = [f"{cell:>6}" for cell in cells[:7]]
     waste, time, number = cells[7:]
-    left = f"{name:<40} {' '.join(s[:3])} | {' '.join(s[3:])}"
+    left = f"{name:<{wide}} {' '.join(s[:3])} | {' '.join(s[3:])}"
     return f"{left} | {waste:>8} {time:>8} | {number:>6}"
 
 
-def _entry(name: str, row: Row) -> Iterator[str]:
-    yield _line(plain(name), _cells(row.numbers, cut=False))
+def _entry(name: str, row: Row, wide: int) -> Iterator[str]:
+    yield _line(plain(name), _cells(row.numbers, cut=False), wide)
     if row.printed is not None:
-        yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True))
+        yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True), wide)
 
 
 def _cells(of: Numbers, *, cut: bool) -> list[str]:

@@ -3,7 +3,7 @@
 Directories are read on now and then, with a cursor each, so that every line counts once.  Lines of
 the socket are taken in each poll; those that were received and not stored yet when gwmond ends are
 lost, for who sent them keeps none.  What is wrong with files lasts until the next look at them,
-with lines of the socket until none of that kind has come for a while (``problems.Held``).
+with lines of the socket until none of that kind has come for a while (``problems.Lasting``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gwmond.facts import Cursor, Problem
 from gwmond.file_facts import LIMITS, read_on
 from gwmond.log_socket import LogSocket, PlaceError
 from gwmond.pilot_keeper import PilotKeeper
-from gwmond.problems import LOOKS_HELD, Held, Looks
+from gwmond.problems import LASTS, Lasting, Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms_tasks import Directory
@@ -59,7 +59,7 @@ class CentralLogs:
         self._looks = Looks(SOURCE)
         self._wrong: list[Problem] = []  # with lines that were received, not told yet
         self._found: list[Problem] = []  # the same, of files
-        self._held = Held(LOOKS_HELD * config.factory.every)
+        self._received = Lasting()
 
     @property
     def behind(self) -> bool:
@@ -79,7 +79,9 @@ class CentralLogs:
             self._files(roots, now)
         received, self._wrong = self._wrong, []
         found, self._found = self._found, []
-        return self._held.told(received, time.monotonic()) + self._looks.told(found)
+        at = time.monotonic()
+        lasting = self._received.told(received, at, at - LASTS * self._options.every)
+        return lasting + self._looks.told(found)
 
     def _files(self, roots: list[str], now: float) -> None:
         """Read on; ``roots`` are the directories of a look that begins."""

@@ -15,6 +15,10 @@ from gwmond.monitor import Monitor
 AD_LIFETIME_S = 900
 """How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
 
+FAILED_SILENT_S = 2 * 350
+"""A pilot whose validation failed sends an ad every 250 to 350 s (glidein_startup.sh); one that was
+silent for longer is gone."""
+
 Evidence: TypeAlias = Literal["measured", "estimated"]
 
 

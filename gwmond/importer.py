@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from gwmond import imported_logs
 from gwmond.book.revision import AT_ONCE
-from gwmond.book.rules import SECOND_US
+from gwmond.book.rules import SECOND_US, Comes
 from gwmond.config import Config
 from gwmond.facts import Problem
 from gwmond.file_facts import KIND, LIMITS, take, wanted
@@ -38,9 +38,8 @@ from gwmond.sources.gwms_tasks import DirectoryAnswer
 DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
-_LATER_US = 7 * 86400 * SECOND_US  # by then everything that waits is decided
 _NAMED = frozenset({"bad_time"})  # which the reading of a file says of the same, too
-_COLLECTED_AFTER = (100_000, 20, 50)
+_COLLECTED_AFTER = (1_000_000, 20, 50)
 
 Progress: TypeAlias = Callable[[int, int], None]
 T = TypeVar("T")
@@ -75,6 +74,8 @@ class Importer:
         self._timezone = config.factory.timezone
         self._zones = Judge(self._timezone)
         self._now = time.time()
+        self.stored = 0
+        """Outputs of pilots that are in the ledger, of those that ``run`` has read by now."""
         self._outputs = 0
         self._facts = 0
         self._problems: Counter[str] = Counter()
@@ -90,8 +91,9 @@ class Importer:
     ) -> Imported:
         """Import all below some roots, and central logs.
 
-        ``progress`` is told how many pilots of how many are read, ``log_progress`` the same of
-        bytes of logs.
+        ``progress`` is told how many pilots of how many were gone through, also those that an
+        earlier import has read (of the outputs that there were when directories were listed),
+        ``log_progress`` the same of bytes of logs.
 
         Raises QueryError, LedgerError.
         """
@@ -108,7 +110,13 @@ class Importer:
         trees, _ = self._child(gwms_tasks.find, list(roots))
         for tree in trees:
             self._note(tree.problems)
-        found = list(dict.fromkeys(path for tree in trees for path in tree.directories))
+        left = {
+            path: pilots
+            for tree in trees
+            for path, pilots in zip(tree.directories, tree.pilots, strict=True)
+        }
+        found, total = list(left), sum(left.values())
+        progress(0, total)
         waiting = deque(found)
         with ThreadPoolExecutor(self._processes, "import") as pool:
             under_way: deque[tuple[list[str], Future[tuple[_Answers, int]]]] = deque()
@@ -129,13 +137,15 @@ class Importer:
                 waiting.extendleft(reversed([*unfinished, *unread]))
                 read_on()  # while this is accounted
                 self._settle()
-                left = sum(of.answer.progress.left for of in answers)
-                progress(self._outputs, self._outputs + left)
+                self.stored = self._outputs
+                for path, answer in answers:
+                    left[path] = min(left[path], answer.progress.left if answer.behind else 0)
+                progress(total - sum(left.values()), total)
         self._note(self._zones.problems())
         self._finish()
         self._revise(found)
         read = self._read_logs(logs, log_progress)
-        self._settle(self._ahead_us, verdicts=True)
+        self._settle(verdicts=True)
         self._note_left_out()
         return Imported(
             *(len(found), self._outputs, self._facts, read.files, read.lines),
@@ -170,18 +180,15 @@ class Importer:
         )
 
     def _finish(self) -> None:
+        """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
         if (book := self._keeper.book) is not None:
-            book.files.hurry(_LATER_US)
-        self._settle(self._ahead_us)
-
-    @property
-    def _ahead_us(self) -> int:
-        return 0 if self._kept else _LATER_US
+            book.comes = Comes.NO_FILES if self._kept else Comes.NOTHING
+        self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:
         book = self._keeper.book
         patience_us = book.rules.quiet_us if self._kept and book is not None else 0
-        reader = ImportedLogs(self._keeper, self._child, lambda: self._settle(self._ahead_us))
+        reader = ImportedLogs(self._keeper, self._child, self._settle)
         read = reader.run(paths, self._now, patience_us, progress)
         self._note(read.problems)
         self._problems.update(read.unused)
@@ -195,20 +202,22 @@ class Importer:
         for number in self._keeper.revise({place_of(of).entry for of in directories}):
             waiting += number
             if waiting >= AT_ONCE:
-                self._settle(self._ahead_us)
+                self._settle()
                 waiting = 0
-        self._settle(self._ahead_us)
+        self._settle()
 
-    def _settle(self, ahead_us: int = 0, *, verdicts: bool = False) -> None:
+    def _settle(self, *, verdicts: bool = False) -> None:
         now_us = self._now_us
-        self._keeper.settle(now_us, now_us, (), ahead_us=ahead_us, verdicts=verdicts)
+        self._keeper.settle(now_us, now_us, (), verdicts=verdicts)
 
     def _note_left_out(self) -> None:
         """Note what could be read and not be accounted, unless it was noted with its file."""
-        book = self._keeper.book
-        for reason, number in (book.left_out if book is not None else {}).items():
+        if (book := self._keeper.book) is None:
+            return
+        for reason, number in book.left_out.items():
             if number and not (reason in _NAMED and self._problems[reason]):
-                self._note([Problem("records", reason, f"{number} records", number)])
+                detail = book.files.shown(reason, number)
+                self._note([Problem("records", reason, detail, number)])
 
     def _note(self, problems: Iterable[Problem]) -> None:
         """Count problems, and keep an example of each.

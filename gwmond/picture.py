@@ -29,10 +29,12 @@ from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, T
 from gwmond.freshness import Fresh
 from gwmond.monitor import EntryMonitor
 from gwmond.monitored import monitored
+from gwmond.snapshot import PilotGroup
 from gwmond.sources import advertised
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.gather import merge_pilots
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
+from gwmond.summary import pilot_groups
 from gwmond.units import RESOURCES, Resource
 
 YOUNG = "young_collector"
@@ -41,15 +43,16 @@ YOUNG = "young_collector"
 class Picture(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
-    ``pilots_complete``: collectors that are trusted have shown every pilot.  ``unused`` names
-    pilots which have not run a job yet.  ``requests`` and ``entry_monitors`` are what is shown,
-    with what WMS collectors know better than the glideresource ads that are accounted.
+    ``pilots`` are all that ads tell of, ``pilot_groups`` sums of those that have not ended.
+    ``pilots_complete``: collectors that are trusted have shown every pilot.  ``requests`` and
+    ``entry_monitors`` are what is shown, with what WMS collectors know better than the
+    glideresource ads that are accounted.
     """
 
     pilots: tuple[Pilot, ...]
+    pilot_groups: Mapping[tuple[EntryKey, str], PilotGroup]
     pilots_known: bool
     pilots_complete: bool
-    unused: frozenset[str]
     doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
     totals: Mapping[EntryKey, EntryTotals] | None
@@ -93,6 +96,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     startds, _ = fresh.all(STARTDS)
     requests, totals = _requests(fresh)
     pilots = _pilots(slots, startds, _told_to_factories(fresh, totals))
+    unused = frozenset[str]().union(*(answer.unused for answer in startds))
     registered = [pilot for pilot in pilots if not pilot.failed]
     used = {resource: in_use(registered, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
@@ -125,9 +129,9 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     shown = monitored(fresh, requests, totals)
     return Picture(
         pilots=pilots,
+        pilot_groups=pilot_groups(pilots, unused, q, now),
         pilots_known=bool(slots),
         pilots_complete=slots_whole and not young,
-        unused=frozenset().union(*(answer.unused for answer in startds)),
         doubtful=doubtful,
         requests=shown.requests,
         totals=totals,

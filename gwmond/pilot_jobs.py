@@ -8,7 +8,8 @@ goodput of it: the time of jobs that ended by themselves, whatever their exit st
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gwmond.accounting.attempts import Source
@@ -73,6 +74,57 @@ def has_started(row: PilotRow, jobs: int) -> bool | None:
     if row.validation is Validation.FAILED:
         return False
     return None if row.validation_end_us is None else True  # a hard kill cut its output off
+
+
+@dataclass(slots=True)
+class JobCounts:
+    """Counts over pilots that ended, of what is known of their jobs.
+
+    - ``failed``: pilots in which HTCondor never started, ``known_started``: of how many that is
+      known; ``without_jobs``, ``known_jobs``: the same of jobs that ran.
+    - ``jobs``: runs of jobs on the pilots of which is known how many (``numbered``).
+    - ``lengths_us``: the wall-clock time (microseconds) of so many runs (``known_lengths``).
+    - ``by_statistics``: pilots of whose jobs only statistics tell, ``used_by_statistics`` and
+      ``good_by_statistics`` their time, in the unit of the figures that are counted.
+    """
+
+    pilots: int = 0
+    jobs: int = 0
+    numbered: int = 0
+    failed: int = 0
+    known_started: int = 0
+    without_jobs: int = 0
+    known_jobs: int = 0
+    lengths_us: int = 0
+    known_lengths: int = 0
+    by_statistics: int = 0
+    used_by_statistics: int = 0
+    good_by_statistics: int = 0
+
+    def count(self, of: KnownJobs, lengths_us: Sequence[int], used: int, good: int) -> None:
+        """Count a pilot with the lengths of its runs, and its time used and that of good jobs."""
+        self.pilots += 1
+        self.jobs += of.number or 0
+        self.numbered += of.number is not None
+        self.failed += of.started is False
+        self.known_started += of.started is not None
+        self.without_jobs += of.ran is False
+        self.known_jobs += of.ran is not None
+        self.lengths_us += sum(lengths_us)
+        self.known_lengths += len(lengths_us)
+        if of.by_statistics:
+            self.by_statistics += 1
+            self.used_by_statistics += used
+            self.good_by_statistics += good
+
+    def known_json(self) -> dict[str, int]:
+        """Return of how many pilots what is known."""
+        return {
+            "pilots_with_known_start": self.known_started,
+            "pilots_with_known_jobs": self.known_jobs,
+            "pilots_with_known_number_of_jobs": self.numbered,
+            "pilots_with_jobs_by_statistics": self.by_statistics,
+        }
 
 
 def number_text(jobs: int, numbered: int, pilots: int) -> str:

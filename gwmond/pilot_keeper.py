@@ -208,22 +208,20 @@ class PilotKeeper:
         known_us: int,
         silent: Collection[str],
         *,
-        ahead_us: int = 0,
         verdicts: bool = True,
     ) -> None:
         """Settle what can be, and store it; raises LedgerError.
 
-        ``ahead_us``: what waits does so as if it were so much later.  ``verdicts`` on early
-        failures are not to fall as long as evidence of any time may still come.
+        ``verdicts`` on early failures are not to fall as long as evidence of any time may still
+        come.
         """
         book, ledger = self._both()
-        then_us = now_us + ahead_us
-        book.settle(now_us, known_us, ledger, silent, ahead_us=ahead_us)
-        judged = verdicts and then_us - self._judged_us >= _JUDGE_EVERY_US
+        book.settle(now_us, known_us, ledger, silent)
+        judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
         if judged and book.open_groups:
-            self._judged_us = then_us
-            book.judge(then_us, known_us + ahead_us, ledger)
-            book.settle(now_us, known_us, ledger, silent, ahead_us=ahead_us)
+            self._judged_us = now_us
+            book.judge(now_us, known_us, ledger)
+            book.settle(now_us, known_us, ledger, silent)
         self._known_us = known_us or self._known_us
         self._commit(now_us)
 

@@ -23,11 +23,11 @@ MOST_DIRECTORIES, MOST_FILES = 1000, 5000
 """So many directories are looked into, and in each at so many files."""
 
 REMEDIES = {
-    "no_directory": "Make it and let gwmond's user read it, or correct the path in [factory].",
-    "unreadable": "Let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY, or the group "
-    "of the factory for gwmond's unit (SupplementaryGroups=gfactory).",
-    "place": "The message says what; until then gwmond run does not start.",
-    "in_use": "Stop the other process, or configure another [factory] log_socket.",
+    "no_directory": "make it and let gwmond's user read it, or correct the path in [factory]",
+    "unreadable": "let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY, or the group "
+    "of the factory for gwmond's unit (SupplementaryGroups=gfactory)",
+    "place": "the message says what; until then gwmond run does not start",
+    "in_use": "stop the other process, or configure another [factory] log_socket",
 }
 """What to do about each problem."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import structlog
 
-from gwmond import problem_help
+from gwmond import problem_words
 from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
@@ -27,7 +27,6 @@ from gwmond.problems import begin, occurrences
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
-from gwmond.summary import pilot_groups
 
 log = structlog.get_logger()
 _MATCHING = "matching"
@@ -236,7 +235,7 @@ class Poller:
                 self._problems[source, name] += number
             if (source, name) not in self._told:
                 text = "; ".join(list(dict.fromkeys(of.detail for of in some))[:_EXAMPLES])
-                words = problem_help.explained(name)
+                words = problem_words.explained(name)
                 log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
         return set(told)
 
@@ -278,7 +277,7 @@ class Poller:
             entries=picture.totals or {},
             requests=picture.requests,
             entry_monitors=picture.entry_monitors,
-            pilots=pilot_groups(picture.pilots, picture.unused, self._config.canonical.memory_mib),
+            pilots=picture.pilot_groups,
             jobs=picture.jobs,
             frontends=picture.frontends,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),

@@ -13,7 +13,7 @@ from gwmond.facts import Problem
 EXAMPLES = 20
 """So many of each kind are kept in the ledger when it begins."""
 
-LOOKS_HELD = 2
+LASTS = 2
 """What comes now and then is over when none came for so many times ``[factory] every``."""
 
 
@@ -60,61 +60,65 @@ def begin(problems: Iterable[Problem], told: Collection[tuple[str, str]]) -> lis
     return [of for some in found.values() for of in some]
 
 
-class Held:
-    """Problems that come when files are looked at or lines arrive, and not in every poll.
+class Lasting:
+    """Problems that do not come in each poll, and last in between: then told with 0 records.
 
-    Each lasts for some ``seconds`` after it was told last: until then it is told with 0 records.
+    When each came last, and when it is over, is a number that only grows: a time, or that of a
+    look at files.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._until: dict[tuple[str, str], tuple[float, Problem]] = {}
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], tuple[float, Problem]] = {}
 
-    def told(self, problems: Iterable[Problem], now: float) -> list[Problem]:
-        """Return what is to be told ``now`` (seconds of any clock): what is new, and what lasts."""
+    def note(self, of: Problem, at: float) -> None:
+        """Say that one came ``at`` a time or look, which is told and counted elsewhere."""
+        self._last[of.source, of.problem] = at, of._replace(records=0)
+
+    def told(self, problems: Iterable[Problem], at: float, over: float) -> list[Problem]:
+        """Return what is to be told: the problems that came ``at`` a time or look, and what lasts.
+
+        What came at ``over`` or before, and not again, does not last any more.
+        """
         new = list(problems)
-        for of in new:
-            self._until[of.source, of.problem] = now + self._seconds, of._replace(records=0)
         words = {(of.source, of.problem) for of in new}
-        self._until = {key: of for key, of in self._until.items() if key in words or now < of[0]}
-        return new + [of for key, (_, of) in self._until.items() if key not in words]
+        self._last = {key: last for key, last in self._last.items() if last[0] > over}
+        lasting = [of for key, (_, of) in self._last.items() if key not in words]
+        for of in new:
+            self.note(of, at)
+        return new + lasting
 
 
 class Looks:
     """Problems of files that are looked at now and then, all told of one ``source``.
 
     Each look counts what it finds, also what an earlier look has found.  What it found lasts until
-    the next look is done: in between it is told with 0 records, so that it is neither over nor
-    counted again.  A look that failed says nothing of what was found before.
+    the next look is done, so that it is neither over nor counted again in between.  A look that
+    failed says nothing of what was found before.
     """
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._counting = Counting()
-        self._before: dict[str, Problem] = {}
-        self._found: dict[str, Problem] = {}
+        self._lasting = Lasting()
+        self._look = self._over = 0
 
     def begin(self) -> None:
         """Say that a look begins; what was found before lasts until it ends."""
-        self._before |= self._found
-        self._found = {}
+        self._look += 1
         self._counting = Counting()
 
     def end(self, failure: Problem | None = None) -> None:
         """Say that a look is done, or why it failed, which was told and counted by others."""
         if failure is None:
-            self._before = {}
+            self._over = self._look - 1
         else:
-            self._found[failure.problem] = failure._replace(source=self._source, records=0)
+            self._lasting.note(failure._replace(source=self._source), self._look)
 
     def told(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return what is to be told: the problems that were found now, and those that last."""
-        now: list[Problem] = []
-        for of in problems:
-            number = self._counting.new(of)
-            here = Problem(self._source, of.problem, f"{of.source}: {of.detail}", number)
-            self._found.setdefault(of.problem, here._replace(records=0))
-            now += [here] if number else []
-        words = {of.problem for of in now}
-        lasting = (self._before | self._found).values()
-        return now + [of for of in lasting if of.problem not in words]
+        found = [
+            Problem(self._source, of.problem, f"{of.source}: {of.detail}", number)
+            for of in problems
+            if (number := self._counting.new(of))
+        ]
+        return self._lasting.told(found, self._look, self._over)

@@ -32,14 +32,13 @@ the parts sum to the residual, exactly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_facts import Category
 from gwmond.accounting.queue_jobs import GUARD_US, FactoryJob
-from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
+from gwmond.ledger.factory_model import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.periods import US, Period
 
 FIT_US = US
@@ -148,27 +147,11 @@ class Reconciled:
             self.doubtful_us += abs(us)
 
 
-class Known(NamedTuple):
-    """All that a reconciliation is made of.
+def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:
+    """Return each entry of which anything is known, by name; ``period`` has whole hours.
 
-    - ``lives``: pilots that live in the period, and those of lines written in it.
-    - ``jobs``: what the factory's files tell of its jobs, by entry and ``cluster.proc``.
-    - ``numbers``: the factory's sums of the period; ``told``: entries of which it tells in it.
-    - ``runs``, and ``booked``: core-micros of runs by entry and category.
-    - ``now_us``: up to when pilots that run are known to do so.
+    ``now_us``: up to when pilots that run are known to do so.
     """
-
-    lives: Sequence[FactoryLife]
-    jobs: Mapping[tuple[str, str], Sequence[FactoryJob]]
-    numbers: Mapping[tuple[str, FactoryKind], int]
-    told: frozenset[str]
-    runs: Mapping[str, RunTime]
-    booked: Mapping[tuple[str, Category], int]
-    now_us: int
-
-
-def reconcile(known: Known, period: Period) -> list[Reconciled]:
-    """Return each entry of which anything is known, by name; ``period`` has whole hours."""
     found: dict[str, Reconciled] = {}
 
     def of(entry: str) -> Reconciled:
@@ -185,7 +168,7 @@ def reconcile(known: Known, period: Period) -> list[Reconciled]:
     pairs, alone = _paired(known)
     lines: Counter[str] = Counter()
     for life, job in pairs:
-        lines[life.entry] += _add(of(life.entry), life, job, period, known.now_us)
+        lines[life.entry] += _add(of(life.entry), life, job, period, now_us)
     for entry, job in alone:
         if job.line is not None and _within(job.line.written_us, period) and job.duration_us:
             lines[entry] += job.duration_us
@@ -214,7 +197,7 @@ def _add(
 
 
 def _paired(
-    known: Known,
+    known: FactoryLives,
 ) -> tuple[list[tuple[FactoryLife, FactoryJob | None]], list[tuple[str, FactoryJob]]]:
     """Return each pilot with the factory's job that it ran as, and the jobs that are left."""
     left = {key: list(jobs) for key, jobs in known.jobs.items()}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gwmond.ledger import factory_lives
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import Period
-from gwmond.reconcile import Known, Reconciled, reconcile
+from gwmond.reconcile import Reconciled, reconcile
 
 
 class Reconciliation(NamedTuple):
@@ -30,14 +30,5 @@ def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*"
     ``now_us``: up to when pilots that run are known to do so.
     """
     found = factory_lives.read(ledger, period.since_us, period.until_us, now_us)
-    known = Known(
-        lives=found.lives,
-        jobs=found.jobs,
-        numbers=found.numbers,
-        told=found.told,
-        runs=found.runs,
-        booked=found.booked,
-        now_us=now_us,
-    )
-    rows = [row for row in reconcile(known, period) if fnmatchcase(row.entry, pattern)]
+    rows = [of for of in reconcile(found, period, now_us) if fnmatchcase(of.entry, pattern)]
     return Reconciliation(period, rows, found.pruned_us)

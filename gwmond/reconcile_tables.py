@@ -17,14 +17,15 @@ K = FactoryKind
 HOUR_US = 3600 * US
 _OF_FILES = ("queue", "summary")
 
-WORDS = {
+MEANINGS = {
     Cause.OUTSIDE: "a line counts the pilot's whole life: the part of it outside the period",
     Cause.RUNNING: "pilots that ran on at the period's end: their lines are written later",
     Cause.LINE_LATER: "pilots that ended in the period, whose line was written after it",
     Cause.LINE_EARLIER: "pilots whose line was written before the period, though they lived in it",
     Cause.NO_LINE: "the queue told that the pilot ended, but it has no line: one that was killed "
     "hard, or was in the same round as one (GlideinWMS's writer fails for all of the entry)",
-    Cause.NO_DURATION: "lines of -1 or 0 seconds: the output was cut off, empty or missing",
+    Cause.NO_DURATION: "lines of -1, 0, or longer than 60 days: the output was cut off, empty or "
+    "missing",
     Cause.ONLY_JOBS: "pilots that only records of jobs tell of",
     Cause.ESTIMATED: "the line differs from a life whose begin or end is estimated",
     Cause.REPEATED_LINES: "lines that were read twice, or whose pilots are no longer kept",
@@ -130,7 +131,7 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
     causes = [cause for cause in Cause if any(cause in row.parts for row in every)]
     found = [
         Table(
-            "Pilots: hours, and what the factory says",
+            "Pilots: hours, and what the factory says (residual: its hours less gwmond's)",
             PILOTS,
             [_pilots(of) for of in (*every, *whole)],
             _left_out(every),
@@ -259,7 +260,7 @@ def explanations(rows: Iterable[Reconciled]) -> list[str]:
     found = {cause for row in every for cause in row.parts}
     ordered = [of for of in Cause if of in found - UNEXPLAINED]
     ordered += [of for of in Cause if of in found & UNEXPLAINED]
-    told = [f"{cause.value.replace('_', ' ')}: {WORDS[cause]}" for cause in ordered]
+    told = [f"{cause.value.replace('_', ' ')}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in every for kind in row.numbers}
     if every and not any(kind.startswith("summary") for kind in kinds):
         told.append(NO_LINES)

@@ -37,66 +37,41 @@ from typing import Any
 from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import HOUR, hours, percent, ratio, seconds
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
-from gwmond.pilot_jobs import NOT_KNOWN, is_good, jobs_of, marked, number_text
+from gwmond.pilot_jobs import NOT_KNOWN, JobCounts, is_good, jobs_of, marked, number_text
 
 
 @dataclass(slots=True)
-class Figures:
-    """Sums over pilots that ended; ``lengths_us`` sums ``known_lengths`` runs.
+class Figures(JobCounts):
+    """Sums over pilots that ended; amounts are core-micros."""
 
-    ``known_started``, ``known_jobs``: of how many it is known; ``numbered``: how many jobs ran;
-    ``by_statistics``: of how many only statistics tell of jobs.
-    """
-
-    pilots: int = 0
-    jobs: int = 0
-    failed: int = 0
-    known_started: int = 0
-    without_jobs: int = 0
-    known_jobs: int = 0
     total: int = 0
     used: int = 0
     exited_zero: int = 0
     failed_validation: int = 0
     idle: int = 0
     unknown: int = 0
-    lengths_us: int = 0
-    known_lengths: int = 0
-    numbered: int = 0
-    by_statistics: int = 0
-    used_by_statistics: int = 0
-    good_by_statistics: int = 0
 
     def add(self, row: PilotRow, attempts: Iterable[AttemptRow]) -> None:
-        """Count a pilot that ended, with its runs."""
+        """Count a pilot that ended, with its runs; a run has a length if its end is known."""
         jobs = jobs_of(row, attempts)
-        known = [of.end_us - of.start_us for of in jobs.runs if of.end_us is not None]
-        self.pilots += 1
-        self.jobs += jobs.number or 0
-        self.numbered += jobs.number is not None
-        self.by_statistics += jobs.by_statistics
-        self.failed += jobs.started is False
-        self.known_started += jobs.started is not None
-        self.without_jobs += jobs.ran is False
-        self.known_jobs += jobs.ran is not None
-        self.lengths_us += sum(known)
-        self.known_lengths += len(known)
+        used = good = 0
         for (resource, measure, category, outcome), micros in row.settled.items():
             if (resource, measure) != ("cpu", "resource"):
                 continue
             self.total += micros
             if outcome:
-                good = micros if is_good(category, outcome) else 0
-                self.used += micros
-                self.exited_zero += good
-                self.used_by_statistics += micros if jobs.by_statistics else 0
-                self.good_by_statistics += good if jobs.by_statistics else 0
+                used += micros
+                good += micros if is_good(category, outcome) else 0
             elif category is Category.VALIDATION_FAILS:
                 self.failed_validation += micros
             elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
                 self.idle += micros
             else:
                 self.unknown += micros
+        self.used += used
+        self.exited_zero += good
+        lengths = [of.end_us - of.start_us for of in jobs.runs if of.end_us is not None]
+        self.count(jobs, lengths, used, good)
 
     @property
     def waste(self) -> int:
@@ -134,10 +109,7 @@ class Figures:
             "goodput_fraction": ratio(self.exited_zero, self.total),
             "failed_validation_share_of_pilots": ratio(self.failed, self.known_started),
             "without_jobs_share_of_pilots": ratio(self.without_jobs, self.known_jobs),
-            "pilots_with_known_start": self.known_started,
-            "pilots_with_known_jobs": self.known_jobs,
-            "pilots_with_known_number_of_jobs": self.numbered,
-            "pilots_with_jobs_by_statistics": self.by_statistics,
+            **self.known_json(),
             "used_by_statistics_core_seconds": seconds(self.used_by_statistics),
             "good_by_statistics_core_seconds": seconds(self.good_by_statistics),
             "failed_validation_share_of_time": ratio(self.failed_validation, self.total),

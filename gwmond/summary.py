@@ -6,21 +6,22 @@ from collections import defaultdict
 from collections.abc import Container, Iterable
 
 from gwmond.accounting.resources import units_of
-from gwmond.facts import EntryKey, Pilot
+from gwmond.facts import FAILED_SILENT_S, EntryKey, Pilot
 from gwmond.snapshot import PilotGroup, PilotUnits
 from gwmond.units import RESOURCES, Resource
 
 
 def pilot_groups(
-    pilots: Iterable[Pilot], unused: Container[str], q: int
+    pilots: Iterable[Pilot], unused: Container[str], q: int, now: float
 ) -> dict[tuple[EntryKey, str], PilotGroup]:
     """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
 
-    ``unused`` has the names of those that have not run a job yet.
+    ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
 
     Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
     (never more than the rest), by design section 3.  A pilot whose validation failed has not
-    registered: it is counted apart and has no units.  Neither has one of unknown size.
+    registered: it is counted apart, until it has ended, and has no units.  Neither has one of
+    unknown size.
     """
     of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
     for pilot in pilots:
@@ -34,10 +35,16 @@ def pilot_groups(
                 resource: _add(_units(pilot, resource, q) for pilot in found)
                 for resource in RESOURCES
             },
-            failed=sum(1 for pilot in found if pilot.failed),
+            failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
         )
         for key, found in sorted(of.items())
     }
+
+
+def _has_ended(failed: Pilot, now: float) -> bool:
+    """Return whether a pilot whose validation failed is gone; its ads live on (``book.failed``)."""
+    announced = failed.dies is not None and failed.dies <= now
+    return announced or failed.last_heard + FAILED_SILENT_S < now
 
 
 def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:

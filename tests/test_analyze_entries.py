@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from gwmond.analyze_entries import SHARES, Analysis, Known, Numbers, Row, exact, records
 from gwmond.analyze_pilots import PilotFigures, Sums
 from gwmond.analyze_rounding import Finished
 from gwmond.analyze_text import block, entries_text, frontends_text
 from gwmond.periods import Period
+from gwmond.pilot_jobs import KnownJobs
 from tests.gwms.figures import FIGURE_10
 
 US = 10**6
@@ -27,9 +29,8 @@ def pilot(
         life_us=10_000 * US,
         used_us=used * US,
         good_us=good * US,
-        started=True,
         validation_us=None if validation is None else validation * US,
-        jobs=jobs,
+        jobs=KnownJobs((), jobs, started=True, ran=jobs > 0),
         lengths_us=(used // jobs * US,) * jobs if jobs else (),
         settled=True,
         pruned=False,
@@ -43,8 +44,8 @@ def failed(entry: str = "T2_X", frontend: str = "fe.main") -> PilotFigures:
     life = 1200
     return pilot(entry, frontend, jobs=0)._replace(
         life_us=life * US,
-        started=False,
         validation_us=life * US,
+        jobs=KnownJobs((), 0, started=False, ran=False),
         finished=Finished(life, False, life, 0, 0, 0),
     )
 
@@ -169,12 +170,12 @@ def test_figure_10_verbatim() -> None:
     row = Row(Sums(), numbers, numbers)
     everything = Row(Sums(), numbers, numbers._replace(pilots=39_038))
     figure = [line.rstrip("R") for line in FIGURE_10.splitlines()[1:] if line]
-    both = [line.split(" | analyze_entries: ") for line in block(row, slot, everything)]
-    beside = [of for of in both if len(of) == 2]
-    assert len(beside) == len(figure) == 10
-    for (mine, theirs), expected in zip(beside, figure, strict=True):
+    lines = block(row, slot, everything)
+    below = [pair for pair in pairwise(lines) if pair[1].startswith("  analyze_entries: ")]
+    assert len(below) == len(figure) == 10
+    for (mine, theirs), expected in zip(below, figure, strict=True):
         label = mine[:17] if "slots" in mine else ""
-        assert f"{label}{theirs}" == expected
+        assert f"{label}{theirs.removeprefix('  analyze_entries: ')}" == expected
 
 
 def test_figure_10_has_no_line_that_ours_has_not() -> None:
@@ -206,6 +207,19 @@ def test_golden() -> None:
     assert names == ["frontend_fe.main:", "frontend_other.gpu:"]
 
 
+def test_no_line_is_wider_than_a_terminal() -> None:
+    """100 columns, also where it is compared and numbers are large; a longer name takes more."""
+    large = pilot()._replace(
+        life_us=10**6 * US, used_us=6 * 10**5 * US, finished=Finished(10**6, True, 310, 3, 9, 5)
+    )
+    lines = entries_text(analysis(*[large] * 999, *FOUR))
+    assert max(map(len, lines)) <= 100
+    name = "CMSHTPC_T2_US_Wisconsin_cmsgrid01"
+    lines = entries_text(analysis(*FOUR, pilot(name)))
+    rows = [line for line in lines if line.count("|") == 3]
+    assert {line.index("|") for line in rows} == {len(name) + 22}
+
+
 def test_names_cannot_command_a_terminal() -> None:
     text = "\n".join(entries_text(analysis(pilot("x\x1b[2J\n", "f\x07"))))
     assert "\nx?[2J? " in text
@@ -214,28 +228,38 @@ def test_names_cannot_command_a_terminal() -> None:
 
 # ruff: noqa: E501
 GOLDEN = """\
-Total Glideins: 2                                                   | analyze_entries: Total Glideins: 2
-Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)          | analyze_entries: Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
+Total Glideins: 2
+  analyze_entries: Total Glideins: 2
+Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
+  analyze_entries: Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
 
-Total time:             20.0K (   5.6 hours -   0.2 slots)          | analyze_entries:  20.0K (   5.6 hours -   0.2 slots)
-Total time used:         6.0K (   1.7 hours -   0.1 slots -  30.0%) | analyze_entries:   6.0K (   1.7 hours -   0.1 slots - 30%)
-Total time validating:  620.0 (   0.2 hours -   0.0 slots -   3.1%) | analyze_entries:  500.0 (   0.1 hours -   0.0 slots -  2%)
-Total time idle:        13.4K (   3.7 hours -   0.2 slots -  66.9%) | analyze_entries:  12.5K (   3.5 hours -   0.1 slots - 62%)
-Total time wasted:      14.0K (   3.9 hours -   0.2 slots -  70.0%) | analyze_entries:  14.0K (   3.9 hours -   0.2 slots - 70%)
-Total badput:           15.0K (   4.2 hours -   0.2 slots -  75.0%) | analyze_entries:  15.0K (   4.2 hours -   0.2 slots - 75%)
+Total time:             20.0K (   5.6 hours -   0.2 slots)
+  analyze_entries:      20.0K (   5.6 hours -   0.2 slots)
+Total time used:         6.0K (   1.7 hours -   0.1 slots -  30.0%)
+  analyze_entries:       6.0K (   1.7 hours -   0.1 slots - 30%)
+Total time validating:  620.0 (   0.2 hours -   0.0 slots -   3.1%)
+  analyze_entries:      500.0 (   0.1 hours -   0.0 slots -  2%)
+Total time idle:        13.4K (   3.7 hours -   0.2 slots -  66.9%)
+  analyze_entries:      12.5K (   3.5 hours -   0.1 slots - 62%)
+Total time wasted:      14.0K (   3.9 hours -   0.2 slots -  70.0%)
+  analyze_entries:      14.0K (   3.9 hours -   0.2 slots - 70%)
+Total badput:           15.0K (   4.2 hours -   0.2 slots -  75.0%)
+  analyze_entries:      15.0K (   4.2 hours -   0.2 slots - 75%)
 Total nosuccess:         1.0K (   0.3 hours -   0.0 slots -   5.0%)
-Time used/time wasted: 0.4                                          | analyze_entries: Time used/time wasted: 0.4
-Time efficiency: 0.30  Goodput fraction: 0.25                       | analyze_entries: Time efficiency: 0.30  Goodput fraction: 0.25
+Time used/time wasted: 0.4
+  analyze_entries: Time used/time wasted: 0.4
+Time efficiency: 0.30  Goodput fraction: 0.25
+  analyze_entries: Time efficiency: 0.30  Goodput fraction: 0.25
 
 ----------------------------------------
 ----------------------------------------
 Per Entry (all frontends) stats for 24.0 hours.
 
-                                           strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
-T2_X                                       0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
-  analyze_entries                            0%     0%    50% |     2%    62%    70%    75% |        3        5 |      2
+                    strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
+T2_X                0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
+  analyze_entries     0%     0%    50% |     2%    62%    70%    75% |        3        5 |      2
 """
 GOLDEN_FRONTENDS = """\
-Units: Slots                total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff
-frontend_fe.main              0.1|    0.1  53.6%|    0.0  13.5%|    0.0  32.9%|    0.1  46.4%|     1.15    0.54
-  analyze_entries             0.1|    0.1    53%|    0.0    12%|    0.0    22%|    0.1    46%|     1.15    0.54"""
+Units: Slots        total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff
+frontend_fe.main      0.1|    0.1  53.6%|    0.0  13.5%|    0.0  32.9%|    0.1  46.4%|     1.15    0.54
+  analyze_entries     0.1|    0.1    53%|    0.0    12%|    0.0    22%|    0.1    46%|     1.15    0.54"""

@@ -126,6 +126,7 @@ def test_sorted() -> None:
 
 def test_golden(of: Watched) -> None:
     assert "\n".join(text(of, entries=True, sort=None, compare=True)).startswith(GOLDEN)
+    assert "original prints: seconds" in "".join(text(of, entries=True, sort=None, compare=True))
 
 
 def test_nothing_was_watched() -> None:
@@ -155,25 +156,25 @@ RunDiff (Running-ClientRegistered): -72.0K ( -20.0 hours - -10.0 slots - -20.0%)
 ----------------------------------------
 Per Entry (all frontends) stats for 2.0 hours.
 
-                                            Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                                           60.0    30.0    10.0 |     1.3 |   100.0    30.0     8.0 |   -10.0  16.7% -20.0%
-  analyze_frontends (s)                   432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   57.6K |  -36.0K    16%    -9%
-Y                                            0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
-  analyze_frontends (s)                      0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
+                       Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                      60.0    30.0    10.0 |     1.3 |   100.0    30.0     8.0 |   -10.0  16.7% -20.0%
+  analyze_frontends  432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   57.6K |  -36.0K    16%    -9%
+Y                       0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
+  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
 
 ----------------------------------------
 ----------------------------------------
 Per Entry (per frontend) stats for 2.0 hours.
 
-frontend_fe.main                            Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                                           60.0    30.0    10.0 |     1.3 |   100.0    30.0     7.0 |   -10.0  16.7% -20.0%
-  analyze_frontends (s)                   432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   50.4K |  -72.0K    16%   -20%
-Y                                            0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
-  analyze_frontends (s)                      0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
+frontend_fe.main       Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                      60.0    30.0    10.0 |     1.3 |   100.0    30.0     7.0 |   -10.0  16.7% -20.0%
+  analyze_frontends  432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   50.4K |  -72.0K    16%   -20%
+Y                       0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
+  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
 
-frontend_other.gpu                          Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                                              -       -       - |       - |       -       -     1.0 |       -      -      -
-  analyze_frontends (s)                      0.0     0.0     0.0 |     0.0 |     0.0     0.0    7.2K |   36.0K     0%   100%
+frontend_other.gpu     Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                         -       -       - |       - |       -       -     1.0 |       -      -      -
+  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0    7.2K |   36.0K     0%   100%
 
 ----------------------------------------
 """

@@ -14,8 +14,9 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.analyze_entries import original
 from gwmond.analyze_pilots import figures_of
-from gwmond.analyze_rounding import Finished, Printed, data_sets
+from gwmond.analyze_rounding import Archive, Finished, Printed, data_sets
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.report_figures import Figures
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
@@ -65,7 +66,7 @@ def test_cores_that_jobs_hold() -> None:
     """Two of four cores for two hours, a third for one: an hour and a quarter of the pilot's."""
     found = figures_of(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
     assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
-    assert (found.jobs, found.lengths_us) == (2, (2 * HOUR, HOUR))
+    assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
     # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
     assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
 
@@ -118,18 +119,18 @@ def test_validation(
     """Up to its end; all, if HTCondor never started; None, if nothing tells."""
     end = None if until_h is None else ORIGIN + round(until_h * HOUR)
     found = figures_of(pilot(validation=validation, validation_end_us=end), [])
-    assert found.started is started
+    assert found.jobs.started is started
     expected = None if validation_h is None else round(validation_h * HOUR)
     assert found.validation_us == expected
     assert found.finished.started is (started is True)
     told = validation in {Validation.PASSED, Validation.FAILED}
-    assert (found.jobs, found.jobs_known) == ((0, True) if told else (None, False))
+    assert (found.jobs.number, found.jobs.ran) == ((0, False) if told else (None, None))
 
 
 def test_a_job_proves_that_condor_started() -> None:
     """Whatever the pilot's output says, or does not say."""
     for validation in Validation:
-        assert figures_of(pilot(validation=validation), [run(1, 2)]).started is True
+        assert figures_of(pilot(validation=validation), [run(1, 2)]).jobs.started is True
 
 
 def test_runs_that_are_not_kept() -> None:
@@ -141,10 +142,11 @@ def test_runs_that_are_not_kept() -> None:
     }
     found = figures_of(pilot(settled=settled, attempts_pruned=5), [])
     assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
-    assert (found.jobs, found.lengths_us, found.pruned, found.started) == (5, (), True, True)
+    assert (found.jobs.number, found.jobs.started) == (5, True)
+    assert (found.lengths_us, found.pruned) == ((), True)
     assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
     nothing = figures_of(pilot(attempts_pruned=1), [])
-    assert (nothing.used_us, nothing.jobs) == (0, 1)
+    assert (nothing.used_us, nothing.jobs.number) == (0, 1)
 
 
 def test_a_size_that_is_assumed() -> None:
@@ -183,8 +185,8 @@ def test_what_stands_for_jobs_is_no_job() -> None:
     stands = [stand_in(0.5, 2.5, Category.GOODPUT), stand_in(2.5, 3.5, Category.UNCLASSIFIED)]
     found = figures_of(pilot(assumed=whole), stands)
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
-    assert (found.jobs, found.lengths_us) == (None, ())
-    assert (found.jobs_known, found.started, found.by_statistics) == (True, True, True)
+    assert (found.jobs.number, found.lengths_us) == (None, ())
+    assert (found.jobs.ran, found.jobs.started, found.jobs.by_statistics) == (True, True, True)
     # They are divided by the cores as they are.
     assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
 
@@ -200,7 +202,7 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
     row = pilot(assumed=whole, settled=booked, attempts_pruned=2, ran_jobs=True)
     found = figures_of(row, [])
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
-    assert (found.jobs, found.by_statistics) == (None, True)
+    assert (found.jobs.number, found.jobs.by_statistics) == (None, True)
     assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
     figures = Figures()
     figures.add(row, [])
@@ -213,15 +215,21 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
 def test_one_that_ran_jobs_of_which_none_is_kept() -> None:
     """That it ran some is known, how many is not."""
     found = figures_of(pilot(ran_jobs=True), [])
-    assert (found.jobs, found.jobs_known, found.by_statistics) == (None, True, False)
+    assert (found.jobs.number, found.jobs.ran, found.jobs.by_statistics) == (None, True, False)
 
 
 def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
-    """Time used is there, and it is no pilot without a job."""
-    told = data_sets(Finished(10_000, True, 100, None, 4000, 3500))
+    """Time used is there, and it is no pilot without a job; the average length leaves it out."""
+    some = Finished(10_000, True, 100, None, 4000, 3500)
+    told = data_sets(some)
+    assert set(told) == set(data_sets(some._replace(jobs=1)))  # no set that the original has not
     assert (told["JobsNr"], told["JobsNr_None"]) == (0, 0)
     assert (told["JobsLasted"], told["JobsGoodput"]) == (4000, 3500)
-    made = Printed()
-    made.add(told)
-    made.add(data_sets(Finished(10_000, True, 100, 2, 1000, 500)))
+    assert (some.numberless_s, some._replace(jobs=1).numberless_s) == (4000, 0)
+    assert some._replace(started=False).numberless_s == 0
+    archive, made = Archive(86_400), Printed()
+    for one in (some, Finished(10_000, True, 100, 2, 1000, 500)):
+        archive.add(0, data_sets(one), one.numberless_s)
+    made.add(archive.told(), archive.numberless)
     assert (made.jobs, made.without_jobs, made.used, made.numberless) == (2, 0, 5000, 4000)
+    assert original(made).job_length == 500

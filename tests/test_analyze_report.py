@@ -168,12 +168,18 @@ def test_names_to_sort_by(report: Report, sort: str) -> None:
 
 
 def test_an_empty_period(report: Report) -> None:
-    """It is said."""
+    """It is said, and of pilots also which hours there are."""
     for style in (ENTRIES, FRONTENDS):
         for by in ("entry", "group"):
-            code, text, _ = report(*style, "--from", "2001-01-01", "--to", "2001-01-02", "--by", by)
+            code, text, err = report(
+                *style, "--from", "2001-01-01", "--to", "2001-01-02", "--by", by
+            )
             assert code == 0
             assert "in this period" in text
+            said = "nothing in this period: the ledger has the hours from 2023-11-1" in err
+            assert said == (style == ENTRIES)
+    _, _, err = report(*ENTRIES, *DAY, "--entry", "no-such")
+    assert "the ledger knows no pilot at all of --entry no-such: are the names right?" in err
 
 
 @pytest.mark.parametrize(("terminal", "width"), [(True, 90), (False, 120)])

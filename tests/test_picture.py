@@ -22,7 +22,6 @@ from gwmond.sources.schedds import Schedds, ScheddSeen
 from gwmond.sources.slots import Slots
 from gwmond.sources.startds import Startds
 from gwmond.sources.tasks import CollectorInfo
-from gwmond.summary import pilot_groups
 from tests.accounting.make import A2, BIG, NOW, A, B, group, pilot, request, template
 
 MONO = 5000.0
@@ -252,7 +251,7 @@ def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
     scene.answer("cm", "startds", Startds((first, other), frozenset({"other"})))
     picture = scene.take()
     assert [(p.name, p.size) for p in picture.pilots] == [("pilot0", BIG), ("other", BIG)]
-    assert picture.unused == {"other"}
+    assert {key: of.unused for (key, _), of in picture.pilot_groups.items()} == {A: 0, B: 1}
     scene.slots(age=500)
     assert scene.take().pilots == ()
 
@@ -274,11 +273,26 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> Non
     assert (picture.entries, picture.doubtful) == (without.entries, without.doubtful)
     assert picture.memory == without.memory
     assert picture.capacities == without.capacities
-    groups = pilot_groups(picture.pilots, frozenset(), 2000)
-    alike = pilot_groups(without.pilots, frozenset(), 2000)
-    for key, of in alike.items():
+    groups = picture.pilot_groups
+    for key, of in without.pilot_groups.items():
         assert groups[key] == of._replace(failed=1)
     assert [of.failed for of in groups.values() if not of.registered] == [1]
+
+
+@pytest.mark.parametrize(
+    ("dies", "silent_s", "failed"),
+    [(NOW + 1, 0, 1), (NOW, 0, 0), (None, 700, 1), (None, 701, 0), (NOW + 1, 701, 0)],
+)
+def test_ads_that_outlive_their_pilot(
+    scene: Scene, dies: int | None, silent_s: int, failed: int
+) -> None:
+    """Of a failed validation they cannot be withdrawn: it is there until it said, or is silent."""
+    heard = NOW - silent_s
+    told = pilot(A)._replace(size=None, free=(), failed=True, dies=dies, last_heard=heard)
+    scene.slots(told)
+    picture = scene.take()
+    assert [of.failed for of in picture.pilot_groups.values()] == [failed]
+    assert picture.pilots == (told._replace(name="pilot0"),)
 
 
 def test_a_pilot_of_unknown_size(scene: Scene) -> None:
@@ -286,7 +300,7 @@ def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     scene.slots(pilot(A)._replace(size=None, free=()))
     picture = scene.take()
     assert picture.memory.in_use[A, "cpu"] == 0
-    (of,) = pilot_groups(picture.pilots, frozenset(), 2000).values()
+    (of,) = picture.pilot_groups.values()
     assert (of.registered, of.units["cpu"].total) == (1, 0)
 
 

@@ -12,14 +12,13 @@ import gwmond
 from gwmond import problem_help
 from gwmond.facts import Problem
 from gwmond.ledger import errors
-from gwmond.problem_help import OF_SOURCES, REMEDIES, helped
-from gwmond.problem_words import WORDS
-from gwmond.problems import Counting, Held, Looks, occurrences
+from gwmond.problem_words import FILES, SOURCES, WORDS, explained, told
+from gwmond.problems import Counting, Lasting, Looks, occurrences
 
 PACKAGE = Path(gwmond.__file__).parent
 DOCS = PACKAGE.parent / "docs"
 _AT = {"Problem": 1, "QueryError": 0, "_problem": 1, "_once": 1, "_leave": 1, "_failed": 2}
-_AT |= {"failed": 0}
+_AT |= {"failed": 0, "once": 1}
 _COUNTERS = {"wrong", "left_out", "unused"}
 _NO_PROBLEMS = {"not_kept"}
 """A schedd that keeps no epoch history is no problem: it is said once, in words."""
@@ -76,16 +75,18 @@ def test_every_word_has_its_meaning() -> None:
     used = {word for path in sorted(PACKAGE.rglob("*.py")) for word in words_of(path)}
     used -= _NO_PROBLEMS
     assert {"unreadable", "denied", "other_pilot", "no_entry", "ambiguous", "no_time"} <= used
-    assert sorted(word for word in used if helped(word) is None) == []
+    assert sorted(word for word in used if word not in WORDS) == []
     kinds = set(errors.LedgerError.__subclasses__()) - {errors.LedgerConflict}
     ledger = {"conflict", *(kind("", "", "").problem for kind in kinds)}
-    assert sorted(word for word in ledger if helped(word) is None) == []
+    assert sorted(word for word in ledger if word not in WORDS) == []
 
 
 def test_every_word_has_a_remedy() -> None:
-    assert set(REMEDIES) == set(WORDS)
-    assert not set(OF_SOURCES) & set(WORDS)
-    assert all(of.meaning and of.remedy for of in map(helped, [*WORDS, *OF_SOURCES]) if of)
+    """A word is in one of both tables; what it means goes to the log, and ends an import."""
+    assert not set(FILES) & set(SOURCES)
+    assert all(of.meaning and of.remedy for of in WORDS.values())
+    assert (told("bad_time"), told("no_such")) == ("times that cannot be [bad_time]", "no_such")
+    assert (set(explained("denied")), explained("no_such")) == ({"meaning", "remedy"}, {})
 
 
 def test_page_is_made_from_the_code() -> None:
@@ -97,7 +98,7 @@ def test_page_is_made_from_the_code() -> None:
     )
     assert done.stdout == problem_help.page()
     rows = [line for line in done.stdout.splitlines() if line.startswith("| `")]
-    assert sorted(row.split("`")[1] for row in rows) == sorted([*WORDS, *OF_SOURCES])
+    assert sorted(row.split("`")[1] for row in rows) == sorted(WORDS)
     assert {row.count("|") for row in rows} == {4}
     assert "(docs/problems.md)" in (DOCS.parent / "README.md").read_text()
 
@@ -146,13 +147,17 @@ def test_a_look_that_fails_ends_nothing() -> None:
     assert looks.told([]) == []
 
 
-def test_what_comes_with_looks_is_held_until_the_next() -> None:
-    """It is told with each poll until none has come for a while; without looks it is not held."""
-    held, at_once = Held(10), Held(0)
-    assert [occurrences(of) for of in held.told([LINES], 100)] == [3]
-    assert [occurrences(of) for of in held.told([], 105)] == [0]
-    assert [occurrences(of) for of in held.told([LINES._replace(records=2), LINK], 109)] == [2, 1]
-    assert [of.problem for of in held.told([LINK], 118)] == ["link_outside", "garbage"]
-    assert [of.problem for of in held.told([], 119)] == ["link_outside"]
-    assert [of.problem for of in at_once.told([LINES], 100)] == ["garbage"]
-    assert at_once.told([], 100) == []
+def test_what_comes_now_and_then_lasts_for_a_while() -> None:
+    """It is told with each poll until none has come since a time that is given."""
+    lasting = Lasting()
+
+    def told(problems: list[Problem], at: float) -> dict[str, int]:
+        return {of.problem: occurrences(of) for of in lasting.told(problems, at, at - 10)}
+
+    assert told([LINES], 100) == {"garbage": 3}
+    assert told([], 105) == {"garbage": 0}
+    assert told([LINES._replace(records=2), LINK], 109) == {"garbage": 2, "link_outside": 1}
+    assert told([LINK], 118) == {"link_outside": 1, "garbage": 0}
+    assert told([], 119) == {"link_outside": 0}
+    assert told([LINES], 140) == {"garbage": 3}
+    assert lasting.told([], 140, 140) == []

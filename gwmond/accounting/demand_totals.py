@@ -6,7 +6,7 @@ Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from gwmond.accounting.demand import JobCounts, Match, job_counts
 from gwmond.accounting.entries import EntryTotals
@@ -41,14 +41,16 @@ def demand_totals(
 
 def entry_jobs(
     entries: Iterable[EntryKey],
-    matches: Iterable[Match],
+    matches: Collection[Match],
     assigned: Mapping[EntryKey, float] | None,
     totals: Mapping[EntryKey, EntryTotals],
     complete: bool,
+    offered: Collection[EntryKey],
 ) -> dict[EntryKey, EntryJobs]:
     """Return our counts of each entry's idle jobs, next to the frontend's (``totals``).
 
     Part of our jobs can not be compared with all of theirs: only a ``complete`` demand is.
+    ``offered`` are entries of which a template tells what could run there.
     """
 
     def excess(ours: int, theirs: int | None) -> int | None:
@@ -65,5 +67,6 @@ def entry_jobs(
             excess(ours.matching, theirs.jobs_matching if theirs else None),
             excess(ours.proportional, theirs.jobs_proportional if theirs else None),
             excess(ours.unique, theirs.jobs_unique if theirs else None),
+            complete and (key in offered or not matches),
         )
     return jobs

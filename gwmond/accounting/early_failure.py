@@ -37,9 +37,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache, reduce
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,7 +62,8 @@ FALSE_DISCOVERIES = 0.01
 MIN_FAILURES = 3
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Unit: TypeAlias = tuple[Literal["pilot", "node"], str]
+Kind: TypeAlias = Literal["pilot", "node"]
+Unit: TypeAlias = tuple[Kind, str]
 
 
 class Result(StrEnum):
@@ -92,6 +94,12 @@ class Trial(NamedTuple):
     def units(self) -> tuple[Unit, Unit]:
         """Whom this run is evidence for or against."""
         return ("pilot", self.pilot), ("node", self.node)
+
+
+_KINDS: Mapping[Kind, Callable[[Trial], str]] = {
+    "pilot": attrgetter("pilot"),
+    "node": attrgetter("node"),
+}
 
 
 class Stratum(NamedTuple):
@@ -167,12 +175,13 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
 
 def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
     """Return the evidence; it does not depend on the order of the trials."""
-    known = sorted(set(trials))
+    known = list(trials)
     successes: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in known:
         if trial.result is Result.SUCCEEDED:
             successes[trial.job].append(trial)
-    return Evidence({job: tuple(of) for job, of in successes.items()}, _compare(known, rate), rate)
+    in_order = {job: tuple(sorted(set(of))) for job, of in successes.items()}
+    return Evidence(in_order, _compare(known, rate), rate)
 
 
 def judge(
@@ -237,45 +246,43 @@ def _chances(here: int, jobs: int, failed: int) -> Floats:
     return np.asarray(hypergeom.pmf(np.arange(min(here, failed) + 1), jobs, failed, here))
 
 
-def _compare(trials: Iterable[Trial], rate: float) -> dict[Unit, Finding]:
+def _strata(known: Sequence[Trial], name: Callable[[Trial], str]) -> dict[str, list[Stratum]]:
+    """Return the groups of each unit on which ``MIN_FAILURES`` jobs could have failed early."""
+    every = {(name(of), of.group, of.job) for of in known}
+    # A job that once did better there did not fail there.
+    better = {(name(of), of.group, of.job) for of in known if of.result is not Result.FAILED_EARLY}
+    failed_on = every - better
+    here = Counter((unit, group) for unit, group, _ in every)
+    failed_here = Counter((unit, group) for unit, group, _ in failed_on)
+    jobs = Counter(group for _, group, _ in every)
+    failed_jobs = Counter(group for _, group, _ in failed_on)
+    most: defaultdict[str, int] = defaultdict(int)
+    for (unit, group), number in here.items():
+        most[unit] += min(number, failed_jobs[group])
+    found: defaultdict[str, list[Stratum]] = defaultdict(list)
+    for of in sorted(of for of in here if most[of[0]] >= MIN_FAILURES):
+        unit, group = of
+        found[unit].append(Stratum(here[of], failed_here[of], jobs[group], failed_jobs[group]))
+    return found
+
+
+def _compare(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
     """Test each pilot and node that could be found to fail early too often, whether it does or not.
 
     Leaving out those where nothing failed would be to choose the tests by their results.
     """
-    failed_on: dict[tuple[Unit, str, str], bool] = {}
-    for trial in trials:
-        failed = trial.result is Result.FAILED_EARLY
-        for unit in trial.units:
-            # A job that once did better there did not fail there.
-            of = unit, trial.group, trial.job
-            failed_on[of] = failed_on.get(of, True) and failed
-    here: defaultdict[Unit, Counter[str]] = defaultdict(Counter)
-    failed_here: defaultdict[Unit, Counter[str]] = defaultdict(Counter)
-    jobs: Counter[tuple[str, str]] = Counter()
-    failed_jobs: Counter[tuple[str, str]] = Counter()
-    for (unit, group, _), failed in failed_on.items():
-        here[unit][group] += 1
-        failed_here[unit][group] += failed
-        jobs[unit[0], group] += 1
-        failed_jobs[unit[0], group] += failed
-
-    possible: dict[Unit, tuple[list[Stratum], float]] = {}
-    for unit in here:
-        # Groups of which no job fails early say nothing, but of most units they are all there is.
-        strata = [
-            Stratum(of, failed_here[unit][group], jobs[unit[0], group], failed_jobs[unit[0], group])
-            for group, of in sorted(here[unit].items())
-            if failed_jobs[unit[0], group]
-        ]
-        if sum(min(of.here, of.failed) for of in strata) >= MIN_FAILURES:
-            possible[unit] = strata, least_p(strata)
-    level = _level(sorted(least for _, least in possible.values()), rate)
+    possible: dict[Unit, tuple[int, list[Stratum], float]] = {}
+    for kind, name in _KINDS.items():
+        for called, every in _strata(known, name).items():
+            strata = [of for of in every if of.failed]  # other groups say nothing
+            possible[kind, called] = sum(of.here for of in every), strata, least_p(strata)
+    level = _level(sorted(least for _, _, least in possible.values()), rate)
     findings = {}
-    for unit, (strata, least) in sorted(possible.items()):
+    for unit, (jobs, strata, least) in sorted(possible.items()):
         if least <= level:
             p = p_value(strata)
             findings[unit] = Finding(
-                sum(here[unit].values()),
+                jobs,
                 sum(of.failed_here for of in strata),
                 sum(of.here * of.failed / of.jobs for of in strata),
                 p,

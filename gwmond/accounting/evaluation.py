@@ -71,9 +71,10 @@ class DemandTotals(NamedTuple):
 class EntryJobs(NamedTuple):
     """Our counts of idle jobs, and by how much they exceed the frontend's.
 
-    An excess is None where the frontend told no number, or where not all schedds answered us.
-    ``assigned`` are jobs, fractional where several entries share them; None where the running
-    pilots are not known.
+    Where they are not ``whole`` (a schedd did not answer, or there are jobs and no template of the
+    entry to match them against) there may be more.  An excess is None where the frontend told no
+    number, or where not all schedds answered us.  ``assigned`` are jobs, fractional where several
+    entries share them; None where the running pilots are not known.
     """
 
     ours: JobCounts
@@ -81,6 +82,7 @@ class EntryJobs(NamedTuple):
     matching_excess: int | None
     proportional_excess: int | None
     unique_excess: int | None
+    whole: bool
 
 
 class Evaluation(NamedTuple):

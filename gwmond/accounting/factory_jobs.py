@@ -42,6 +42,7 @@ _ORDER = (_S.SUBMITTED, _S.RELEASED, _S.STARTED, _S.HELD, _S.EVICTED, _S.ENDED, 
 PlaceFact: TypeAlias = QueueEvent | CompletedPilot | PilotOutput
 NewFact: TypeAlias = PlaceFact | came_back.Filled
 _F = TypeVar("_F", QueueEvent, CompletedPilot)
+_Known: TypeAlias = defaultdict[tuple[object, ...], list[_F]]
 
 
 class Place(NamedTuple):
@@ -78,40 +79,46 @@ class Place(NamedTuple):
         first += [of.written_us or 0 for of in self.lines[:1] if len(self.lines) >= MOST]
         return max(first, default=0)
 
-    def told(self, facts: Iterable[PlaceFact]) -> Place:
-        """Return it with more facts; of very many the oldest are left out."""
-        events, lines, outputs = set(self.events), set(self.lines), list(self.outputs)
-        for fact in facts:
-            if isinstance(fact, PilotOutput):
-                outputs = came_back.taken(outputs, fact)
-            elif isinstance(bare := _bare(fact), QueueEvent):
-                events.add(bare)
-            else:
-                lines.add(bare)
-        return self._replace(
-            events=tuple(sorted(_fullest(events), key=_by_time)[-MOST:]),
-            lines=tuple(sorted(_fullest(lines), key=_by_writing)[-MOST:]),
-            outputs=tuple(outputs[:MOST]),
-        )
+    def written_us(self, start_us: int) -> int | None:
+        """When the output of the pilot that began then was last written, if that is known."""
+        known = dict(self.outputs)
+        return known.get(start_us, known.get(None)) or None
 
-    def new(self, facts: Iterable[PlaceFact], after: Place) -> list[NewFact]:
-        """Return which facts it was not told before, each once; ``after`` was told them."""
-        known: defaultdict[object, list[PilotName]] = defaultdict(list)
-        for of in chain[QueueEvent | CompletedPilot](self.events, self.lines):
-            known[_what(of)].append(of.name)
-        kept = {_what(of) for of in chain[QueueEvent | CompletedPilot](after.events, after.lines)}
-        facts = list(facts)
-        outputs = [fact for fact in facts if isinstance(fact, PilotOutput)]
-        found: list[NewFact] = [*came_back.news(self.outputs, after.outputs, outputs)]
+    def add(self, facts: Iterable[PlaceFact]) -> Added:
+        """Return it with more facts; of very many the oldest are left out."""
+        events, lines = _by_what(self.events), _by_what(self.lines)
+        came, new = list[PilotOutput](), list[QueueEvent | CompletedPilot]()
         for fact in facts:
             if isinstance(fact, PilotOutput):
+                came.append(fact)
                 continue
             bare = _bare(fact)
-            names = known[_what(bare)]
-            if not any(_within(bare.name, of) or _within(of, bare.name) for of in names):
-                found += [fact] if _what(bare) in kept else []
-                names.append(bare.name)
-        return found
+            if _keep(events, bare) if isinstance(bare, QueueEvent) else _keep(lines, bare):
+                new.append(fact)
+        every = sorted(chain.from_iterable(events.values()), key=_by_time)
+        written = sorted(chain.from_iterable(lines.values()), key=_by_writing)
+        outputs, new_outputs = came_back.taken(self.outputs, came)
+        place = self._replace(
+            events=tuple(every[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
+        )
+        both = chain[QueueEvent | CompletedPilot](place.events, place.lines)
+        kept = {_what(of) for of in both}
+        return Added(
+            place,
+            new=[*new_outputs, *(fact for fact in new if _what(fact) in kept)],
+            cut=max(len(every), len(written)) > MOST,
+        )
+
+
+class Added(NamedTuple):
+    """A place with more facts, and which of these it had not been told before, each once.
+
+    ``cut``: there were more than are kept; what is left out is not among the new ones.
+    """
+
+    place: Place
+    new: list[NewFact]
+    cut: bool
 
 
 def place_name(entry: str, number: str) -> str:
@@ -169,27 +176,32 @@ def _within(name: PilotName, other: PilotName) -> bool:
     return all(mine in {None, "", theirs} for mine, theirs in pairs)
 
 
-def _fullest(facts: set[_F]) -> Iterable[_F]:
-    """Return facts without those that another tells too, and more of whose it is.
-
-    A copy of a log at another path tells less of that, or as much.
-    """
-    same: defaultdict[tuple[object, ...], list[_F]] = defaultdict(list)
+def _by_what(facts: Iterable[_F]) -> _Known[_F]:
+    """Return facts by what they tell."""
+    known: _Known[_F] = defaultdict(list)
     for fact in facts:
-        same[_what(fact)].append(fact)
-    if len(same) == len(facts):
-        return facts
-    return [
-        fact
-        for some in same.values()
-        for fact in some
-        if not any(of is not fact and _within(fact.name, of.name) for of in some)
-    ]
+        known[_what(fact)].append(fact)
+    return known
+
+
+def _keep(known: _Known[_F], fact: _F) -> bool:
+    """Keep a fact unless another tells it, and as much of whose it is; return whether it is new.
+
+    It takes the place of those that tell less of that: a copy of a log at another path does.
+    """
+    same = known[_what(fact)]
+    if any(_within(fact.name, of.name) for of in same):
+        return False
+    less = [of for of in same if _within(of.name, fact.name)]
+    for of in less:
+        same.remove(of)
+    same.append(fact)
+    return not less
 
 
 def _by_time(event: QueueEvent) -> tuple[object, ...]:
     rank = _ORDER.index(event.state) if event.state in _ORDER else len(_ORDER)
-    return event.at_us, rank, event.name
+    return event.at_us, rank, event.state, event.name
 
 
 def _by_writing(line: CompletedPilot) -> tuple[object, ...]:

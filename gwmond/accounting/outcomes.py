@@ -174,7 +174,7 @@ RULES: tuple[Rule, ...] = (
          "a central log has a failure of the container's image or runtime as this run began, and "
          "no record tells how it ended",
          lambda e: e.container_failed is True and e.reason is None
-         and (e.began is not True or e.early is True), inferred=True),
+         and (e.began is not True or e.early is not False), inferred=True),
     Rule("gone_with_pilot", _PREEMPTED, "lost_contact",
          "no record tells how, but the startd ended: design, evidence",
          lambda e: e.startd_ended is True, inferred=True),

@@ -43,6 +43,8 @@ from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical
 
 NOTHING = Resources(0, 0, 0)
 Kind: TypeAlias = tuple[Resource, Measure]
+_KINDS: Sequence[Kind] = [(resource, measure) for resource in RESOURCES for measure in MEASURES]
+_CPU = [kind for kind in _KINDS if kind[0] == "cpu"]
 
 
 class Parts(NamedTuple):
@@ -129,7 +131,7 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
                 steps[current].size,
                 tuple(spans[i][2] for i in running),
                 end <= life.known_us,
-                Estimated(*(_covers(of, begin) for of in life.estimated)),
+                Estimated(*[_covers(of, begin) for of in life.estimated]),
             )
         )
     return segments
@@ -143,10 +145,13 @@ def evidence(segment: Segment, resource: Resource, measure: Measure) -> list[Evi
     """Return on what amounts rest: the pilot's own first, then those of each running attempt."""
     of = segment.estimated
     own = of.cpu if resource == "cpu" else of.gpu
+    found: list[Evidence] = ["estimated" if own else "measured"]
     sized = of.runs and (resource, measure) == ("cpu", "canonical")
-    outcomes = [attempt.outcome for attempt in segment.running]
-    runs = (sized or (out is not None and out.evidence == "estimated") for out in outcomes)
-    return ["estimated" if estimated else "measured" for estimated in (own, *runs)]
+    for attempt in segment.running:
+        outcome = attempt.outcome
+        estimated = sized or (outcome is not None and outcome.evidence == "estimated")
+        found.append("estimated" if estimated else "measured")
+    return found
 
 
 def _order(attempt: Attempt) -> tuple[object, ...]:
@@ -230,39 +235,35 @@ def meters(segment: Segment, of: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) ->
     return found
 
 
-def kinds(segment: Segment) -> Iterator[Kind]:
-    """Yield what a segment's size has: of GPUs only where there are any."""
-    for resource in RESOURCES:
-        if resource == "cpu" or segment.size.gpus > 0:
-            for measure in MEASURES:
-                yield resource, measure
+def kinds(segment: Segment) -> Sequence[Kind]:
+    """Return what a segment's size has: of GPUs only where there are any."""
+    return _KINDS if segment.size.gpus > 0 else _CPU
 
 
-def hourly_parts(
-    segment: Segment, interval: Interval, q: int = DEFAULT_MEMORY_MIB
-) -> Iterator[tuple[Resource, Measure, list[list[tuple[int, int]]]]]:
-    """Divide what ``interval`` brought, by kind and hour; it must lie within the segment.
+def by_hours(interval: Interval) -> tuple[range, list[int]]:
+    """Return the hours (``epoch // 3600``) of an interval, and its begin, full hours and end.
 
-    For the pilot's own and for each running attempt, in this order: hours with their micros, none
-    of which is 0.
+    >>> by_hours((3_599_000_000, 3_601_000_000))
+    (range(0, 2), [3599000000, 3600000000, 3601000000])
     """
-    hours = list(by_hours(interval))
-    edges = [interval[0], *(end for _, (_, end) in hours)]
-    read: Meter | None = None
-    spent: list[list[tuple[int, int]]] = []
-    told = list(kinds(segment))
-    for (resource, measure), meter in zip(told, meters(segment, told, q), strict=True):
-        if meter is not read:
-            read = meter
-            spent = [
-                [
-                    (hour, late - early)
-                    for (hour, _), (early, late) in zip(hours, pairwise(of_one), strict=True)
-                    if late != early
-                ]
-                for of_one in zip(*meter.readings(edges), strict=True)
-            ]
-        yield resource, measure, spent
+    start, end = interval
+    hours = range(start // HOUR_US, -(-end // HOUR_US))
+    return hours, [start, *[hour * HOUR_US for hour in hours[1:]], end]
+
+
+def readings(
+    segment: Segment, times_us: Sequence[int], q: int = DEFAULT_MEMORY_MIB
+) -> Iterator[tuple[Resource, Measure, list[tuple[int, ...]]]]:
+    """Yield of each kind what the segment has brought up to some times (see ``Meter``).
+
+    For the pilot's own and for each running attempt, in this order; none of it ever falls.
+    """
+    of = kinds(segment)
+    last: Meter | None = None
+    for (resource, measure), meter in zip(of, meters(segment, of, q), strict=True):
+        if meter is not last:
+            last, found = meter, list(zip(*meter.readings(times_us), strict=True))
+        yield resource, measure, found
 
 
 def parts(
@@ -286,20 +287,6 @@ def _weights(segment: Segment) -> list[int]:
         return by_cores
     by_memory = [milli(attempt.size.memory_mib) for attempt in segment.running]
     return by_memory if any(by_memory) else [1] * len(segment.running)
-
-
-def by_hours(interval: Interval) -> Iterator[tuple[int, Interval]]:
-    """Cut an interval at the full hours (UTC); an hour is ``epoch // 3600``.
-
-    >>> list(by_hours((3_599_000_000, 3_601_000_000)))
-    [(0, (3599000000, 3600000000)), (1, (3600000000, 3601000000))]
-    """
-    start, end = interval
-    while start < end:
-        hour = start // HOUR_US
-        stop = min(end, (hour + 1) * HOUR_US)
-        yield hour, (start, stop)
-        start = stop
 
 
 HOUR_US = 3_600_000_000

@@ -42,11 +42,12 @@ from gwmond.accounting.pilot_facts import (
 )
 from gwmond.accounting.pilot_segments import (
     Segment,
+    by_hours,
     cut,
     evidence,
-    hourly_parts,
     kinds,
     parts,
+    readings,
     sizes,
     total_rate,
 )
@@ -127,10 +128,7 @@ class _Divided(NamedTuple):
 
     segment: Segment
     own: Category | None
-
-    @property
-    def settled(self) -> bool:
-        return self.own is not None and self.segment.known and self.segment.finished
+    settled: bool
 
     @property
     def described(self) -> tuple[object, ...]:
@@ -232,7 +230,10 @@ def advance(
 
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     own = own_category(life)
-    return [_Divided(segment, own) for segment in cut(life, window)]
+    return [
+        _Divided(of, own, settled=own is not None and of.known and of.finished)
+        for of in cut(life, window)
+    ]
 
 
 def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
@@ -247,7 +248,7 @@ def _rows(hourly: Hourly) -> Amounts:
 
 def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None:
     """Add what an interval within a settled segment has brought; nothing is 0 or less."""
-    segment, own = divided
+    segment, own, _ = divided
     if own is None:
         raise ValueError("the pilot's own category is not decided")
     names: list[tuple[Category, str, AttemptKey | None]] = [(own, "", None)]
@@ -255,13 +256,16 @@ def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None
         if (decided := attempt.outcome) is None:
             raise ValueError(f"{attempt.key} has no outcome")
         names.append((decided.category, decided.label, attempt.key))
-    for resource, measure, spent in hourly_parts(segment, interval, q):
+    hours, edges = by_hours(interval)
+    for resource, measure, read in readings(segment, edges, q):
         known = evidence(segment, resource, measure)
-        for (what, outcome, key), of, amounts in zip(names, known, spent, strict=True):
-            if amounts:
-                booked = hourly.setdefault(Account(resource, measure, what, outcome, of, key), {})
-                for hour, micros in amounts:
-                    booked[hour] = booked.get(hour, 0) + micros
+        for (what, outcome, key), of, at in zip(names, known, read, strict=True):
+            if at[0] == at[-1]:
+                continue
+            booked = hourly.setdefault(Account(resource, measure, what, outcome, of, key), {})
+            for hour, early, late in zip(hours, at, at[1:], strict=False):
+                if late != early:
+                    booked[hour] = booked.get(hour, 0) + late - early
 
 
 def _overlay(

@@ -11,6 +11,7 @@ tells no end of what was there.  Within a job:
   glidein_startup.sh anew, on whatever node, and its stdout replaces that of before.
 - An execution lasts up to the first end after its start.  A hold is an end, as the pilot is no
   longer looked after; if the job is released and ends without another start, that end counts.
+- One of which no end is told may run for ``AGE_US``; after that it is not known when it ended.
 - The submission is that of the first execution; those after it begin with their start.
 
 Two factories may have directories of one name, with the same number in use at the same time.
@@ -95,6 +96,12 @@ class FactoryJob(NamedTuple):
     def runs(self) -> bool:
         """Whether the queue tells that it has started, and nothing that it ended."""
         return self.started_us is not None and self.ended_us is None and self.settled_us is None
+
+    def due_us(self, told_us: int, quiet_us: int) -> int | None:
+        """When it is not waited for any more, if it was told of then; None as long as it waits."""
+        if self.runs and self.started_us is not None:
+            return self.started_us + AGE_US
+        return None if self.settled_us is None else max(told_us, self.settled_us) + quiet_us
 
     def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
         """Return whether a pilot that began then may be this job."""
@@ -209,5 +216,6 @@ def _executions(parts: Sequence[Sequence[QueueEvent]], next_us: int | None) -> I
         elif event.state in _ENDS and (ended is None or state is _S.RELEASED or mixed):
             job = job._replace(ended_us=event.at_us)
         state = event.state
-    over = state in _ENDS and state is not _S.HELD
+    held = state in {_S.HELD, _S.RELEASED}  # while it waits: it may start yet
+    over = job.ended_us is not None and not (held and job.started_us is None)
     yield job._replace(over=over, next_us=None if over else next_us)

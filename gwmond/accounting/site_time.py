@@ -141,7 +141,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
             rows[key, resource] = _after_flow(
                 rows[key, resource], flow.entries[key], missing, signs[key], evidence
             )
-    counted = entry_jobs(entries, matches, jobs, facts.totals or {}, facts.demand_complete)
+    theirs = facts.totals or {}
+    counted = entry_jobs(entries, matches, jobs, theirs, facts.demand_complete, offered)
     return Evaluation(dict(sorted(rows.items())), totals, counted)
 
 

@@ -32,7 +32,7 @@ from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.parts import divide
 from gwmond.book.revision import Revision
-from gwmond.book.rules import FAR_US, Lookup, Rules
+from gwmond.book.rules import FAR_US, Comes, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
 from gwmond.book.sizes import keep_assumed
@@ -65,6 +65,7 @@ class Book:
         self._counts = Counts(rules.q)
         self._now_us = 0  # when it was settled last, by the clock
         self._not_storable = 0
+        self.comes = Comes.EVERYTHING  # an import says at its end that no more does
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
@@ -77,7 +78,7 @@ class Book:
             pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
             pilot.counted = booking.counted(pilot)
             self._sightings.sizes.note_pilot(pilot)
-        self.files.load(state.places)
+        self.files.places.load(state.places)
 
     @property
     def pilots(self) -> Collection[OpenPilot]:
@@ -162,19 +163,17 @@ class Book:
         known_us: int,
         lookup: Lookup,
         silent: Collection[str] = (),
-        *,
-        ahead_us: int = 0,
     ) -> None:
         """Decide what can be decided, and book what is settled.
 
         ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
-        are missing for now.  ``ahead_us``: what waits does so as if it were so much later.
+        are missing for now.
         """
         self._relabel(now_us, lookup)
-        self._now_us, now_us = now_us, now_us + ahead_us
+        self._now_us, now_us = now_us, now_us + self.comes.ahead_us
         self._joining.absorb(lookup)
         self.witnesses.settle(now_us, known_us, lookup)
-        self.files.settle(now_us, self._now_us, lookup)
+        self.files.settle(self._now_us, self.comes, lookup)
         self._relabel(self._now_us, lookup)
         for pilot in self._shelf.withdrawing():
             self._counts.uncount(pilot)
@@ -223,13 +222,14 @@ class Book:
 
         It yields numbers of pilots, which are to be settled and stored some time.  See there.
         """
-        revision = Revision(self._shelf, self._sightings, self.rules.q)
+        revision = Revision(self._shelf, self._sightings, self.rules.q, self.files.resized)
         for entry in sorted(self.files.entries.union(entries)):
             yield from revision.entry(entry, lookup)
 
     def judge(self, now_us: int, known_us: int, trials: Trials) -> None:
         """Decide on early failures; see ``verdicts``."""
-        decide(self._shelf, now_us, known_us, trials, self.rules)
+        ahead_us = self.comes.ahead_us
+        decide(self._shelf, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
 
     @property
     def open_groups(self) -> set[str]:
@@ -260,7 +260,7 @@ class Book:
             counts=self._counts.changes(),
             cursors=(*cursors, *self.witnesses.cursors(), *self._sightings.gaps.cursors()),
             gaps=tuple(gaps),
-            places=self.files.rows(),
+            places=self.files.places.rows(),
         )
 
     def divide(self, batch: PilotBatch) -> Parts:
@@ -275,7 +275,7 @@ class Book:
                 self._changes.forget(part)
                 self._counts.forget(part)
             else:
-                self.files.leave_out(part)
+                self.files.places.leave_out(part)
             self._not_storable += 1
 
     def stored(self) -> None:
@@ -285,7 +285,7 @@ class Book:
         self._counts.clear()
         self.witnesses.stored()
         self._sightings.gaps.stored()
-        self.files.stored()
+        self.files.places.stored()
         self._shelf.stored()
         for pilot in list(self._shelf.pilots.values()):
             pilot.dirty = False

@@ -161,8 +161,7 @@ def doubt(pilot: OpenPilot) -> None:
 
 def own(pilot: OpenPilot) -> Category | None:
     """Return the category of an ended pilot's own time, once it is decided."""
-    ended = pilot.end_us is not None and pilot.booked is not None
-    return own_category(pilot.booked) if ended and pilot.booked is not None else None
+    return None if pilot.end_us is None or pilot.booked is None else own_category(pilot.booked)
 
 
 def counted(pilot: OpenPilot) -> Category | None:

@@ -5,7 +5,7 @@ Amounts are micros.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from gwmond.book.booking import Entry
@@ -43,7 +43,7 @@ class Changes:
         self, of: Iterable[PilotId] | None = None
     ) -> Mapping[tuple[Hour, PilotSeries], Micros]:
         """Return the increments of some pilots, or all, summed."""
-        sums: Counter[tuple[Hour, PilotSeries]] = Counter()
+        sums: defaultdict[tuple[Hour, PilotSeries], Micros] = defaultdict(int)
         pilots = self._added.values() if of is None else (self._added.get(id_, ()) for id_ in of)
         for entries in pilots:
             for entry in entries:

@@ -10,7 +10,7 @@ from gwmond.accounting.pilot_facts import Validation
 from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
-from gwmond.book.summaries import LINE, says_none, verdict
+from gwmond.book.summaries import LINE, jobs_ran, says_none, verdict
 
 
 def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
@@ -25,7 +25,7 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     started = pilot.validation in {Validation.PASSED, Validation.STARTED}
     passed = started or bool(pilot.attempts) or pilot.ran_jobs
     if (told is Validation.FAILED and passed) or (
-        told is Validation.PASSED and pilot.validation is Validation.FAILED
+        told in {Validation.PASSED, Validation.STARTED} and pilot.validation is Validation.FAILED
     ):
         found.append("summary_condor_started")
     if _jobs(pilot, line):
@@ -35,9 +35,9 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
 
 def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:
     """Return whether a summary and better sources differ on whether jobs ran on a valid pilot."""
-    if line.jobs is None or verdict(line) is not Validation.PASSED:
+    if verdict(line) is not Validation.PASSED:
         return False
     ran = pilot.ran_jobs or any(not of.job.startswith(LINE) for of in pilot.attempts)
     if ran:
-        return not line.jobs
-    return bool(line.jobs) and pilot.validation is Validation.PASSED and says_none(pilot)
+        return not jobs_ran(line)
+    return jobs_ran(line) and pilot.validation is Validation.PASSED and says_none(pilot)

@@ -6,35 +6,34 @@ Units: times are microseconds since the epoch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from gwmond.accounting.factory_jobs import NewFact, Place
+from gwmond.accounting.factory_jobs import NewFact
 from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
 from gwmond.book.entries import Entries
 from gwmond.book.factory_jobs import FactoryJobs
 from gwmond.book.joining import Joining
+from gwmond.book.known_places import KnownPlaces
+from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.outputs import Outputs
-from gwmond.book.rules import FAR_US, Lookup, Rules
-from gwmond.book.shelf import Shelf
+from gwmond.book.rules import FAR_US, Comes, Lookup, Rules
+from gwmond.book.shelf import Shelf, place_of
 from gwmond.book.sightings import Sightings
 from gwmond.book.unended import give_up
 
 
 class FactoryFacts:
-    """Hands each kind of fact to what joins it with pilots."""
+    """Hands each kind of fact to what joins it with pilots; ``places`` is what waits for them."""
 
     def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
         self._shelf = shelf
         self._joining = joining
         self._entries = entries = Entries(sightings.sizes)
         self._outputs = Outputs(shelf, sightings, joining, entries, rules)
-        self._jobs = FactoryJobs(shelf, sightings, joining, entries, rules)
+        self.places = KnownPlaces()
+        self._jobs = FactoryJobs(self.places, shelf, sightings, joining, entries, rules)
         self._watched_us: int | None = None
         self._seen_us = 0
-
-    def load(self, places: Iterable[Place]) -> None:
-        """Go on with what waits for its pilot."""
-        self._jobs.load(places)
 
     @property
     def left_out(self) -> Counter[str]:
@@ -44,8 +43,18 @@ class FactoryFacts:
         """
         found = Counter({"bad_time": self._outputs.absurd})
         found["too_many_runs"] = self._outputs.crowded
-        found.update(self._jobs.left_out)
+        found.update(self.places.left_out)
         return found
+
+    def shown(self, reason: str, number: int) -> str:
+        """Say how many facts could not be accounted, and the latest of their pilots, if known."""
+        name = self.places.named.get(reason)
+        return f"{number} records" + (f", the latest of the pilot {name}" if name else "")
+
+    def resized(self, pilot: OpenPilot) -> None:
+        """Say that its cores are others: what a summary tells of it is used anew."""
+        if pilot.identity.factory_job and not pilot.pruned:
+            self.places.change(place_of(pilot.identity))
 
     @property
     def entries(self) -> frozenset[str]:
@@ -64,32 +73,16 @@ class FactoryFacts:
         """Take in facts; return those of the factory that it had not told before."""
         outputs = [of for of in facts if isinstance(of, PilotOutput)]
         if outputs:
-            self._jobs.reported(self._outputs.take(outputs, lookup))
+            self.places.reported(self._outputs.take(outputs, lookup))
         told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot | PilotOutput)]
-        return self._jobs.take(told, lookup) if told else []
+        return self.places.take(told, lookup) if told else []
 
-    def hurry(self, ahead_us: int) -> None:
-        """Wait for better as if it were so much later: no more comes of the files."""
-        self._jobs.ahead_us = ahead_us
-
-    def settle(self, now_us: int, clock_us: int, lookup: Lookup) -> None:
-        """Use what can be used by now, by the clock at ``clock_us``."""
+    def settle(self, now_us: int, comes: Comes, lookup: Lookup) -> None:
+        """Use what can be used by now, and by what more may be told."""
         for pilot in self._shelf.pilots.values():
             if pilot.from_us < FAR_US and pilot.end_us is not None:
                 self._jobs.touch(pilot)
-        self._jobs.settle(now_us, clock_us, self._watched_us, lookup)
+        self._jobs.settle(now_us, comes, self._watched_us, lookup)
         for pilot in self._shelf.pilots.values():
-            if pilot.waits and not self._jobs.knows(pilot):
+            if pilot.waits and place_of(pilot.identity) not in self.places:
                 give_up(pilot)
-
-    def leave_out(self, place: str) -> None:
-        """Forget what is not stored of a place, as it cannot be."""
-        self._jobs.leave_out(place)
-
-    def rows(self) -> tuple[Place, ...]:
-        """Return what waits and is not stored."""
-        return self._jobs.rows()
-
-    def stored(self) -> None:
-        """Say that it is stored."""
-        self._jobs.stored()

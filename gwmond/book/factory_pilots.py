@@ -28,9 +28,20 @@ def amend(pilot: OpenPilot, job: FactoryJob) -> None:
             _end(pilot, job)
 
 
+def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
+    """Return a pilot's identity, where its output does not tell its group with that of its job.
+
+    ``job``: None if that is not known.
+    """
+    of, told = pilot.identity, pilot.told
+    if told is None or not told.unnamed or not pilot.has_output:
+        return of
+    return of._replace(group=_client(job) if job is not None else "")
+
+
 def release(pilot: OpenPilot) -> None:
     """No job is this pilot any more, or more than one may be: it ended as is known without."""
-    if Assumption.NO_OUTPUT in pilot.assumed:
+    if pilot.no_output:
         return
     if pilot.ended == "queue":
         _end(pilot, None)
@@ -46,25 +57,30 @@ def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> Pilot
         factory_job=f"#{place.number}",
         factory=factory,
         key=EntryKey(site, place.entry),
-        group=job.client or (job.line.name.frontend if job.line is not None else "") or job.user,
+        group=_client(job),
         node="",
         origin="files",
     )
 
 
+def _client(job: FactoryJob) -> str:
+    """Return for whom a job ran, as well as its factory tells that."""
+    return job.client or (job.line.name.frontend if job.line is not None else "") or job.user
+
+
 def _end(pilot: OpenPilot, job: FactoryJob | None) -> None:
     contact_us = pilot.contact_us
     end_us, how = _end_of(pilot, job)
-    files = pilot.identity.origin == "files"
     if end_us is None:
         if pilot.ended != "queue":
             return
-        _set_end(pilot, contact_us, "assumed" if files else "vanished")
-        pilot.assume(Assumption.END, pilot.start_us if files else contact_us, contact_us)
+        _set_end(pilot, contact_us, "assumed" if pilot.has_output else "vanished")
+        since_us = pilot.start_us if pilot.has_output else contact_us
+        pilot.assume(Assumption.END, since_us, contact_us)
     else:
         _set_end(pilot, end_us, how)
         pilot.assume(Assumption.END, contact_us, end_us)
-    if not files:
+    if not pilot.has_output:
         prolong(pilot)
 
 

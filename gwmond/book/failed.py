@@ -26,10 +26,9 @@ from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
-from gwmond.facts import Pilot
+from gwmond.facts import FAILED_SILENT_S, Pilot
 
-SILENT_US = 2 * 350 * SECOND_US
-"""It sends an ad every 250 to 350 s (glidein_startup.sh, glidein_exit)."""
+_SILENT_US = FAILED_SILENT_S * SECOND_US
 
 
 def is_failed(pilot: OpenPilot) -> bool:
@@ -41,7 +40,7 @@ def find(shelf: Shelf, shown: Pilot) -> OpenPilot | None:
     """Return the pilot that such an ad is of, if it is known."""
     if shown.factory_job:
         place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        queued = [of for of in shelf.by_place.get(place, ()) if Assumption.NO_OUTPUT in of.assumed]
+        queued = [of for of in shelf.by_place.get(place, ()) if of.no_output]
         found = shelf.by_job.get(shown.factory_job) or queued
     else:
         found = [of for of in shelf.by_name.get(shown.name, ()) if is_failed(of)]
@@ -64,7 +63,7 @@ def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
         pilot.touch(pilot.start_us)
     if shown.failure and not pilot.failure and pilot.validation is Validation.FAILED:
         pilot.failure, pilot.dirty = shown.failure, True
-    if pilot.ended == "reported" or Assumption.NO_OUTPUT in pilot.assumed:
+    if pilot.ended == "reported" or pilot.no_output:
         return
     start_us = shown.started * SECOND_US
     if is_failed(pilot) and sane(start_us) and start_us < pilot.start_us:
@@ -77,7 +76,7 @@ def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
         heard_us = min(heard_us, pilot.die_us)
     pilot.contact_us = max(pilot.contact_us, heard_us)
     pilot.lifetime_us = shown.ad_lifetime_s * SECOND_US
-    if pilot.identity.origin == "files":  # its output has no end: it goes on as long as this
+    if pilot.has_output:  # without an end: it goes on as long as this
         if pilot.end_us is not None and pilot.contact_us > pilot.end_us:
             pilot.touch(before)
             pilot.end_us = pilot.contact_us
@@ -103,7 +102,7 @@ def _announced(pilot: OpenPilot, at_us: int) -> int | None:
     if pilot.die_us is None or at_us < pilot.die_us:
         return None
     silent_us = min(pilot.seen_us, pilot.die_us) - pilot.contact_us
-    return pilot.contact_us if silent_us > SILENT_US else max(pilot.die_us, pilot.contact_us)
+    return pilot.contact_us if silent_us > _SILENT_US else max(pilot.die_us, pilot.contact_us)
 
 
 def _close(pilot: OpenPilot, end_us: int | None) -> None:

@@ -81,7 +81,6 @@ class OpenPilot:
     lifetime_us: int = AD_LIFETIME_S * SECOND_US
     heard_us: int = 0  # the last contact that is stored
     told: Told | None = None
-    written_us: int = 0  # when its output was, that was read since the start; 0 if none was
     dirty: bool = True
 
     @property
@@ -98,6 +97,16 @@ class OpenPilot:
     def waits(self) -> bool:
         """Whether only files tell of it, and nothing tells its end (see ``unended``)."""
         return self.end_us is None and self.identity.origin == "files"
+
+    @property
+    def no_output(self) -> bool:
+        """Whether only its factory's queue or summary tells of it."""
+        return Assumption.NO_OUTPUT in self.assumed
+
+    @property
+    def has_output(self) -> bool:
+        """Whether its output tells of it, and no collector has shown it."""
+        return self.identity.origin == "files" and not self.no_output
 
     @property
     def until_us(self) -> int:

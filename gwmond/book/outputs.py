@@ -17,6 +17,8 @@ no cores or memory   what most pilots of the entry have, else what the entry is 
 no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
 no size of a run     one canonical unit (a starter's log has none; then ``estimated``)
 no site              that of the entry's other pilots, else the entry's name
+no factory           that of the entry's other pilots
+no group             that of its job in the factory's queue (see ``factory_pilots``)
 ==================== ==========================================================================
 """
 
@@ -91,8 +93,6 @@ class Outputs:
                 self._apply(pilot, output)
                 self._tell(pilot, output, lookup)
                 self._sum_up(pilot, output, lookup)
-                if output.seen_us is not None and sane(output.seen_us):
-                    pilot.written_us = max(output.seen_us, pilot.written_us)
                 places.add(_place(output))
         return places
 
@@ -134,8 +134,8 @@ class Outputs:
         better = known._replace(
             name=told.name if of.startd and known.name[:1].isdigit() else known.name,
             factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
-            factory=known.factory or told.factory,
-            group=known.group or told.group,
+            factory=of.factory or known.factory or told.factory,
+            group=told.group or known.group,
             node=known.node or told.node,
             key=told.key if new_site else known.key,
         )
@@ -149,7 +149,7 @@ class Outputs:
             name=name_of(output),
             started=start_us // SECOND_US,
             factory_job=of.factory_job or (f"#{_number(output)}" if of.entry else ""),
-            factory=of.factory,
+            factory=of.factory or self._entries.factory(of.entry),
             key=EntryKey(site, of.entry or site),
             group=client_name(of.frontend, of.group),
             node=of.node,
@@ -198,7 +198,13 @@ class Outputs:
             pilot.identity.key.entry, output.cores, output.memory_mib, output.gpus
         )
         site = bool(output.name.site) or pilot.identity.origin == "collector"
-        pilot.told = told._replace(site=site)
+        of, known = output.name, pilot.told
+        unnamed = known is None or known.unnamed or not pilot.identity.group
+        pilot.told = told._replace(
+            site=site,
+            pid=None if of.startd else of.pid,
+            unnamed=unnamed and not client_name(of.frontend, of.group),
+        )
         pilot.know(*(SIZES - rules))
         for rule in rules:
             pilot.assume(rule, pilot.start_us, pilot.until_us)
@@ -284,7 +290,7 @@ def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
 
 def _is_better(pilot: OpenPilot) -> bool:
     """Return whether any output tells more of a pilot than what has told of it."""
-    return pilot.implied or Assumption.NO_OUTPUT in pilot.assumed
+    return pilot.implied or pilot.no_output
 
 
 def name_of(output: PilotOutput) -> str:

@@ -10,7 +10,7 @@ Units: memory is MiB.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_facts import Assumption, Resources
@@ -55,11 +55,13 @@ def changes(
     for kind, ids in kinds.items():
         of = told[kind]
         size, rules = _filled(kind, of, sizes.fill(entry, *of[:3]), sizes.told(entry))
+        guessed = Assumption.NO_OUTPUT in kind.rules
+        guessed |= not kind.factory and kind.origin == "files"
         change = Change(
             size,
             rules,
             kind.site if of.site or site is None else site,
-            factory if factory is not None and Assumption.NO_OUTPUT in kind.rules else kind.factory,
+            factory if factory is not None and guessed else kind.factory,
         )
         if change != (kind.size, kind.rules & SIZES, kind.site, kind.factory):
             yield change, ids
@@ -81,27 +83,35 @@ def _filled(
 
 
 class Revision:
-    """Goes over entries; see ``entry``."""
+    """Goes over entries; see ``entry``.  ``resized`` is told of pilots with jobs of a summary."""
 
-    def __init__(self, shelf: Shelf, sightings: Sightings, q: int) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        sightings: Sightings,
+        q: int,
+        resized: Callable[[OpenPilot], None],
+    ) -> None:
         self._shelf = shelf
         self._sightings = sightings
         self._q = q
+        self._resized = resized
 
     def entry(self, entry: str, lookup: Lookup) -> Iterator[int]:
         """Change an entry's pilots, some at a time, and yield how many; store them some time.
 
         All that is known must be stored before.
         """
-        for change, ids in list(changes(entry, lookup.pilots_by_kind(entry), self._q)):
-            for first in range(0, len(ids), AT_ONCE):
-                some = ids[first : first + AT_ONCE]
-                self._shelf.recall_pilots(lookup.pilots_by_id(some).values())
-                for number in some:
-                    if (pilot := self._shelf.pilots.get(number)) is not None:
-                        self._shelf.load_whole(pilot, lookup)
-                        self._apply(pilot, change)
-                yield len(some)
+        found = changes(entry, lookup.pilots_by_kind(entry), self._q)
+        every = [(number, change) for change, ids in found for number in ids]
+        for first in range(0, len(every), AT_ONCE):
+            some = dict(every[first : first + AT_ONCE])
+            self._shelf.recall_pilots(lookup.pilots_by_id(some).values())
+            pilots = [of for number in some if (of := self._shelf.pilots.get(number)) is not None]
+            self._shelf.load_each(pilots, lookup)
+            for pilot in pilots:
+                self._apply(pilot, some[pilot.id])
+            yield len(some)
 
     def _apply(self, pilot: OpenPilot, change: Change) -> None:
         size, rules = change.size, change.rules
@@ -112,6 +122,8 @@ class Revision:
             pilot.steps = ()
             pilot.resize(size)
             resize(pilot, size)
+            if any(of.summarised for of in pilot.attempts.values()):
+                self._resized(pilot)  # how long its jobs ran may depend on its cores
         of = pilot.identity
         key = EntryKey(change.site, of.key.entry)
         if (key, change.factory) != (of.key, of.factory):

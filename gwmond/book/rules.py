@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from gwmond.accounting.early_failure import EARLY_US, WINDOW_US
@@ -26,6 +27,28 @@ def sane(*times_us: int | None) -> bool:
     return all(time_us is None or EARLIEST_US <= time_us < LATEST_US for time_us in times_us)
 
 
+LATER_US = 7 * 86400 * SECOND_US
+"""By so much later everything that waits is decided."""
+
+
+class Comes(Enum):
+    """What more may be told: what waits for anything else does so as if it were much later."""
+
+    EVERYTHING = "everything"
+    NO_FILES = "no files"  # an import has read all; a daemon's sources may tell more
+    NOTHING = "nothing"  # an import has read all
+
+    @property
+    def ahead_us(self) -> int:
+        """How much later it is for what waits."""
+        return LATER_US if self is Comes.NOTHING else 0
+
+    @property
+    def files_ahead_us(self) -> int:
+        """How much later it is for what waits for files."""
+        return 0 if self is Comes.EVERYTHING else LATER_US
+
+
 class Rules(NamedTuple):
     """Periods in microseconds, except ``q``: MiB of a canonical unit.
 
@@ -34,7 +57,8 @@ class Rules(NamedTuple):
     - ``verdict``: how long it stays open whether an early failure is the pilot's doing.
     - ``end_tolerance``: an attempt that ended this long before its pilot may have ended with it.
     - ``start_guard``: an attempt may have begun this much before its slot says so.
-    - ``linger``: how long what is settled is kept in memory for late facts.
+    - ``linger``: how long what is settled is kept in memory for late facts, and how long after a
+      start a pilot's output is waited for that may have grown before.
     - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long; one of which
       the output tells no end, when that was not written to for so long.
     - ``refresh``: how often the idle time of a pilot is booked.
@@ -67,6 +91,15 @@ class Lookup(Protocol):
         """Return pilots that ended and were on a node (``short_node``) at one of these moments.
 
         From ``early_us`` before a pilot's begin to ``late_us`` after its end counts.
+        """
+
+    def find_nameless(
+        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+    ) -> list[PilotRow]:
+        """Return pilots without a startd's name (see ``own_names``) that were on a node before.
+
+        From ``early_us`` before a pilot's begin to ``age_us`` after it counts; of each only those
+        that ended.
         """
 
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from operator import attrgetter
 
@@ -204,9 +204,16 @@ class Shelf:
 
     def load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take in all attempts of a pilot that are not in memory, as they were booked."""
-        if pilot.kept_us <= 0:
-            return
-        rows = lookup.attempts_of([pilot.id]).get(pilot.id, [])
+        self.load_each([pilot], lookup)
+
+    def load_each(self, pilots: Iterable[OpenPilot], lookup: Lookup) -> None:
+        """Do so for several pilots, which are looked up together."""
+        missing = [pilot for pilot in pilots if pilot.kept_us > 0]
+        stored = lookup.attempts_of([of.id for of in missing]) if missing else {}
+        for pilot in missing:
+            self._take_whole(pilot, stored.get(pilot.id, []))
+
+    def _take_whole(self, pilot: OpenPilot, rows: Sequence[AttemptRow]) -> None:
         booked = pilot.booked
         known = {of.key for of in booked.attempts} if booked is not None else set()
         missing = [row for row in rows if row.key not in known]

@@ -97,7 +97,10 @@ class Sightings:
                         self._end(pilot, at_us, period_us)
 
     def imply(self, started: int | None, first_us: int, identity: PilotIdentity) -> OpenPilot:
-        """Return a new pilot of which only a record of a job tells."""
+        """Return a new pilot that no collector has shown: of which jobs tell, or files.
+
+        ``started``: when its startd was, if that is told (epoch seconds).
+        """
         start_us = started * SECOND_US if started is not None else first_us
         pilot = OpenPilot(
             id=self._new_id(),
@@ -127,7 +130,7 @@ class Sightings:
                 )
             )
             self.late = self.late or start_us < at_us - LATE_US
-        elif pilot.implied or Assumption.NO_OUTPUT in pilot.assumed or _has_output(pilot):
+        elif pilot.implied or pilot.no_output or (pilot.has_output and not pilot.pruned):
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
         contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
@@ -206,7 +209,7 @@ class Sightings:
         place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
         for pilot in self._shelf.by_place.get(place, ()):
             near = pilot.start_us - ZONES_US <= shown.started * SECOND_US <= pilot.until_us
-            if near and Assumption.NO_OUTPUT in pilot.assumed:
+            if near and pilot.no_output:
                 return pilot
             same_job = pilot.identity.factory_job == shown.factory_job
             if same_job and may_run_at(pilot, shown.started * SECOND_US):
@@ -222,7 +225,7 @@ class Sightings:
         start_us = pilot.start_us if known else shown.started * SECOND_US
         pilot.touch(min(pilot.start_us, start_us))
         pilot.start_us, pilot.validation = start_us, Validation.PASSED
-        kept = SIZES if _has_output(pilot) and shown.size is None else frozenset()
+        kept = SIZES if pilot.has_output and shown.size is None else frozenset()
         pilot.steps = pilot.steps if kept else ()
         pilot.know(*(rule for rule in Assumption if rule not in kept))
         if pilot.ended not in {"logged", "reported"}:
@@ -281,12 +284,6 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
             pilot.assume(Assumption.END, first, last)
         pilot.end_us, pilot.dirty = last, True
         pilot.contact_us = last if given_up else pilot.contact_us
-
-
-def _has_output(pilot: OpenPilot) -> bool:
-    """Return whether so far the output of a pilot has told of it, and no collector."""
-    files = pilot.identity.origin == "files" and not pilot.pruned
-    return files and Assumption.NO_OUTPUT not in pilot.assumed
 
 
 def _sound(shown: Pilot) -> Pilot:

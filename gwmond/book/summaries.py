@@ -11,11 +11,13 @@ its summary says that        validation failed
 HTCondor did not run
 it says that HTCondor ran,   it passed, and no job ran: ``decision_problem``
 and no jobs
-it says that jobs ran        HTCondor was busy for its duration less the idle part (0 ... 1000 of
-                             1000; else for the jobs' time), right after the validation, with the
-                             whole pilot: the time of jobs that ended by themselves
-                             (``terminated``) first, as goodput, the rest unclassified; both with
-                             the outcome ``summarised``
+it says that jobs ran        HTCondor was busy for its duration less the idle part, or for the
+                             jobs' time over the cores (see ``job_sums``), right after the
+                             validation, with the whole pilot: the time of jobs that ended by
+                             themselves (``terminated``) first, as goodput, the rest unclassified;
+                             both with the outcome ``summarised``
+neither their number nor     ``unclassified``
+their time can be read
 no summary, or one that      validation failed, if collectors were watched all the time and none
 tells nothing (0, -1)        has shown it; else nothing tells: ``unclassified``
 ============================ ===================================================================
@@ -39,6 +41,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from gwmond.accounting import job_sums
 from gwmond.accounting.attempts import AttemptFact, Source, merge_each
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
@@ -49,7 +52,6 @@ from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
 from gwmond.ledger.pilot_model import Told
 
-_PER_MILLE = 1000
 LINE, _STATISTICS = "summary#", "statistics#"
 
 
@@ -64,30 +66,36 @@ def verdict(line: CompletedPilot | None) -> Validation:
     """Return what a summary tells of the validation; one without output tells nothing of it."""
     if line is None or not line.duration_s or line.condor_started is None:
         return Validation.UNKNOWN
-    return Validation.PASSED if line.ran else Validation.FAILED
+    if line.condor_started and line.condor_s is None:
+        return Validation.UNKNOWN
+    if not line.ran:
+        return Validation.FAILED
+    return Validation.STARTED if job_sums.tells_jobs(line) is None else Validation.PASSED
 
 
-def busy(line: CompletedPilot | None, life: Interval) -> Busy | None:
-    """Return when jobs ran; None if the summary tells of none."""
-    if line is None or verdict(line) is not Validation.PASSED or not line.jobs:
+def jobs_ran(line: CompletedPilot | None) -> bool:
+    """Return whether a summary tells that jobs ran."""
+    passed = verdict(line) is Validation.PASSED
+    return passed and line is not None and job_sums.tells_jobs(line) is True
+
+
+def busy(line: CompletedPilot | None, life: Interval, cores: float) -> Busy | None:
+    """Return when jobs ran on a pilot with so many cores; None if the summary tells of none."""
+    if line is None or not jobs_ran(line):
         return None
-    condor_s, idle = line.condor_s or 0, line.idle
-    busy_s = line.jobs_s
-    if idle is not None and 0 <= idle <= _PER_MILLE:
-        busy_s = condor_s * (_PER_MILLE - idle) // _PER_MILLE
     start = life[0] + (line.validation_s or 0) * SECOND_US
-    within = start, min(start + condor_s * SECOND_US, life[1])
-    return _busy(within, busy_s, line.terminated_s)
+    within = start, min(start + (line.condor_s or 0) * SECOND_US, life[1])
+    return _busy(within, *job_sums.of_line(line, cores))
 
 
-def _busy(within: Interval, busy_s: int | None, good_s: int | None) -> Busy | None:
+def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
     """Return when jobs ran while HTCondor did; as long as it if nothing tells how long.
 
     They took a second at least, as the numbers are cut.
     """
     start, last = within
     busy_s = (last - start) // SECOND_US if busy_s is None else max(1, busy_s)
-    seconds = min(busy_s, max(0, good_s or 0)), busy_s
+    seconds = min(busy_s, good_s), busy_s
     middle, end = (min(start + of * SECOND_US, last) for of in seconds)
     return Busy((start, middle), (middle, end)) if start < end else None
 
@@ -117,19 +125,18 @@ def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> 
     within = _first(*starts), _first(*ends)
     total = output.jobs.total if output.jobs is not None else None
     if output.jobs is not None and total is not None and total.jobs:
-        of = output.jobs
-        good_s = sum(kind.time_s for kind in (of.good_zero, of.good_nonzero) if kind is not None)
-        _tell(pilot, _busy(within, total.time_s, good_s), joining, _STATISTICS, within)
+        cores = output.cores or pilot.steps[0].size.cores
+        sums = job_sums.of_statistics(output.jobs, (within[1] - within[0]) // SECOND_US, cores)
+        _tell(pilot, _busy(within, *sums), joining, _STATISTICS, within)
     else:
-        _tell(pilot, _busy(within, None, None), joining, _STATISTICS, within)
+        _tell(pilot, _busy(within, None), joining, _STATISTICS, within)
 
 
 def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
     """Return whether a summary may tell what a pilot did that better sources tell of."""
     if Assumption.JOBS in pilot.assumed:
         return True
-    jobs = line is not None and verdict(line) is Validation.PASSED and bool(line.jobs)
-    return jobs and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
+    return jobs_ran(line) and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
 
 
 def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -> None:
@@ -141,7 +148,7 @@ def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -
     if any(not of.summarised or of.key.job.startswith(_STATISTICS) for of in there):
         return
     start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
-    of = None if says_none(pilot) else busy(line, (start, end))
+    of = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
     _tell(pilot, of, joining, LINE, (of.terminated[0], end) if of is not None else None)
 
 
@@ -149,7 +156,7 @@ def says_none(pilot: OpenPilot) -> bool:
     """Return whether its own output tells that no job ran."""
     if pilot.validation is Validation.FAILED:
         return True
-    passed = pilot.validation is Validation.PASSED and pilot.identity.origin == "files"
+    passed = pilot.validation is Validation.PASSED and pilot.has_output
     return passed and all(of.summarised for of in pilot.attempts.values())
 
 
@@ -176,19 +183,20 @@ def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) 
     failed = pilot.validation is Validation.FAILED and by_others
     if validation is Validation.UNKNOWN and failed:
         validation = Validation.FAILED
-    elif validation is not Validation.UNKNOWN:
+    elif validation in {Validation.PASSED, Validation.FAILED}:
         pilot.know(Assumption.VALIDATION)
     if validation is not pilot.validation:
         pilot.touch(start_us)
     pilot.validation = validation
     line = job.line
-    validation_s = line.validation_s if line and validation is Validation.PASSED else None
+    passed = validation in {Validation.PASSED, Validation.STARTED}
+    validation_s = line.validation_s if line and passed else None
     validated_us = None if validation_s is None else start_us + validation_s * SECOND_US
     pilot.validation_end_us = None if validated_us is None else min(validated_us, end_us)
     pilot.told = Told()
     pilot.assume(Assumption.NO_OUTPUT, *life)
     pilot.assume(Assumption.SIZE, *life)
-    _tell(pilot, busy(line, life), joining)
+    _tell(pilot, busy(line, life, size.cores), joining)
 
 
 def fail(pilot: OpenPilot) -> None:
@@ -201,7 +209,7 @@ def fail(pilot: OpenPilot) -> None:
 
 def forget(pilot: OpenPilot, joining: Joining) -> None:
     """A better source tells of the pilot: nothing of what the factory told stands any more."""
-    if Assumption.NO_OUTPUT not in pilot.assumed:
+    if not pilot.no_output:
         return
     _tell(pilot, None, joining)
     pilot.touch(pilot.start_us)
@@ -213,7 +221,7 @@ def forget(pilot: OpenPilot, joining: Joining) -> None:
 
 def only_runs(pilot: OpenPilot, joining: Joining) -> None:
     """Take out what stood for jobs, as a better source tells of the pilot."""
-    if not {Assumption.NO_OUTPUT, Assumption.JOBS} & pilot.assumed.keys():
+    if not (pilot.no_output or Assumption.JOBS in pilot.assumed):
         _tell(pilot, None, joining)
 
 

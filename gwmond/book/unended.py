@@ -12,7 +12,8 @@ tells that it runs
 the queue, or a       until ``quiet`` after that, as the whole output may be on its way
 summary, tells its end
 nothing tells its end until ``quiet`` after its files were written last; where that is not known,
-                      after gwmond was started
+                      after gwmond was started.  After a start for ``linger`` at least: they may
+                      have grown, and are read first
 ===================== =========================================================================
 
 At the end of an import nothing more is read, so that what the factory says is not waited for, but
@@ -28,42 +29,46 @@ from __future__ import annotations
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.queue_jobs import AGE_US, GUARD_US, FactoryJob
 from gwmond.book.open_pilot import OpenPilot
+from gwmond.book.rules import Rules
 
 
 def waits_until(
     pilot: OpenPilot,
     job: FactoryJob | None,
+    written_us: int | None,
     told_us: int,
-    quiet_us: int,
+    rules: Rules,
     *,
-    hurried: bool,
+    unread: bool,
 ) -> int:
     """Return until when a pilot is taken to run of which nothing tells the end.
 
     - ``job``: what it is in its factory's queue, if that is known.
+    - ``written_us``: when its output was written last, if that is known.
     - ``told_us``: when gwmond was told of it, which is as late as it can have been written.
-    - ``hurried``: nothing more comes, of no source.
+    - ``unread``: its output was not read since then, as gwmond was started.
     """
-    if hurried:
-        return min(pilot.contact_us, told_us) + quiet_us
     if job is not None and job.started_us is not None and job.runs:
-        return max(pilot.written_us, pilot.contact_us, job.started_us) + AGE_US
-    if not pilot.written_us:
-        return told_us + quiet_us
-    return min(max(pilot.written_us, pilot.contact_us), told_us) + quiet_us
+        return max(written_us or 0, pilot.contact_us, job.started_us) + AGE_US
+    if written_us is None:
+        return told_us + rules.quiet_us
+    until_us = min(max(written_us, pilot.contact_us), told_us) + rules.quiet_us
+    return max(until_us, told_us + min(rules.linger_us, rules.quiet_us)) if unread else until_us
+
+
+def read_until(pilot: OpenPilot, told_us: int, rules: Rules) -> int:
+    """Return the same when all that there is was read."""
+    return min(pilot.contact_us, told_us) + rules.quiet_us
 
 
 def known_start(pilot: OpenPilot) -> bool:
     """Return whether its output tells when a pilot began, and no collector has shown it."""
-    files = pilot.identity.origin == "files"
-    return files and not {Assumption.NO_OUTPUT, Assumption.BEGIN} & pilot.assumed.keys()
+    return pilot.has_output and Assumption.BEGIN not in pilot.assumed
 
 
 def may_run_at(pilot: OpenPilot, at_us: int) -> bool:
     """Return whether a pilot of which its output told may have run HTCondor from then on."""
-    if pilot.identity.origin != "files" or Assumption.NO_OUTPUT in pilot.assumed:
-        return False
-    if pilot.start_us - GUARD_US > at_us:
+    if not pilot.has_output or pilot.start_us - GUARD_US > at_us:
         return False
     silent_us = GUARD_US if pilot.ended == "assumed" else 0
     return pilot.end_us is None or at_us <= pilot.until_us + silent_us
@@ -71,8 +76,7 @@ def may_run_at(pilot: OpenPilot, at_us: int) -> bool:
 
 def is_given_up(pilot: OpenPilot) -> bool:
     """Return whether nothing but what an output tells last says when its pilot ended."""
-    files = pilot.identity.origin == "files" and pilot.ended == "assumed"
-    return files and Assumption.NO_OUTPUT not in pilot.assumed
+    return pilot.has_output and pilot.ended == "assumed"
 
 
 def open_again(pilot: OpenPilot, told_us: int, *, anyhow: bool = False) -> None:

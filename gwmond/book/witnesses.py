@@ -3,9 +3,9 @@
 Units: times are microseconds since the epoch.
 
 A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
-site and node if only one pilot was there then.  Whose pilot is not known waits for it, and what is
-told of a run waits until its time is known: a bounded number, as long as ``quiet``, also across
-restarts.
+site and node if only one pilot was there then (see ``witness_index``).  Whose pilot is not known
+waits for it, and what is told of a run waits until its time is known: a bounded number, as long as
+``quiet``, also across restarts.
 
 =================== ===========================================================================
 pilot_end           the pilot ended then (``logged``): better than when it was last seen, worse
@@ -77,7 +77,8 @@ class Witnesses:
         """Take lines in."""
         if not events:
             return
-        recall(self._shelf, events, lookup, self._rules)
+        last = {of for of in events if self._is_late(of)}
+        recall(self._shelf, events, lookup, self._rules, last)
         index = Index(events, self._shelf, self._rules)
         for event in (of._replace(path="") for of in events):
             if not sane(event.at_us):
@@ -100,18 +101,25 @@ class Witnesses:
         self._now_us, self._known_us = now_us, max(self._known_us, known_us)
         if not self._waiting:
             return
+        quiet_us = self._rules.quiet_us
+        since = {
+            of: now_us if waits.since_us is None else waits.since_us
+            for of, waits in self._waiting.items()
+        }
+        last = {of for of, since_us in since.items() if now_us >= since_us + quiet_us}
+        if last:
+            recall(self._shelf, last, lookup, self._rules, last)
         index = Index(self._waiting, self._shelf, self._rules)
         for event, waits in list(self._waiting.items()):
-            since_us = now_us if waits.since_us is None else waits.since_us
-            late = now_us >= since_us + self._rules.quiet_us
+            late = event in last
             again = lookup if waits.since_us is None or late else None
             why = self._told(event, index, again, last=late)
-            if why and event.at_us > now_us + self._rules.quiet_us:
+            if why and event.at_us > now_us + quiet_us:
                 why, late = "bad_time", True
             elif why == "no_pilot" and waits.why != "not_yet":
                 why = waits.why  # its pilot may have been forgotten meanwhile
             if why and not late:
-                self._waiting[event] = Waits(since_us, why)
+                self._waiting[event] = Waits(since[event], why)
                 continue
             del self._waiting[event]
             if why:
@@ -147,7 +155,7 @@ class Witnesses:
         known_us = event.at_us + self._rules.end_tolerance_us
         if event.at_us > self._now_us + self._rules.end_tolerance_us:
             return "not_yet"
-        found = index.find(event)
+        found = index.find(event, last=last)
         if len(found) != 1:
             return "several_pilots" if found else "no_pilot"
         (pilot,) = found

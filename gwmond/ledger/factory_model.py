@@ -11,9 +11,12 @@ for the frontend where neither is told (an output that is empty).  Neither name 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.ledger.model import Hour
 
 
@@ -145,3 +148,22 @@ class RunTime(NamedTuple):
     core_us: int = 0
     open_core_us: int = 0
     summarised_core_us: int = 0
+
+
+class FactoryLives(NamedTuple):
+    """All that a period is reconciled by.
+
+    - ``lives``: pilots that live in the period, and those of lines written in it.
+    - ``jobs``: what the factory's files tell of its jobs, by entry and ``cluster.proc``.
+    - ``numbers``: the factory's sums of the period; ``told``: entries of which it tells in it.
+    - ``runs``, and ``booked``: core-micros of runs by entry and category.
+    - ``pruned_us``: pilots that ended before are not in the ledger any more.
+    """
+
+    lives: Sequence[FactoryLife]
+    jobs: Mapping[tuple[str, str], Sequence[FactoryJob]]
+    numbers: Mapping[tuple[str, FactoryKind], int]
+    told: frozenset[str]
+    runs: Mapping[str, RunTime]
+    booked: Mapping[tuple[str, Category], int]
+    pruned_us: int = 0

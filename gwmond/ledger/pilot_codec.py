@@ -117,7 +117,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(of.factory_job.rpartition("#")[2]),
-        None if row.told is None else encode_json(row.told),
+        None if row.told is None else encode_json(row.told if any(row.told[4:]) else row.told[:4]),
     )
 
 
@@ -170,7 +170,9 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
     try:
         sizes = [Resources(*size) for _, *size in json.loads(steps)]
         rules = frozenset(_stored_rules(json.loads(estimated))[0])
-        return PilotKind(_told(told), sizes[-1], rules, *who) if sizes else None
+        of = _told(told)
+        of = None if of is None else of._replace(pid=None, unnamed=False)
+        return PilotKind(of, sizes[-1], rules, *who) if sizes else None
     except (ValueError, KeyError, TypeError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
 

@@ -70,12 +70,18 @@ class Told(NamedTuple):
     """What was told of a pilot itself, None where it was not; ``site``: whether its site was.
 
     The rest is what its entry's other pilots have (see ``gwmond.book.revision``).
+
+    - ``pid``: of glidein_startup.sh, by which central logs call it; only where its startd's name is
+      not known.
+    - ``unnamed``: its output does not tell its group, which its factory's queue may do.
     """
 
     cores: float | None = None
     memory_mib: float | None = None
     gpus: float | None = None
     site: bool = False
+    pid: int | None = None
+    unnamed: bool = False
 
 
 class PilotKind(NamedTuple):

@@ -159,6 +159,14 @@ class PilotLookup(Session):
             found = set(witness_rows.on_nodes(connection, moments, early_us, late_us))
         return list(self.pilots_by_id(found).values())
 
+    def find_nameless(
+        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+    ) -> list[PilotRow]:
+        """Return pilots without a startd's name that were on a node before, see ``Lookup``."""
+        with self._reading() as connection:
+            found = set(witness_rows.nameless(connection, moments, early_us, age_us))
+        return list(self.pilots_by_id(found).values())
+
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
         wanted = {identity(job): job for job in jobs if job}

@@ -113,6 +113,7 @@ pilots = Table(
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
     # cores, memory, GPUs and whether the site was told of the pilot itself, as JSON; null: all.
+    # Where its output was cut off also its pid, and whether its group was not told.
     Column("told", Text),
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),

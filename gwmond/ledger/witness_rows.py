@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
@@ -34,20 +35,56 @@ def on_nodes(
 
     All pilots that ended since the first moment are looked through, some at a time.
     """
-    times: defaultdict[str, list[int]] = defaultdict(list)
-    for node, at_us in sorted(moments):
-        times[node].append(at_us)
-    every = [at_us for _, at_us in moments]
-    of = pilots.c
+    of, every = pilots.c, [at_us for _, at_us in moments]
     query = select(of.id, of.node, of.start_us, of.end_us).where(
         of.end_us >= min(every) - late_us, of.start_us <= max(every) + early_us
     )
     rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
+    yield from _there(rows, moments, early_us, late_us)
+
+
+def nameless(
+    connection: Connection, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+) -> Iterator[PilotId]:
+    """Yield pilots that may have been on a node, see ``Lookup.find_nameless``.
+
+    All of them are looked through, some at a time; most pilots have a startd's name.
+    """
+    of, every = pilots.c, [at_us for _, at_us in moments]
+    query = select(of.id, of.node, of.start_us, of.start_us).where(
+        _without_startd(connection),
+        of.end_us >= min(every) - age_us,
+        of.node != "",
+        of.start_us >= min(every) - age_us,
+        of.start_us <= max(every) + early_us,
+    )
+    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
+    yield from _there(rows, moments, early_us, age_us)
+
+
+def _there(
+    rows: Iterable[Sequence[Any]],
+    moments: Collection[tuple[str, int]],
+    early_us: int,
+    late_us: int,
+) -> Iterator[PilotId]:
+    """Yield rows of number, node, and from when to when, that were on a node at some moment."""
+    times: defaultdict[str, list[int]] = defaultdict(list)
+    for node, at_us in sorted(moments):
+        times[node].append(at_us)
     for number, node, start_us, end_us in rows:
         here = times.get(short_node(node), [])
         after = bisect_left(here, start_us - early_us)
         if after < len(here) and here[after] <= end_us + late_us:
             yield number
+
+
+def _without_startd(connection: Connection) -> ColumnElement[bool]:
+    """Return the condition that a name begins with a digit, as own names do."""
+    name = pilots.c.name
+    if connection.dialect.name == "sqlite":
+        return and_(name >= "0", name < ":")
+    return name.regexp_match("^[0-9]")
 
 
 def _named(connection: Connection, startds: list[str]) -> ColumnElement[bool]:

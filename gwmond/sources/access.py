@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5
 QUERY_TIMEOUT_S = 20
+NO_POOL = (
+    "no pool is named: this host's HTCondor configuration has no COLLECTOR_HOST, and there is "
+    "neither --collector nor [pool] collectors"
+)
 _DENIED = ("DENIED", "AUTHENTICATE:", "not authorized", "Not authorized")
 _CLUSTER_ADS_ONLY = 16 + 64  # IncludeClusterAd, and NoProcAds, which the enumeration lacks
 
@@ -79,6 +83,8 @@ class LiveAccess(NamedTuple):
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         """Ask a collector; an empty host is the one of this machine's configuration."""
         htcondor2 = self._bindings()
+        if not host and not htcondor2.param.get("COLLECTOR_HOST", ""):
+            raise QueryError("no_pool", NO_POOL)
         began = time.monotonic()
         try:
             collector = htcondor2.Collector(host or None)

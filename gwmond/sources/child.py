@@ -120,7 +120,7 @@ def run(
         if _stopping.is_set():
             raise Stopped from None
         if late.is_set():
-            raise QueryError("timeout", f"no answer within {deadline_s:g} s") from None
+            raise QueryError("timeout", f"no answer within {rounded(deadline_s)} s") from None
         raise QueryError("crashed", f"exit code {process.exitcode}") from None
     finally:
         timer.cancel()
@@ -135,6 +135,15 @@ def run(
     if isinstance(result, QueryError):
         raise result
     return result, usage
+
+
+def rounded(seconds: float) -> str:
+    """Return seconds as people read them.
+
+    >>> rounded(24.3508), rounded(4.49889), rounded(0.5), rounded(120)
+    ('24', '4.5', '0.5', '120')
+    """
+    return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
 def _start(process: Any) -> None:

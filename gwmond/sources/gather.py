@@ -8,7 +8,7 @@ once more when discovery finds them new or moved; a busy one only every so many 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from gwmond.sources.round import (
     SCHEDDS,
     SLOTS,
     STARTDS,
+    USED_UP,
     WMS,
     Answer,
     Round,
@@ -52,7 +53,7 @@ class Gatherer:
         self._templates: dict[EntryKey, tuple[Template, float]] = {}
         self._seen: dict[str, schedds.ScheddSeen] = {}
         self._rounds = 0
-        self._until = 0.0
+        self._until = self._allowed = 0.0
         self._problems: list[Problem] = []
         self._busy: set[str] = set()
         self._all_claims_at = 0.0
@@ -62,8 +63,7 @@ class Gatherer:
 
     def round(self, access: Access, now: float) -> Round:
         """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
-        self._until = time.monotonic() + self._config.poll.deadline
-        self._problems = []
+        self.allow(self._config.poll.deadline)
         for key in [k for k, s in self._statuses.items() if k[1] in _WHEN_NEEDED and not s.up]:
             del self._statuses[key]  # it is run again if it is still needed
         parallel = self._config.poll.parallel
@@ -90,7 +90,7 @@ class Gatherer:
 
     def allow(self, seconds: float) -> None:
         """Give what is run from now on this long; what went wrong before is forgotten."""
-        self._until = time.monotonic() + seconds
+        self._until, self._allowed = time.monotonic() + seconds, seconds
         self._problems = []
 
     @property
@@ -121,11 +121,14 @@ class Gatherer:
         Unless told to ``keep`` the answer it is only returned, not remembered.
         """
         started, limit = time.monotonic(), self._config.poll.memory_limit_mib
-        left = max(_LEAST_S, self._until - started)
+        left = max(_LEAST_S, self.left_s)
+        hurried = self.left_s < min(_LEAST_S, self._allowed / 2)
         try:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
-            self._failed(source, kind, error.problem, error.detail, time.monotonic() - started)
+            late = hurried and error.problem == "timeout"
+            detail = f"{USED_UP}: {error.detail}" if late else error.detail
+            self._failed(source, kind, error.problem, detail, time.monotonic() - started)
             return None
         took = time.monotonic() - started
         self._statuses[source, kind] = Status(
@@ -149,7 +152,8 @@ class Gatherer:
 
     def _failed(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
         self.down(source, kind, problem, detail, took)
-        self._problems.append(Problem(source, problem, f"{kind}: {detail}"))
+        text = detail if problem == "no_pool" else f"{kind}: {detail}"  # of no kind in particular
+        self._problems.append(Problem(source, problem, text))
 
     def _ask_collectors(
         self, pool: ThreadPoolExecutor, access: Access, now: float
@@ -260,12 +264,8 @@ class Gatherer:
                     name, "queue", "unknown_schedd", "no WMS collector knows this factory schedd"
                 )
                 continue
-            grace = self._config.site.pending_grace
-            futures.append(
-                pool.submit(
-                    self.run, name, "queue", tasks.factory_queue, access, known[name], grace, now
-                )
-            )
+            rest: Sequence[Any] = (access, known[name], self._config.site.pending_grace, now)
+            futures.append(pool.submit(self.run, name, "queue", tasks.factory_queue, *rest))
         return futures
 
     def _ask_templates(self, access: Access, now: float) -> None:

@@ -270,8 +270,12 @@ class _Reading:
 
 
 def _decode(record: _Record) -> JobRecord | str | None:
-    """Turn the lines of a record into what they tell; a word says what is wrong with them."""
+    """Turn the lines of a record into what they tell; a word says what is wrong with them.
+
+    Numbers such as 007 mean something else to classad2 before htcondor2 has set it up.
+    """
     import classad2  # noqa: PLC0415 (only ever in a child)
+    import htcondor2  # noqa: F401, PLC0415
 
     if record.lines is None:
         return "too_long"

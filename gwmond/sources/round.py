@@ -13,6 +13,8 @@ SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sour
 COLLECTOR_KINDS = frozenset(
     (SLOTS, CLAIMS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
 )
+USED_UP = "the deadline was used up by what was asked before"
+"""What a timeout is told with that says little of who was asked: it had hardly any time."""
 
 
 class Answer(NamedTuple):

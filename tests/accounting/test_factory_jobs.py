@@ -37,8 +37,8 @@ def found(*facts: QueueEvent | CompletedPilot) -> list[FactoryJob]:
     random.Random(1).shuffle(shuffled)
     place = Place("e", "7.0")
     for fact in shuffled:
-        place = place.told([fact])
-    assert place == Place("e", "7.0").told(facts)
+        place = place.add([fact]).place
+    assert place == Place("e", "7.0").add(facts).place
     return jobs(place)
 
 
@@ -60,7 +60,11 @@ def test_a_whole_life() -> None:
     ("told", "expected", "over"),
     [
         ([(S.STARTED, 100), (S.HELD, 200), (S.REMOVED, 300)], (0, 100, 200), True),
-        ([(S.STARTED, 100), (S.HELD, 200)], (0, 100, 200), False),
+        ([(S.STARTED, 100), (S.HELD, 200)], (0, 100, 200), True),
+        ([(S.STARTED, 100), (S.HELD, 200), (S.RELEASED, 250)], (0, 100, 200), True),
+        ([(S.STARTED, 100), (S.EVICTED, 200), (S.HELD, 250)], (0, 100, 200), True),
+        ([(S.HELD, 50)], (0, None, 50), False),
+        ([(S.HELD, 50), (S.RELEASED, 90)], (0, None, 50), False),
         (
             [(S.STARTED, 100), (S.HELD, 200), (S.RELEASED, 250), (S.ENDED, 300)],
             (0, 100, 300),
@@ -102,7 +106,7 @@ def test_each_start_is_an_execution(
         (None, 400, 500 if last else None),
         (T0 + 600) * US,
     )
-    assert two.over is (last == [(S.ENDED, 500)])
+    assert two.over is bool(last)
     assert one.first_us == two.first_us
 
 
@@ -175,13 +179,18 @@ def test_jobs_of_which_each_end_is_lost() -> None:
 
 
 def test_which_events_are_kept() -> None:
-    """The last of very many, and it is known since when all are."""
+    """The last of very many, and it is known since when all are, and that some are not."""
     several = [event(S.STARTED, at) for at in range(MOST)]
-    place = Place("e", "7.0").told(several[1:])
-    assert place.cut_us == 0
-    place = place.told([*several, event(S.ENDED, 9000)])
+    place, new, cut = Place("e", "7.0").add(several[1:])
+    assert (place.cut_us, new, cut) == (0, several[1:], False)
+    last = event(S.ENDED, 9000)
+    place, new, cut = place.add([*several, last])
     assert (len(place.events), place.cut_us) == (MOST, (T0 + 1) * US)
-    assert Place("e", "7.0").told([line(at) for at in range(MOST + 1)]).cut_us == (T0 + 1) * US
+    assert (new, cut) == ([last], True)
+    assert place.add(several[1:]) == (place, [], False)
+    assert place.add(several) == (place, [], True)
+    place, _, cut = Place("e", "7.0").add([line(at) for at in range(MOST + 1)])
+    assert (place.cut_us, cut) == ((T0 + 1) * US, True)
 
 
 def test_jobs_that_never_started_are_not_mixed() -> None:
@@ -242,10 +251,10 @@ def test_order_and_repetition_do_not_matter(
     facts: list[QueueEvent | CompletedPilot], rng: random.Random
 ) -> None:
     """A place is its facts; jobs begin before they end, and each line is of one at most."""
-    place = Place("e", "7.0").told(facts)
+    place = Place("e", "7.0").add(facts).place
     again = [*facts, *facts]
     rng.shuffle(again)
-    assert Place("e", "7.0").told(again[:7]).told(again[7:]) == place
+    assert Place("e", "7.0").add(again[:7]).place.add(again[7:]).place == place
     every = jobs(place)
     lines = [of.line for of in every if of.line is not None]
     assert len(set(lines)) == len(lines)

@@ -162,6 +162,8 @@ CASES: list[tuple[str, Ending]] = [
     # A log has a failure of a container as the run began, and no record tells how it ended.
     ("container_logged", over(container_failed=True, began=None)),
     ("container_logged", over(container_failed=True, early=True, startd_ended=True)),
+    ("container_logged", over(container_failed=True, began=True, startd_ended=True)),
+    ("gone_with_pilot", over(container_failed=True, began=True, early=False, startd_ended=True)),
     ("exited_nonzero", over(container_failed=True, exit_code=1, own_accord=True)),
     ("startd_shutdown", over(container_failed=True, vacate_code=1013)),
     ("disconnected", over(disconnected=True, superseded=True)),

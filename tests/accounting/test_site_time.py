@@ -512,6 +512,15 @@ def test_our_counts_are_compared_with_the_frontends() -> None:
     assert (found[A].assigned, found[B].assigned) == (6.0, 6.0)
     partial = evaluate(given._replace(demand_complete=False), NOW).jobs
     assert partial[A].matching_excess is None
+    assert (found[A].whole, partial[A].whole) == (True, False)
+
+
+def test_jobs_of_an_entry_without_a_template_are_not_known() -> None:
+    """Nothing tells whether they match; where there are no jobs at all there are none."""
+    given = facts(capacities=peak({A: 100, B: 100}), groups=[group(10)], templates=[template(A)])
+    assert {key: of.whole for key, of in evaluate(given, NOW).jobs.items()} == {A: True, B: False}
+    none = evaluate(given._replace(groups=[]), NOW).jobs
+    assert {key: of.whole for key, of in none.items()} == {A: True, B: True}
 
 
 def test_no_jobs_of_ours_are_fewer_than_theirs() -> None:

@@ -112,6 +112,22 @@ class Stored:
             )
         ]
 
+    def find_nameless(
+        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+    ) -> list[PilotRow]:
+        """Return pilots without a startd's name that were on a node before."""
+        return [
+            row
+            for row in self.pilots.values()
+            if row.end_us is not None
+            and row.identity.name[:1].isdigit()
+            and any(
+                node == short_node(row.identity.node)
+                and row.start_us - early_us <= at_us <= row.start_us + age_us
+                for node, at_us in moments
+            )
+        ]
+
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots that ran as these jobs of a factory."""
         found = defaultdict(list)

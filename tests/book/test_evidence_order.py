@@ -14,7 +14,7 @@ from gwmond.accounting.pilot_evidence import FileFact, PilotOutput, QueueState
 from gwmond.accounting.pilot_facts import Assumption, Interval, Validation
 from tests.book.play import Play, record
 from tests.book.test_factory_jobs import SIZE, event, line, queue, told
-from tests.book.test_outputs import output
+from tests.book.test_outputs import output, us
 from tests.book.test_properties import _check
 
 KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
@@ -94,7 +94,9 @@ def _output(
     elif kind == "cut":
         made = output(start, None, condor_start_us=made.start_us)
     elif kind == "no_start":
-        made = output(None, start + lasted)
+        # Without its head, where it tells for whom it ran.
+        made = output(None, start + lasted, condor_start_us=us(start + 60))
+        made = made._replace(name=made.name._replace(frontend="", group=""))
     elif kind == "failed":
         made = output(start, start + lasted, validation=Validation.FAILED)
     elif kind == "silent":
@@ -137,13 +139,13 @@ def play(of: Told) -> Play:
     return made
 
 
-def lives(of: Play) -> list[tuple[int, int | None, str, dict[Assumption, Interval], object]]:
+def lives(of: Play) -> list[tuple[int, int | None, object, dict[Assumption, Interval], object]]:
     """All that is known of pilots, without their numbers."""
     found = [
         (
             row.start_us,
             row.end_us,
-            row.identity.name,
+            (row.identity.name, row.identity.group),
             dict(sorted(row.assumed.items())),
             sorted(row.settled.items()),
         )

@@ -18,6 +18,7 @@ from tests.book.test_outputs import JOB, output, us
 
 DAY = 86400
 EVICTED = [event(S.EVICTED, 1000)]
+_HOLDS = (S.HELD, S.RELEASED)
 HELD = [event(S.HELD, 1000), event(S.RELEASED, 1050)]
 
 
@@ -211,6 +212,22 @@ def test_a_job_with_very_many_executions(ahead: int) -> None:
     assert times(play) == [(n * ahead, n * ahead + 900) for n in range(number)]
     assert play.seconds() == {"unclassified": 4 * 900.0 * number}
     assert play.stored.corrections == 0
+
+
+def test_more_events_than_are_kept_are_told() -> None:
+    """Once for a job, whenever they come, also if all that is left out is older; not of as many."""
+    held = [event(how, n + i) for n in range(0, 3 * MOST, 2) for i, how in enumerate(_HOLDS)]
+    play = Play()
+    told(play, *held[-MOST:], at=DAY)
+    assert not play.book.left_out.get("too_many_events")
+    told(play, *held[:10], at=2 * DAY)
+    assert play.book.left_out["too_many_events"] == 1
+    told(play, *held, at=3 * DAY)
+    assert play.book.left_out["too_many_events"] == 1
+    play.restart()
+    told(play, *held, at=4 * DAY)
+    assert not play.book.left_out.get("too_many_events")
+    assert len(play.stored.places["entry#7.0"].events) == MOST
 
 
 def two_factories(b_start: int = 600) -> tuple[list[QueueEvent], list[QueueEvent]]:

@@ -198,9 +198,10 @@ def test_copies_of_files_count_once(restart: bool) -> None:
 def test_a_copy_is_not_another_job() -> None:
     """Whose a log is its path tells; a copy at another path tells less, in any order."""
     copies = list(map(copied, EVENTS))
-    assert Place("ce1", "7.0").told([*EVENTS, *copies]) == Place("ce1", "7.0").told(EVENTS)
-    assert Place("ce1", "7.0").told(copies).told(EVENTS) == Place("ce1", "7.0").told(EVENTS)
-    assert len(jobs(Place("ce1", "7.0").told([*copies, *EVENTS]))) == 1
+    place = Place("ce1", "7.0")
+    assert place.add([*EVENTS, *copies]).place == place.add(EVENTS).place
+    assert place.add(copies).place.add(EVENTS).place == place.add(EVENTS).place
+    assert len(jobs(place.add([*copies, *EVENTS]).place)) == 1
 
 
 def test_very_many_events_of_one_place() -> None:

@@ -67,7 +67,11 @@ def entries(draw: st.DrawFn) -> list[FileFact]:
         if draw(st.booleans()):
             queued = queue(100 * number, 100 * number + 1300, proc=number, entry=entry)
             facts += queued
-            lines = line(100 * number + 1400, 1300, jobs=2, jobs_s=900, terminated_s=500, idle=200)
+            used = draw(st.sampled_from([900, 5000, 9000]))  # the real sum, since v3.10.12
+            idle = 1000 * (1240 - used) // 1240
+            lines = line(
+                100 * number + 1400, 1300, jobs=2, jobs_s=used, terminated_s=500, idle=idle
+            )
             name = lines.name._replace(proc=number, entry=entry)
             facts += [lines._replace(name=name)] if draw(st.booleans()) else []
             if draw(st.booleans()):

@@ -9,7 +9,7 @@ import pytest
 
 from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Category, Validation
-from gwmond.book.rules import SECOND_US
+from gwmond.book.rules import SECOND_US, Comes
 from gwmond.ledger.pilot_model import PilotRow
 from gwmond.pilot_tables import line_of
 from tests.book.play import T0, Play, record, shown
@@ -17,7 +17,7 @@ from tests.book.test_evidence_order import lives
 from tests.book.test_factory_jobs import SIZE, S, event, line, only, queue, vanish
 from tests.book.test_outputs import JOB, output, us
 
-HOUR, WEEK_US = 3600, 7 * 86400 * SECOND_US
+HOUR = 3600
 
 
 def begun(written: float = 100, **more: Any) -> PilotOutput:
@@ -96,6 +96,34 @@ def test_after_a_restart_it_is_waited_for() -> None:
     assert only(play).closed
 
 
+@pytest.mark.parametrize("restarts", [(), (3600,), (3300, 3900, 4500)])
+def test_a_restart_does_not_begin_the_wait_anew(restarts: tuple[int, ...]) -> None:
+    """There is no queue: when its output was written last is known as before, though not read."""
+    play = Play()
+    follow(play, 200, 600, begun())
+    follow(play, 3000, 3000, begun(2990))
+    last = 3300
+    for at in (*restarts, 2990 + HOUR):
+        follow(play, last, at - 300)
+        assert (only(play).end_us, ended(play)) == (None, 0)
+        last = at
+        if at in restarts:
+            play.restart()
+    follow(play, 2990 + HOUR, 2990 + HOUR)
+    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+
+
+def test_a_restart_just_before_it_is_given_up() -> None:
+    """Its files are read first, as they may have grown; if they have not, it is given up soon."""
+    play = Play()
+    follow(play, 200, 600, begun())
+    play.restart()
+    follow(play, 100 + HOUR, 100 + HOUR + 1200)
+    assert only(play).end_us is None
+    follow(play, 100 + HOUR + 1500, 100 + HOUR + 1800)
+    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+
+
 @pytest.mark.parametrize("whole_us", [None, us(8000)])
 def test_the_queue_tells_the_end_and_the_whole_output_follows(whole_us: int | None) -> None:
     """What the queue says is waited with, as the output may be on its way."""
@@ -115,14 +143,14 @@ def test_a_summary_ends_it_too() -> None:
     assert (only(play).end_us, only(play).ended) == (us(1200), "queue")
 
 
-def imported(play: Play, at: int, *facts: Any, ahead_us: int = WEEK_US) -> None:
+def imported(play: Play, at: int, *facts: Any, comes: Comes = Comes.NOTHING) -> None:
     """An import at some time: nothing is waited for, unless a daemon keeps the ledger."""
     play.restart()
     now = us(at)
     play.book.report(facts, play.stored, SIZE)
-    play.book.files.hurry(WEEK_US)
+    play.book.comes = comes
     for _ in range(2):
-        play.book.settle(now, now, play.stored, ahead_us=ahead_us)
+        play.book.settle(now, now, play.stored)
         play.stored.commit(play.book.batch(now))
         play.book.stored()
 
@@ -272,7 +300,7 @@ def test_an_import_into_a_ledger_that_a_daemon_keeps() -> None:
     """It gives up nothing that the daemon follows."""
     play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
-    imported(play, 5 * HOUR, ahead_us=0)
+    imported(play, 5 * HOUR, comes=Comes.NO_FILES)
     assert (only(play).end_us, play.seconds()) == (None, {})
 
 

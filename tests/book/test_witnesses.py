@@ -514,6 +514,23 @@ def test_a_container_that_could_not_be_made() -> None:
     assert play.seconds()["misconfiguration_badput"] == 60
 
 
+def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
+    """Its program had begun by its starter's log; it ended at the line, not with its pilot."""
+    play = Play()
+    begun = Ending(began=True)
+    run = record("1.0", 300, None, startd=STARTD, ending=begun, source=Source.STARTER_LOG)
+    lived(play, 1200)
+    play.poll(1260, records=[run])
+    tell(play, line(CONTAINER, 320))
+    play.rest(1320)
+    (row,) = play.stored.attempts.values()
+    assert row.outcome is not None
+    assert (row.outcome.label, row.outcome.evidence) == ("container_failed", "estimated")
+    assert (row.start_us, row.end_us) == (us(300), us(320))
+    assert play.seconds()["misconfiguration_badput"] == 20
+    assert "preemption_badput" not in play.seconds()
+
+
 @pytest.mark.parametrize(
     ("ending", "category"),
     [

@@ -250,11 +250,12 @@ def test_again_is_nothing(imported: Path, factory: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("0 outputs")
     assert "nothing is new since the last import" in done.stdout
-    assert "gwmond report --from 20" in done.stdout.splitlines()[-1]
+    told = f"gwmond report --ledger sqlite:///{imported} --from 20"
+    assert told in done.stdout.splitlines()[-1]
     asked = [sys.executable, "-m", "gwmond", "report", "--ledger", str(imported), "--site", "no"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
-    assert "no pilot at all of --site no" in told
-    assert "seems not to run" not in told
+    err = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    assert "no pilot at all of --site no" in err
+    assert "seems not to run" not in err
     assert totals(imported) == before
 
 

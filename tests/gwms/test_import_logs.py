@@ -44,8 +44,9 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def line(pilot: simulated.Pilot, at: float, program: str, message: str) -> bytes:
     """A line that calls a pilot by one of the three kinds of names, with its host's short name."""
+    site = f'GLIDEIN_ResourceName="CE" GLIDEIN_Site="{pilot.site}"'
     names = {
-        0: f'GLIDEIN_Name="{pilot.startd}"',
+        0: f'{site} GLIDEIN_Name="{pilot.startd}"',
         1: f'GLIDEIN_Schedd="{simulated.SCHEDD}" GLIDEIN_ClusterId="{pilot.cluster}" '
         f'GLIDEIN_ProcId="{pilot.proc}"',
         2: f'GLIDEIN_Site="{pilot.site}" GLIDEIN_Entry_Name="{pilot.entry_name}"',
@@ -165,7 +166,7 @@ def told_of_runs(ledger: Path) -> set[str]:
 
 
 def test_what_logs_tell(plain: Path, both: Path) -> None:
-    """Ends that nothing else told, by the factory's job; and runs, also by site and host."""
+    """Ends that nothing else told, and runs, by whatever a line calls a pilot."""
     known, before = ends(both), ends(plain)
     assert known.keys() == before.keys()
     ended, of_runs = set(), set()
@@ -176,8 +177,8 @@ def test_what_logs_tell(plain: Path, both: Path) -> None:
         if known.get(job) != before.get(job):
             ended.add(truth.number % 3)
             assert known[job] == ("logged", round((truth.end - 7.5) * 10**6))
-    # Where an output tells the startd's name, it tells all else, too.
-    assert (ended, of_runs) == ({1}, {1, 2})
+    # Where an output tells the startd's name, it tells all else, too: they are by site and host.
+    assert ended == of_runs == {0, 1, 2}
     assert "lost_contact" in {series[3] for series in totals(both)}
     assert totals(both) != totals(plain)
     assert is_sound(both)

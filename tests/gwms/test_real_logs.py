@@ -89,7 +89,7 @@ def _check_starters(fact: PilotOutput, starters: PilotOutput, clusters: dict[str
         )
         assert told.end_us is not None
         assert run.end_us is not None
-        assert abs(run.end_us - told.end_us) <= 2_000_000
+        assert abs(run.end_us - told.end_us) <= 5_000_000
     assert runs[f"{clusters['evicted']}.0"].ending.own_accord is False
     assert pilot_err.beside(starters.runs, fact.attempts) == []
 

@@ -176,7 +176,7 @@ def test_compared_statistics_are_not_divided_again(tell: Tell) -> None:
     assert theirs[None]["average_job_length_seconds"] == theirs["R"]["used_seconds"]
     text = tell("report", "--style", "analyze-entries", "--compare")
     assert (
-        "| analyze_entries: Total Jobs: 1+n/k (Avg jobs/glidein: 0.33, avg job len: 0.25h)" in text
+        "  analyze_entries: Total Jobs: 1+n/k (Avg jobs/glidein: 0.33, avg job len: 0.25h)" in text
     )
 
 

@@ -199,7 +199,7 @@ def places(number: int) -> tuple[Place, ...]:
     told = [QueueEvent("", name, state, at + n) for n, state in enumerate(QueueState)]
     line = CompletedPilot("", name, at + 9, 100, True, 90, 1, 50, 40, 45, 100, 400, 0, 900)
     place = Place("entry", f"{number}.0", checked=("ambiguous",), open=number % 3 == 0)
-    return (place.told([*told, line]),)
+    return (place.add([*told, line]).place,)
 
 
 def factory_numbers(number: int) -> dict[FactoryKey, int]:

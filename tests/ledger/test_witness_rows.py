@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger import Ledger
-from gwmond.ledger.pilot_model import PilotBatch, PilotRow
+from gwmond.ledger.pilot_model import PilotBatch, PilotRow, Told
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6
@@ -22,25 +22,38 @@ NAMES = {
     4: ("glidein_1_2A@wn2", "WN2.site.test"),
     5: ("glidein_1_2", "wn11"),
 }
+NAMELESS = {
+    1: ("7.0@fe:i.E", "wn1.site.test"),
+    2: ("9:@x", "wn1"),
+    3: (":9.0@x", "wn1"),
+    4: ("/9.0@x", "wn1"),
+    5: ("8.0@i.E", "wn1"),
+}
 
 
 @pytest.fixture
 def ledger(url: str) -> Iterator[Ledger]:
     """Pilots from BASE on, one hour each, one after the other; the last one has not ended."""
     with Ledger.open(url) as opened:
-        row = pilots_at(4)[1].row
-        rows = [
-            row._replace(
-                id=number,
-                identity=row.identity._replace(name=name, node=node, factory_job=""),
-                start_us=BASE + (number - 1) * 3600 * S,
-                end_us=BASE + number * 3600 * S if number < 5 else None,
-                closed=number < 5,
-            )
-            for number, (name, node) in NAMES.items()
-        ]
-        opened.commit_pilots(PilotBatch(0, BASE, tuple(rows)))
+        fill(opened, NAMES)
         yield opened
+
+
+def fill(ledger: Ledger, names: dict[int, tuple[str, str]]) -> None:
+    """Store pilots of these names and nodes."""
+    row = pilots_at(4)[1].row
+    rows = [
+        row._replace(
+            id=number,
+            identity=row.identity._replace(name=name, node=node, factory_job=""),
+            start_us=BASE + (number - 1) * 3600 * S,
+            end_us=BASE + number * 3600 * S if number < 5 else None,
+            closed=number < 5,
+            told=Told(4, None, 0, site=True, pid=number, unnamed=number == 2),
+        )
+        for number, (name, node) in names.items()
+    ]
+    ledger.commit_pilots(PilotBatch(0, BASE, tuple(rows)))
 
 
 def numbers(rows: list[PilotRow]) -> list[int]:
@@ -75,6 +88,29 @@ def test_by_node_and_time(ledger: Ledger, node: str, at_s: float, found: list[in
     """Those that ended and were there then, give or take; with and without a domain."""
     moments = {(node, BASE + round(at_s * S)), ("other", BASE), (node, BASE - 10**12)}
     assert numbers(ledger.find_on_nodes(moments, 60 * S, 900 * S)) == found
+
+
+@pytest.mark.parametrize(
+    ("node", "at_s", "found"),
+    [
+        ("wn1", 0, [1]),
+        ("wn1", -61, []),
+        ("wn1", 3540, [1, 2]),
+        ("wn1", 10 * 3600, [1, 2]),  # long after they ended; the fifth one has not
+        ("wn1", 10 * 3600 + 1, [2]),
+        ("wn2", 3600, []),
+    ],
+)
+def test_those_without_a_startds_name(url: str, node: str, at_s: float, found: list[int]) -> None:
+    """Up to a time after they began; others are left out, also where the node is the same."""
+    with Ledger.open(url) as ledger:
+        fill(ledger, NAMELESS)
+        moments = {(node, BASE + round(at_s * S)), ("other", BASE), (node, BASE - 10**12)}
+        rows = ledger.find_nameless(moments, 60 * S, 10 * 3600 * S)
+        assert numbers(rows) == found
+        for row in rows:  # and what their outputs told comes back
+            told = Told(4, None, 0, site=True, pid=row.id, unnamed=row.id == 2)
+            assert row.told == told
 
 
 def test_names_are_found_by_the_index(file: Path) -> None:

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import tzinfo
+from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
+from gwmond.accounting.queue_jobs import AGE_US
 from gwmond.sources.gwms import texts
 from gwmond.sources.history_endings import US
 
 _ELEMENT = re.compile(rb"<(job|user|wastemill)\b((?:[^<>\"]|\"[^\"]*\")*)>")
+_JOB = re.compile(rb"<job\s")
 _ATTRIBUTE = re.compile(rb"(\w{1,40})\s*=\s*\"([^\"]*)\"")
 _ID = re.compile(rb"(?:b')?(\d{1,12})\.(\d{1,9})'?")
 _LEAST_PER_MILLE = -(10**9)
+_LONGEST_S = AGE_US // US
 
 
 class Lines(NamedTuple):
@@ -41,9 +46,7 @@ def parse(
     """
     pilots: list[CompletedPilot] = []
     wrong: Counter[str] = Counter()
-    for line in raw.split(b"\n"):
-        if not line.strip():
-            continue
+    for line in _divided(raw):
         found = _line(path, line, place, zone)
         if isinstance(found, CompletedPilot):
             pilots.append(found)
@@ -52,6 +55,14 @@ def parse(
         else:
             wrong[found] += 1
     return Lines(tuple(pilots), wrong)
+
+
+def _divided(raw: bytes) -> Iterator[bytes]:
+    """Yield lines, also where one was written without its end."""
+    for line in raw.split(b"\n"):
+        begins = [found.start() for found in _JOB.finditer(line)]
+        cuts = [0, *begins[1:], len(line)]
+        yield from (line[a:b] for a, b in pairwise(cuts) if line[a:b].strip())
 
 
 def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> CompletedPilot | str:
@@ -69,6 +80,10 @@ def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> Comp
     def seconds(of: dict[bytes, bytes], name: bytes) -> int | None:
         return texts.number(of.get(name, b""))
 
+    def life(name: bytes) -> int | None:
+        told = seconds(job, name)
+        return told if told is not None and told <= _LONGEST_S else None
+
     def per_mille(name: bytes) -> int | None:
         return texts.number(waste.get(name, b""), _LEAST_PER_MILLE)
 
@@ -83,11 +98,11 @@ def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> Comp
             )
         ),
         written_us=written_us,
-        duration_s=seconds(job, b"duration"),
+        duration_s=life(b"duration"),
         condor_started={b"true": True, b"1": True, b"false": False, b"0": False}.get(
             job.get(b"condor_started", b"").strip().lower()
         ),
-        condor_s=seconds(job, b"condor_duration"),
+        condor_s=life(b"condor_duration"),
         jobs=seconds(user, b"jobsnr"),
         jobs_s=seconds(user, b"duration"),
         goodput_s=seconds(user, b"goodput"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from gwmond.sources.gwms import texts
 from gwmond.sources.history_endings import US
 
 END = b"\n...\n"
+_NEXT = re.compile(rb"\n(?=\d{3} \(-?\d)")
 _HEAD = re.compile(
     rb"(\d{3}) \((-?\d{1,12})\.(-?\d{1,9})\.-?\d{1,9}\) "
     rb"(?:(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]{0,12})|(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d))( |$)"
@@ -73,15 +75,14 @@ def parse(
     events: list[QueueEvent] = []
     local: list[QueueEvent] = []
     wrong: Counter[str] = Counter()
-    raw = raw.replace(b"\r\n", b"\n")
-    for event in raw.split(END):
-        stripped = event.strip(b"\n")
-        if not stripped or stripped == b"...":
-            continue
-        head = _HEAD.match(stripped)
-        found = "garbage" if head is None else _event(path, stripped, head, place, about_s, zone)
+    latest_us: int | None = None
+    for event in _divided(raw):
+        head = _HEAD.match(event)
+        at_us = None if head is None else _time(head, about_s, zone, latest_us)
+        found = "garbage" if head is None else _event(path, event, head, place, at_us)
         if isinstance(found, QueueEvent):
             events.append(found)
+            latest_us = max(latest_us or 0, found.at_us)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
                 local.append(found)
         elif found is not None:
@@ -89,19 +90,22 @@ def parse(
     return Events(tuple(events), wrong, tuple(local))
 
 
+def _divided(raw: bytes) -> Iterator[bytes]:
+    """Yield events one by one, also where the end of one is missing."""
+    for block in raw.replace(b"\r\n", b"\n").split(END):
+        for event in _NEXT.split(block):
+            stripped = event.strip(b"\n")
+            if stripped and stripped != b"...":
+                yield stripped
+
+
 def _event(
-    path: str,
-    raw: bytes,
-    head: re.Match[bytes],
-    place: PilotName,
-    about_s: float,
-    zone: tzinfo | None,
+    path: str, raw: bytes, head: re.Match[bytes], place: PilotName, at_us: int | None
 ) -> QueueEvent | str | None:
     state = STATES.get(int(head[1]))
     if state is None:
         return None
-    at = _time(head, about_s, zone)
-    if at is None:
+    if at_us is None:
         return "no_time"
     cluster, proc = int(head[2]), int(head[3])
     if cluster < 0 or proc < 0:
@@ -114,7 +118,7 @@ def _event(
         path=path,
         name=place._replace(cluster=cluster, proc=proc),
         state=state,
-        at_us=at,
+        at_us=at_us,
         exit_code=int(returned[1]) if returned else None,
         signal=int(signal[1]) if signal else None,
         hold_code=int(code[1]) if code and state is QueueState.HELD else None,
@@ -123,17 +127,20 @@ def _event(
     )
 
 
-def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | None:
+def _time(
+    head: re.Match[bytes], about_s: float, zone: tzinfo | None, after_us: int | None
+) -> int | None:
+    """Return the time (us) of an event that stands after those up to ``after_us``."""
     if head[4]:
         told = texts.iso(texts.text(head[4]))
         if told is None or told[1] is not None:
             return None if told is None else told[0]
-        return texts.of_wall(told[0] // US, zone, told[0] % US)
+        return texts.of_wall(told[0] // US, zone, told[0] % US, after_us)
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (
         texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
     )
-    times = [texts.of_wall(one, zone) for one in walls if one is not None]
+    times = [texts.of_wall(one, zone, after_us=after_us) for one in walls if one is not None]
     latest = int(about_s + _DAY_S) * US
     return next((one for one in times if one is not None and one <= latest), None)

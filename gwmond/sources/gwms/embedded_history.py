@@ -105,8 +105,9 @@ def _value(text: bytes) -> object:
 
 
 def _nested(text: bytes) -> object:
-    """Return a nested ad, such as ToE, of plain values."""
+    """Return a nested ad, such as ToE, of plain values; see ``history_files`` on htcondor2."""
     import classad2  # noqa: PLC0415 (only ever in a child)
+    import htcondor2  # noqa: F401, PLC0415
 
     try:
         return classad2.ClassAd(text.decode("ascii"))

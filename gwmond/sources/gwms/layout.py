@@ -30,9 +30,13 @@ _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class Tree(NamedTuple):
-    """The directories that have files to read, sorted; how many files, of how many bytes."""
+    """The directories that have files to read, sorted; how many files, of how many bytes.
+
+    ``pilots``: of how many pilots each has outputs, by their names when it was listed.
+    """
 
     directories: tuple[str, ...]
+    pilots: tuple[int, ...]
     files: int
     size: int
     problems: tuple[Problem, ...]
@@ -67,13 +71,14 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
     What is wrong within a directory that has something to read is told by who reads it.
     """
     real = os.path.realpath(root)
-    directories: list[str] = []
+    directories: dict[str, int] = {}
     problems: list[Problem] = []
     files = size = 0
     waiting = [(real, 0)]
     while waiting:
         directory, depth = waiting.pop()
         wanted = False
+        jobs: set[str] = set()
         within: list[Problem] = []
         try:
             with os.scandir(directory) as entries:
@@ -90,17 +95,20 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                     elif is_wanted(entry.name):
                         wanted = True
                         files += 1
+                        if entry.name.startswith("job."):
+                            jobs.add(entry.name.rpartition(".")[0])
                         size += entry.stat(follow_symlinks=False).st_size if sizes else 0
         except OSError as error:
             problems.append(Problem(shown(directory), "unreadable", error.strerror or str(error)))
         if wanted and len(directories) < MAX_DIRECTORIES:
-            directories.append(directory)
+            directories[directory] = len(jobs)
             continue
         problems += within
         if wanted:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
             problems.append(Problem(shown(directory), "too_many_directories", why))
-    return Tree(tuple(sorted(directories)), files, size, tuple(problems))
+    paths = tuple(sorted(directories))
+    return Tree(paths, tuple(directories[of] for of in paths), files, size, tuple(problems))
 
 
 def is_wanted(name: str) -> bool:

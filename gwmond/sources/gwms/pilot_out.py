@@ -203,8 +203,8 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
         found = _JOB.match(line)
         if found is None or not found[3] or len(runs) >= MAX_RUNS:
             continue
-        month, day, *clock = (int(found[n]) for n in (1, 2, 4, 5, 6))
-        at_wall = texts.wall(2000 + int(found[3]), month, day, *clock)
+        month, day, year, *clock = map(int, found.group(1, 2, 3, 4, 5, 6))
+        at_wall = texts.wall(2000 + year, month, day, *clock)
         job = texts.label(found[8])
         at = None if at_wall is None else zone.epoch(at_wall, begun.get(job))
         if at is None:

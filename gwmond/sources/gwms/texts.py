@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.ads import LABEL_CHARACTERS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
 _QUARTER_S = 900
+_DISORDER_S = 300
 _EPOCH = datetime(1970, 1, 1)
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
@@ -134,23 +136,36 @@ def wall_of_date(value: str) -> int | None:
 
 
 def wall(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
-    """Return a wall time (s), None if no clock shows that."""
+    """Return a wall time (s), None if no clock shows that; no number is below 0."""
+    midnight = _midnight(year, month, day)
+    if midnight is None or hour > 23 or minute > 59:
+        return None
+    return midnight + hour * 3600 + minute * 60 + min(second, 59)
+
+
+@lru_cache(4096)
+def _midnight(year: int, month: int, day: int) -> int | None:
     try:
-        return _seconds(datetime(year, month, day, hour, minute, min(second, 59)))
+        return _seconds(datetime(year, month, day))
     except (ValueError, OverflowError):
         return None
 
 
-def of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
-    """Return the time (us) of a wall time in a zone; of an hour that comes twice, the first.
+def of_wall(
+    at_wall: int, zone: tzinfo | None, micro: int = 0, after_us: int | None = None
+) -> int | None:
+    """Return the time (us) of a wall time in a zone; without one it is this host's.
 
-    Without a zone it is this host's.  None for what is no time.
+    Of an hour that comes twice it is the first, unless that is well before ``after_us``, at which
+    something was written before it.  None for what is no time.
     """
     if at_wall not in EPOCHS_S:
         return None
     naive = datetime.fromtimestamp(at_wall, UTC).replace(tzinfo=zone)
     try:
         seconds = int(naive.timestamp())
+        if after_us is not None and (seconds + _DISORDER_S) * US < after_us:
+            seconds = max(seconds, int(naive.replace(fold=1).timestamp()))
     except (OverflowError, OSError, ValueError):
         return None
     return seconds * US + micro if seconds in EPOCHS_S else None
@@ -189,7 +204,7 @@ class Zone(NamedTuple):
     @property
     def changes(self) -> bool:
         """Whether more than one offset is known."""
-        return any(offset != self.known[0][1] for _, offset in self.known)
+        return len({offset for _, offset in self.known}) > 1
 
     def narrowed(self, walls: Iterable[int]) -> Zone:
         """Return it with what the wall times of a log's lines, in order, tell of a change."""
