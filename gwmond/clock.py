@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 
 from gwmond.accounting.elapsed import Tick
 
+REPLAY = "replay-"
+"""What the ``boot_id`` of a replay's ticks begins with: a ledger tells whether they are its own."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -69,7 +71,7 @@ class ReplayClock:
         """Return the accelerated time; all its clocks run alike."""
         real = self._system.tick()
         ahead = (real.boot - self._start.boot) * (self.speed - 1)
-        boot_id = f"replay-{self._start.boot}-{real.boot_id}"
+        boot_id = f"{REPLAY}{self._start.boot}-{real.boot_id}"
         wall = self._start.wall + (real.boot - self._start.boot) * self.speed
         return Tick(wall, real.boot + ahead, real.boot + ahead, boot_id)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from gwmond.config_errors import explain, key_lines
+from gwmond.config_errors import explain, key_lines, unquoted
 from gwmond.config_pilots import Factory, Histories, Ledger, Pilots
 from gwmond.config_types import (
     Amount,
@@ -285,7 +285,7 @@ def load(path: Path) -> Config:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        raise ConfigError(f"{path}: not valid TOML: {error}{unquoted(text, str(error))}") from None
     return parse(data, str(path), text)
 
 

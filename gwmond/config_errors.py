@@ -82,6 +82,22 @@ def key_lines(text: str) -> dict[Loc, int]:
     return found
 
 
+def unquoted(text: str, error: str) -> str:
+    r"""Return a hint where the line that an error of TOML names has a text without quotes.
+
+    >>> unquoted("[poll]\ninterval = 60s  # often", "Expected newline (at line 2, column 14)")
+    '; texts, durations too, are quoted: interval = "60s"'
+    """
+    found = re.search(r"\(at line (\d+), ", error)
+    lines = text.splitlines()
+    if found is None or not 0 < int(found[1]) <= len(lines):
+        return ""
+    bare = re.fullmatch(rf"\s*({_KEY})\s*=\s*([\w./:@*-]+)\s*(?:#.*)?", lines[int(found[1]) - 1])
+    if bare is None or bare[2].isdigit() or bare[2].lower() in {"true", "false"}:
+        return ""
+    return f'; texts, durations too, are quoted: {bare[1]} = "{bare[2]}"'
+
+
 def _line(loc: Loc, lines: Mapping[Loc, int]) -> int | None:
     """Return the line of a key, else of what it is in."""
     for length in range(len(loc), 0, -1):

@@ -180,8 +180,10 @@ class Keeper:
         return []
 
     def _failed(self, error: LedgerError) -> list[Problem]:
+        """Return what is told; the remedy is its end, as that may be a command to be copied."""
         self._error = str(error)
-        return [Problem("ledger", error.problem, f"{error} Counters stand still until then.")]
+        what = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
+        return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
 
 
 def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:

@@ -83,19 +83,15 @@ def add_ledger_option(parser: argparse._ActionsContainer) -> None:
     """Add ``--ledger``."""
     parser.add_argument(
         "--ledger",
-        type=_place,
+        type=place,
         metavar="URL",
         help="another ledger than [ledger] url: a path or URL",
     )
 
 
-def _place(text: str) -> str:
-    """Return what names a ledger; a mere name of a file does not."""
-    if re.fullmatch(r"[\w.-]+", text):
-        raise argparse.ArgumentTypeError(
-            f"{text} has no slash: for a file in this directory write ./{text}"
-        )
-    return text
+def place(text: str) -> str:
+    """Return what names a ledger; a mere name is that of a file in this directory."""
+    return f"./{text}" if re.fullmatch(r"[\w.-]+", text) else text
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
-from gwmond.periods import HOUR_US, US, rfc3339
+from gwmond.periods import HOUR_US, US, rfc3339, span
 
 _NAMES = {imported_logs.KIND: "files"}
 _NOT_READ = {of.KIND for of in (update_gaps, witnesses)}
@@ -59,7 +59,9 @@ def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None
 def _one(of: Cursor, now_us: int) -> str:
     if of.complete_us is None:
         return f"cursor {of.source} {of.kind}: {_untimed(of.kind)}"
-    return f"cursor {of.source} {of.kind}: complete until {_ago(of.complete_us, now_us)} s ago"
+    known_us = min(of.complete_us, now_us)  # never ahead of now: a copy is read as of later
+    told = f"{rfc3339(known_us // US * US)} ({span(now_us - known_us)} ago)"
+    return f"cursor {of.source} {of.kind}: complete until {told}"
 
 
 def _many(kind: str, some: list[Cursor], now_us: int) -> str:
@@ -77,8 +79,3 @@ def _many(kind: str, some: list[Cursor], now_us: int) -> str:
 def _untimed(kind: str) -> str:
     """Return what to say of cursors that tell no time: logs that were kept end anywhere."""
     return "read" if kind in _NAMES else "nothing yet"
-
-
-def _ago(time_us: int, now_us: int) -> int:
-    """Return whole seconds since a time, never less than none: a copy is read as of later."""
-    return max(0, now_us - time_us) // US

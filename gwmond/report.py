@@ -29,7 +29,7 @@ from gwmond.category_time import (
     ratio,
 )
 from gwmond.periods import HOUR_US, Period
-from gwmond.report_failures import Failures
+from gwmond.report_failures import MOST, Failures
 from gwmond.report_figures import Figures
 from gwmond.units import Resource
 
@@ -159,7 +159,8 @@ class Group:
 class Report(NamedTuple):
     """The groups, and all of them together; ``series`` are steps of time, by their beginning.
 
-    ``counted`` says whether pilots and runs were counted, ``failures`` are there if asked for.
+    ``counted`` says whether pilots and runs were counted, ``failures`` are there if asked for,
+    of which ``most`` lines by entry and node are shown (0: all; in JSON and CSV always all).
     """
 
     scope: Scope
@@ -168,6 +169,7 @@ class Report(NamedTuple):
     series: Mapping[int, Group]
     counted: bool
     failures: Failures | None = None
+    most: int = MOST
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:

@@ -23,6 +23,9 @@ from gwmond.pilot_jobs import NOT_KNOWN
 from gwmond.validation_phases import phases_of
 
 HEADERS = ("site", "entry", "node", "class", "test")
+CAUSE = ("class", "test")
+MOST = 20
+"""How many lines by entry and node are shown, unless another number is asked for."""
 _CLASSES = {of.value for of in FailureClass}
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
@@ -132,16 +135,60 @@ class Failures:
             key=lambda of: (-at[of[0].place], of[0].place, -of[1].pilots, of[0]),
         )
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the lines of a table: names, pilots, share, hours."""
+    def rows(self, most: int = 0) -> list[tuple[str, ...]]:
+        """Return the first lines of a table (0: all): names, pilots, share, hours."""
         return [
             (
                 *((key.site, key.entry, key.node or "(not known)")),
                 *((key.kind or _NOT_TOLD, key.test or _NOT_TOLD)),
                 *self._cells(failed, self.ended[key.place]),
             )
-            for key, failed in self.ordered
+            for key, failed in self.ordered[: most or None]
         ]
+
+    def left_out(self, most: int) -> str:
+        """Return how much the first lines (0: all) leave out; empty if nothing."""
+        left = [failed.pilots for _, failed in self.ordered[most:]] if most else []
+        if not left:
+            return ""
+        return (
+            f" Only the first {most} lines: {len(left)} more have {sum(left)} pilots "
+            "(--limit 0 shows all)."
+        )
+
+    def cause_rows(self) -> list[tuple[str, ...]]:
+        """Return a line for each class and test, the most frequent first, and one for all.
+
+        The share is of all pilots that ended; entries and nodes are those where it occurred.
+        """
+        causes: dict[tuple[str, str], tuple[Failed, set[str], set[str]]] = {}
+        for key, failed in self.of.items():
+            of = causes.setdefault((key.kind, key.test), (Failed(), set(), set()))
+            of[0].add(failed)
+            of[1].add(key.entry)
+            of[2].update({key.node} - {""})
+        ended = self.ended.total()
+        return [
+            *(
+                (
+                    *(kind or _NOT_TOLD, test or _NOT_TOLD, str(len(entries))),
+                    *(str(len(nodes)) if nodes else "?", *_without_of(self._cells(failed, ended))),
+                )
+                for (kind, test), (failed, entries, nodes) in sorted(
+                    causes.items(), key=lambda of: (-of[1][0].pilots, of[0])
+                )
+            ),
+            ("all", "", "", "", *_without_of(self._cells(self.total, ended))),
+        ]
+
+    def cause_headers(self) -> tuple[str, ...]:
+        """Return the names of the columns of these lines."""
+        return (*CAUSE, "entries", "nodes", *_without_of(self.headers()[len(HEADERS) :]))
+
+    @property
+    def cause_note(self) -> str:
+        """What one has to know of these columns."""
+        return f"{self.note} The share is of all {self.ended.total()} pilots that ended."
 
     def total_row(self) -> tuple[str, ...]:
         """Return the last line."""
@@ -189,6 +236,11 @@ class Failures:
     def total_record(self) -> dict[str, Any]:
         """Return all of them for JSON."""
         return _record({}, self.total, self.ended.total())
+
+
+def _without_of(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Return cells of numbers without the second, which is the same in all lines of causes."""
+    return (cells[0], *cells[2:])
 
 
 def _failed(row: PilotRow) -> Failed:

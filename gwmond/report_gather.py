@@ -15,18 +15,15 @@ from gwmond.accounting.pilot_time import partition, total
 from gwmond.category_time import KINDS
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_model import AttemptRow, PilotId, PilotIdentity, PilotRow
-from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
 from gwmond.ledger.reader import LedgerReader
-from gwmond.periods import HOUR_US, Period
+from gwmond.periods import HOUR_US
 from gwmond.pilot_jobs import has_started, stands_in
 from gwmond.pilot_tables import life_now
+from gwmond.pilots_ended import pilots_ended, rows_ended, windows
 from gwmond.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import Failures
 from gwmond.report_figures import Figures
-
-_AT_ONCE_US = 6 * HOUR_US
-_PILOTS = 200
 
 
 @dataclass(slots=True)
@@ -90,7 +87,7 @@ def gather(
     _fill(made, counted or scope.basis != "time_spent")
     why = Failures() if failures else None
     if why is not None:
-        for rows in _ended_rows(ledger, scope):
+        for rows in rows_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
             why.take(rows)
     return Report(scope, made.groups, made.total, made.series, counted, why)
 
@@ -139,7 +136,7 @@ def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
 
 def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
-    for row, attempts in _ended(ledger, scope):
+    for row, attempts in pilots_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
         assert row.end_us is not None
         whole = scope.basis == "pilots_ended"
         life = _life_of(row, attempts, made.q) if whole else None
@@ -150,27 +147,6 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
             group.figures.add(row, attempts)
             if life is not None:
                 _add(group, life)
-
-
-def _ended(ledger: LedgerReader, scope: Scope) -> Iterator[tuple[PilotRow, Sequence[AttemptRow]]]:
-    """Yield the pilots that ended in the period, with their runs."""
-    for rows in _ended_rows(ledger, scope):
-        for some in chunks(rows, _PILOTS):
-            theirs = ledger.attempts_of([row.id for row in some])
-            yield from ((row, theirs.get(row.id, ())) for row in some)
-
-
-def _ended_rows(ledger: LedgerReader, scope: Scope) -> Iterator[list[PilotRow]]:
-    """Yield the pilots that ended in the period, those of some hours at a time."""
-    since, until = scope.period
-    for first in range(since, until, _AT_ONCE_US):
-        window = Period(first, min(first + _AT_ONCE_US, until))
-        wanted = PilotFilter(*window, False, scope.site, scope.entry, scope.group)
-        yield [
-            row
-            for row in ledger.pilot_rows(wanted)
-            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
-        ]
 
 
 def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
@@ -242,14 +218,11 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
 
 def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
     """Return the pilots on whose assumed size canonical time of their runs rests."""
-    since, until = scope.period
     where = scope.site, scope.entry, scope.group
     return frozenset(
         row.id
-        for first in range(since, until, _AT_ONCE_US)
-        for row in ledger.pilot_rows(
-            PilotFilter(first, min(first + _AT_ONCE_US, until), None, *where)
-        )
+        for window in windows(scope.period)
+        for row in ledger.pilot_rows(PilotFilter(*window, None, *where))
         if Assumption.SIZE in row.assumed
     )
 

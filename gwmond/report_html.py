@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from gwmond import __version__
-from gwmond.category_time import words
+from gwmond.category_time import Kind, hours, words
 from gwmond.ledger_reading import Age
 from gwmond.periods import short
 from gwmond.report import STEPS, Group, Report
@@ -109,10 +109,11 @@ def _plots(report: Report) -> list[str]:
             told = f"{name}{at}: {of}"
             made.append(_figure(f"By {told}", series(steps, kind, told)))
         if report.groups and not set(report.scope.by) <= set(STEPS):
-            largest, left = _largest(report, resource)
+            largest, others = _largest(report, kind)
             by = " and ".join(report.scope.by)
-            more = f" ({left} smaller ones together)" if left else ""
-            made.append(_figure(f"By {by}: {of}{more}", bars(largest, kind, f"{of} by {by}")))
+            more = f" (the {len(largest)} largest)" if others else ""
+            drawn = bars(largest, kind, f"{of} by {by}") + _together(others, kind)
+            made.append(_figure(f"By {by}: {of}{more}", drawn))
     return made
 
 
@@ -130,20 +131,25 @@ def _when(time_us: int, *, hourly: bool) -> str:
     return short(time_us)[5:16] if hourly else short(time_us)[:10]
 
 
-def _largest(report: Report, resource: str) -> tuple[list[Bar], int]:
-    """Return the groups in their order; of many the largest, and how many others are summed."""
-    kind = next(kind for kind in report.kinds if kind == (resource, "canonical"))
+def _largest(report: Report, kind: Kind) -> tuple[list[Bar], list[Bar]]:
+    """Return the largest groups, and the others where there are many.
+
+    The largest is first, unless the report is in an order of its own: of time, of categories.
+    """
     every = [Bar(" / ".join(label(report, key)), group) for key, group in report.ordered]
     every = [bar for bar in every if bar.group.total(kind)]
-    if len(every) <= _MOST:
-        return every, 0
-    kept = sorted(every, key=lambda bar: -bar.group.total(kind))[: _MOST - 1]
-    names, others = {id(bar) for bar in kept}, Group()
-    for bar in every:
-        if id(bar) not in names:
-            others.sums.update(bar.group.sums)
-    left = len(every) - len(kept)
-    return [*(bar for bar in every if id(bar) in names), Bar(f"{left} others", others)], left
+    by_size = sorted(every, key=lambda bar: -bar.group.total(kind))
+    kept = {id(bar) for bar in by_size[:_MOST]}
+    in_order = every if report.scope.by[0] in {*STEPS, "category"} else by_size
+    return [bar for bar in in_order if id(bar) in kept], by_size[_MOST:]
+
+
+def _together(others: Sequence[Bar], kind: Kind) -> str:
+    """Return what is said of groups that have no bar: one of all would dwarf the largest."""
+    if not others:
+        return ""
+    total = hours(sum(bar.group.total(kind) for bar in others))
+    return f'<p class="soft">{len(others)} others: {total} h together</p>'
 
 
 def _figure(heading: str, drawn: str) -> str:

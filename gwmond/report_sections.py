@@ -12,8 +12,8 @@ from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
 from gwmond.periods import rfc3339, short
 from gwmond.report import NOT_KNOWN, SITE_STATES, Group, Key, Report
+from gwmond.report_failures import CAUSE, Failures
 from gwmond.report_failures import HEADERS as PLACE
-from gwmond.report_failures import Failures
 from gwmond.report_figures import HEADERS, Figures
 from gwmond.report_figures import NOTE as FIGURES_NOTE
 from gwmond.table_text import empty, not_shown
@@ -111,25 +111,35 @@ def label(report: Report, key: Key) -> tuple[str, ...]:
 
 
 def sections(report: Report) -> list[Section]:
-    """Return the tables of a report, without what is 0 everywhere."""
-    made = [_hours(report, kind) for kind in report.kinds]
+    """Return the tables of a report, without what is 0 everywhere; failures asked for are first."""
+    made = [] if report.failures is None else _failures(report.failures, report.most)
+    made += [_hours(report, kind) for kind in report.kinds]
     if report.counted and report.scope.of_pilots:
         made.append(_operators(report))
-    if report.failures is not None:
-        made.append(_failures(report.failures))
     return [section.shown for section in made]
 
 
-def _failures(of: Failures) -> Section:
-    return Section(
-        title="Validation failures of pilots that ended, by entry and node: their whole lives",
-        names=len(PLACE),
-        headers=of.headers(),
-        rows=tuple(of.rows()),
-        total=of.total_row(),
-        heads=3,
-        note=of.note,
-    )
+def _failures(of: Failures, most: int) -> list[Section]:
+    *causes, every = of.cause_rows()
+    return [
+        Section(
+            title="Validation failures of pilots that ended, by class and test: their whole lives",
+            names=len(CAUSE),
+            headers=of.cause_headers(),
+            rows=tuple(causes),
+            total=every,
+            note=of.cause_note,
+        ),
+        Section(
+            title="Validation failures of pilots that ended, by entry and node: their whole lives",
+            names=len(PLACE),
+            headers=of.headers(),
+            rows=tuple(of.rows(most)),
+            total=of.total_row(),
+            heads=3,
+            note="The nodes of an entry where most failed are first." + of.left_out(most),
+        ),
+    ]
 
 
 def _hours(report: Report, kind: Kind) -> Section:

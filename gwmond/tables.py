@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import EntryTime, State, entry_states, overall
@@ -13,6 +14,7 @@ from gwmond.facts import EntryKey
 from gwmond.snapshot import Snapshot
 from gwmond.units import RESOURCES, Resource
 
+T = TypeVar("T")
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
@@ -24,6 +26,10 @@ class Row(NamedTuple):
     Units are canonical; ``None`` is unknown.  ``reason`` is the reason of the largest part of the
     spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
     ``capacity_evidence`` and ``evidence`` say what the numbers rest on.
+
+    ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
+    matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
+    pilots that they could be assigned to.
     """
 
     site: str
@@ -42,8 +48,9 @@ class Row(NamedTuple):
     pending_pilots: int | None
     held_pilots: int | None
     requested_pilots: int | None
-    matching_idle_jobs: int
-    assigned_idle_jobs: float
+    matching_idle_jobs: int | None
+    assigned_idle_jobs: float | None
+    jobs_whole: bool
     evidence: str
     capacity_evidence: str
 
@@ -57,6 +64,7 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
         jobs = snapshot.evaluation.jobs.get(key)
+        whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
         insufficient = _part(row, State.INSUFFICIENT_DEMAND)
         rows.append(
@@ -77,8 +85,9 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 pending_pilots=totals.pending if totals else None,
                 held_pilots=totals.held if totals else None,
                 requested_pilots=totals.requested_idle if totals else None,
-                matching_idle_jobs=jobs.ours.matching if jobs else 0,
-                assigned_idle_jobs=round(float(jobs.assigned or 0), 1) if jobs else 0,
+                matching_idle_jobs=_at_least(max, [jobs.ours.matching], whole) if jobs else None,
+                assigned_idle_jobs=_at_least(_tenths, [jobs.assigned], whole) if jobs else None,
+                jobs_whole=whole,
                 evidence=row.evidence,
                 capacity_evidence=row.capacity.evidence,
             )
@@ -101,6 +110,7 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
             [State(r.state) for r in rows if r.capacity_units] or [State(rows[0].state)]
         )
         largest = max(rows, key=lambda r: (r.state == state, r.spare_units))
+        whole = all(r.jobs_whole for r in rows)
         result.append(
             Row(
                 site=site,
@@ -119,13 +129,21 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
                 pending_pilots=_sum([r.pending_pilots for r in rows]),
                 held_pilots=_sum([r.held_pilots for r in rows]),
                 requested_pilots=_sum([r.requested_pilots for r in rows]),
-                matching_idle_jobs=max(r.matching_idle_jobs for r in rows),
-                assigned_idle_jobs=round(sum(r.assigned_idle_jobs for r in rows), 1),
+                matching_idle_jobs=_at_least(max, [r.matching_idle_jobs for r in rows], whole),
+                assigned_idle_jobs=_at_least(_tenths, [r.assigned_idle_jobs for r in rows], whole),
+                jobs_whole=whole,
                 evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
                 capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
             )
         )
     return result
+
+
+def jobs_text(row: Row) -> str:
+    """Return how many jobs match: ``?`` if none are known, ``>=13`` where there may be more."""
+    if row.matching_idle_jobs is None:
+        return "?"
+    return f"{'' if row.jobs_whole else '>='}{row.matching_idle_jobs}"
 
 
 def as_json(snapshot: Snapshot, rows: list[Row]) -> dict[str, Any]:
@@ -167,3 +185,13 @@ def _part(row: EntryTime, state: State) -> float:
 def _sum(values: list[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
+
+
+def _at_least(together: Callable[[list[T]], T], values: list[T | None], whole: bool) -> T | None:
+    """Return what is known; None where that is nothing, or 0 of something that is not whole."""
+    known = [value for value in values if value is not None]
+    return together(known) if known and (whole or any(known)) else None
+
+
+def _tenths(values: list[float]) -> float:
+    return round(sum(map(float, values)), 1)

@@ -87,8 +87,8 @@ def evaluation() -> Evaluation:
             ("ap2", "cpu"): DemandTotals(3000, None, None, None),
         },
         {
-            STARVING: EntryJobs(JobCounts(12, 9, 4), 6.5, 2, None, -1),
-            DARK: EntryJobs(JobCounts(0, 0, 0), None, None, None, None),
+            STARVING: EntryJobs(JobCounts(12, 9, 4), 6.5, 2, None, -1, whole=True),
+            DARK: EntryJobs(JobCounts(0, 0, 0), None, None, None, None, whole=False),
         },
     )
 

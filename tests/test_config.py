@@ -213,3 +213,23 @@ def test_token_file_must_hold_a_token(content: str | None, tmp_path: Path) -> No
         f"cannot read {path}: No such file or directory" if content is None else f"{path} is empty"
     )
     assert error == f"http.auth_token_file: {why}"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (" interval = 60s # often", 'interval = "60s"'),
+        ("interval=s60", 'interval = "s60"'),
+        ("parallel = 08", ""),
+        ("replicated = True", ""),
+        ("collectors = [cm]", ""),
+        ("interval = '60s' often", ""),
+    ],
+)
+def test_texts_without_quotes(text: str, hint: str, tmp_path: Path) -> None:
+    """Where it is only quotes that are missing, that is said."""
+    path = tmp_path / "gwmond.toml"
+    path.write_text(f"[poll]\n{text}\n[log]\n")
+    with pytest.raises(ConfigError, match=r"not valid TOML: .*\(at line 2, ") as error:
+        config.load(path)
+    assert str(error.value).partition("are quoted: ")[2] == hint

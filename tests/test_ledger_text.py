@@ -19,7 +19,9 @@ def test_cursors_by_kind() -> None:
     assert line.startswith("cursors factory_files: 9 directories in /logs/client, read until 2023-")
     each = cursor_lines(cursors, NOW_US, each=True)
     assert len(each) == 9
-    assert all("until 0 s ago" in line for line in each)
+    assert all(line.endswith("until 2023-11-14T22:13:20Z (0s ago)") for line in each)
+    (old,) = cursor_lines(cursors[:1], NOW_US + 400 * 86400 * US, each=True)
+    assert old.endswith("complete until 2023-11-14T22:13:20Z (400d00h ago)")
 
 
 def test_cursors_of_sources() -> None:

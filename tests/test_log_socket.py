@@ -104,7 +104,7 @@ def test_a_real_rsyslog_configured_as_the_documentation_says(
         lines = arrived(listening, 7).lines
     finally:
         running.terminate()
-        said, _ = running.communicate(timeout=30)
+        said, _ = running.communicate(timeout=240)
     assert b"error" not in said, said
     direct, _ = central_lines(listening.path, FIGURE_7.encode().splitlines())
     through, _ = central_lines(listening.path, lines)

@@ -18,7 +18,7 @@ from gwmond.metrics import catalog
 from gwmond.metrics.render import render
 from gwmond.poller import Poller
 from gwmond.pool import Pool
-from gwmond.problem_help import helped
+from gwmond.problem_words import WORDS
 from gwmond.snapshot import Snapshot
 from gwmond.sources.access import Access
 from tests.pool.adtext import Ad, Expr, Value, ad_text
@@ -206,7 +206,7 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
         ("problem", "link_outside", 1, "/x/job.7.0.out: /etc/passwd"),
         ("problem over", "garbage", None, None),
     ]
-    assert (logs[0]["meaning"], logs[0]["remedy"]) == helped("garbage")
+    assert (logs[0]["meaning"], logs[0]["remedy"]) == WORDS["garbage"]
 
 
 class Behind:

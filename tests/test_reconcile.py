@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
 from gwmond.accounting.pilot_facts import Category
 from gwmond.accounting.queue_jobs import FactoryJob
-from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
+from gwmond.commands.reconcile import _text
+from gwmond.ledger.factory_model import FactoryKind, FactoryLife, FactoryLives, RunTime
+from gwmond.ledger_reading import Age
 from gwmond.periods import HOUR_US, US, Period
-from gwmond.reconcile import Cause, Known, Part, Reconciled, reconcile, unexplained_ratio
+from gwmond.reconcile import Cause, Part, Reconciled, reconcile, unexplained_ratio
+from gwmond.reconcile_gather import Reconciliation
 from gwmond.reconcile_tables import NO_LINES, explanations, hours, percent, record, tables, total
 
 H = HOUR_US
@@ -64,16 +67,15 @@ def compared(
         if other.line and PERIOD.since_us <= (other.line.written_us or 0) < PERIOD.until_us:
             lines, seconds = lines + 1, seconds + (other.line.duration_s or 0)
     numbers = {("ce1", K.SUMMARY_PILOTS): lines, ("ce1", K.SUMMARY_SECONDS): seconds + extra_s}
-    known = Known(
+    known = FactoryLives(
         lives=[one for one, _ in pairs if one is not None],
         jobs=jobs,
         numbers=numbers if told else {},
         told=frozenset({"ce1"} if told else ()),
         runs={},
         booked={},
-        now_us=PERIOD.until_us,
     )
-    (row,) = reconcile(known, PERIOD)
+    (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     return row
 
 
@@ -115,16 +117,15 @@ def test_a_pilot_that_agrees() -> None:
     """Nothing differs, whole life within the period; the number of its schedd comes again."""
     again = job(-200, -190, -189.9, 10)
     one, other = life(2, 5), job(2, 5, 5.1, 3)
-    known = Known(
+    known = FactoryLives(
         lives=[one],
         jobs={("ce1", "1.0"): [again, other]},
         numbers={("ce1", K.SUMMARY_SECONDS): 3 * 3600},
         told=frozenset({"ce1"}),
         runs={},
         booked={},
-        now_us=PERIOD.until_us,
     )
-    (row,) = reconcile(known, PERIOD)
+    (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     assert (row.residual_us, row.parts, row.unexplained_ratio) == (0, {}, 0.0)
     assert (row.ended, row.pilots_us, row.pilot_core_us) == (1, 3 * H, 12 * H)
 
@@ -173,16 +174,15 @@ def test_whether_jobs_time_is_divided_by_cores(told_s: int, fit: str) -> None:
 
 def test_jobs_by_records_and_by_category() -> None:
     """The difference is what the canonical rule shares out; what is open is not in categories."""
-    known = Known(
+    known = FactoryLives(
         lives=[life(2, 5)],
         jobs={},
         numbers={},
         told=frozenset(),
         runs={"ce1": RunTime(10 * H, 2 * H, 3 * H)},
         booked={("ce1", Category.GOODPUT): 10 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
-        now_us=PERIOD.until_us,
     )
-    (row,) = reconcile(known, PERIOD)
+    (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     assert row.shared_core_us == H
     assert record(row)["job_core_seconds_by_summaries"] == 3 * 3600
     assert tables([row])[1].rows[0][:6] == ("ce1", "10.00", "2.00", "3.00", "12.00", "1.00")
@@ -252,3 +252,17 @@ def test_no_negative_zero() -> None:
 def test_without_any_line_the_servers_directory_is_named() -> None:
     assert explanations([compared((life(2, 5), job(2, 5)), told=False)])[-1] == NO_LINES
     assert NO_LINES not in explanations([compared((life(2, 5), job(2, 5, 5.1, 2)))])
+
+
+def test_columns_that_are_all_zero_are_named_below() -> None:
+    """What is explained to the last second has no column of zeros; what is not has."""
+    age = Age("sqlite", PERIOD.until_us, PERIOD.until_us, False)
+
+    def shown(one: FactoryLife, other: FactoryJob) -> str:
+        found = Reconciliation(PERIOD, [compared((one, other))], 0)
+        return _text(found, age, "table")
+
+    explained = shown(life(2, 5), job(2, 5, 5.1, 3))
+    assert "Not shown, as all of it is 0: not settled, shared." in explained
+    assert "Not shown, as all of it is 0: unexplained h, unexplained %." in explained
+    assert "  unexplained" in shown(life(2, 5), job(2, 5, 5.1, 2)).split("Not shown")[0]

@@ -306,6 +306,33 @@ def test_html_is_one_file(report: Report, ledger: Path, tmp_path: Path) -> None:
     assert [of.name for of in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_bars_of_very_many_groups(report: Report, large: Path) -> None:
+    """The largest is first and fills the width; the others are told of, and have no bar."""
+    text = report(large, "--by", "site,hour", "--format", "html", *DAY)
+    found = as_json(report, large, "site,hour")["groups"]
+    hours = sorted((sum(cpu(of).values()) / 3600 for of in found if cpu(of)), reverse=True)
+    assert len(hours) > 25
+    heading = "<h2>By site and hour: canonical hours of CPUs (the 25 largest)</h2>"
+    figure = text[text.index(heading) :].partition("</section>")[0]
+    told = [float(of.replace(",", "")) for of in re.findall(r">([\d,.]+) h</text>", figure)]
+    assert told == [pytest.approx(of, abs=0.051) for of in hours[:25]]
+    (others,) = re.findall(r"<p class=\"soft\">(\d+) others: ([\d,.]+) h together</p>", figure)
+    assert int(others[0]) == len(hours) - 25
+    assert float(others[1].replace(",", "")) == pytest.approx(sum(hours[25:]), abs=0.051)
+    widths = [float(of) for of in re.findall(r'<rect [^>]*y="4.00" width="([\d.]+)"', figure)]
+    assert sum(widths) == pytest.approx(960 - 230 - 110, abs=0.1)
+
+
+def test_bars_in_the_order_of_time(report: Report, large: Path) -> None:
+    """Where the first key is time, bars are as time goes; few groups have no others."""
+    text = report(large, "--by", "hour,site", "--format", "html", *DAY)
+    figure = text[text.index("<h2>By hour and site:") :].partition("</section>")[0]
+    labels = re.findall(r'class="label"[^>]*>([^<]+)<', figure)
+    assert labels == sorted(labels, key=lambda of: of[:16])
+    few = report(large, "--by", "site", "--format", "html", *DAY)
+    assert " others: " not in few
+
+
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
 def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
     """A real browser draws it: bars of all colours, and prints it."""
@@ -315,7 +342,7 @@ def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
     for how, made in (("screenshot", "page.png"), ("print-to-pdf", "page.pdf")):
         command = ["chromium", *options, f"--{how}={tmp_path / made}", "--window-size=1280,1500"]
         done = subprocess.run(
-            [*command, path.as_uri()], capture_output=True, text=True, timeout=60, check=False
+            [*command, path.as_uri()], capture_output=True, text=True, timeout=240, check=False
         )
         assert done.returncode == 0, done.stderr
         assert (tmp_path / made).stat().st_size > 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -19,7 +20,11 @@ from gwmond.book.book import Book
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import Pilot
 from gwmond.ledger import Ledger
-from gwmond.report_failures import split
+from gwmond.periods import HOUR_US, Period
+from gwmond.report import Group, Scope
+from gwmond.report import Report as Reported
+from gwmond.report_failures import MOST, Failed, FailureKey, Failures, split
+from gwmond.report_sections import sections
 from tests.book.play import shown
 
 Report: TypeAlias = Callable[..., str]
@@ -156,6 +161,69 @@ def test_table(report: Report) -> None:
     assert first.split() == ["3", "5", "60%", "4.0", "n/k", "n/k", "4.0", "8.0"]
     assert re.search(r"^ +\(not told\) +check_proxy.sh ", text, re.MULTILINE)
     assert "sum to these" in re.sub(r"\s+", " ", text)
+
+
+def test_what_was_asked_for_comes_first(report: Report) -> None:
+    """By class and test, then by entry and node, and only then where time went."""
+    text = report("--format", "markdown")
+    titles = [line for line in text.splitlines() if line.startswith("## ")]
+    assert ["class and test" in of for of in titles[:3]] == [True, False, False]
+    assert ["entry and node" in of for of in titles[:3]] == [False, True, False]
+    first, second = (text.index(of) for of in titles[:2])
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text[first:second].splitlines()
+        if line.startswith("|")
+    ][2:]
+    assert [of[:6] for of in rows] == [
+        ["WN\\_Resource", "main/validate\\_node.sh", "1", "2", "4", "44%"],
+        ["VO\\_Proxy", "check\\_proxy.sh", "2", "1", "2", "22%"],
+        [r"\(not told\)", "check\\_proxy.sh", "1", "1", "1", "11%"],
+        ["all", "", "", "", "7", "78%"],
+    ]
+    assert "The share is of all 9 pilots that ended" in text[first:second]
+    assert [of[6] for of in rows] == ["4.7", "1.3", "0.0", "6.0"]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_the_list_is_bounded(report: Report, form: str) -> None:
+    """The nodes with most failures; it is said how many lines and pilots are left out."""
+    text = report("--format", form, "--limit", "2")
+    listed = text[text.index("by entry and node: their") :]
+    listed = listed[: listed.index("CPUs: canonical hours")]
+    said = re.sub(r"\s+", " ", html.unescape(listed).replace("\\", ""))
+    assert "Only the first 2 lines: 3 more have 3 pilots (--limit 0 shows all)." in said
+    assert ("e1" in listed, "e2" in listed, "n3" in listed) == (True, False, False)
+    for every in (report("--format", form), report("--format", form, "--limit", "0")):
+        assert "n3" in every
+        assert "Only the first" not in every
+
+
+def test_the_list_is_bounded_unless_one_says_otherwise() -> None:
+    """Of very many nodes the first are shown; CSV and JSON have all."""
+    found = Failures()
+    for number in range(MOST + 5):
+        key = FailureKey("Site", "e", f"n{number:02}", "Network", "a.sh")
+        found.of[key] = Failed(1)
+        found.ended[key.place] = 2
+    only = Reported(Scope(Period(0, HOUR_US), ("site",)), {}, Group(), {}, False, found)
+    assert len(sections(only)[1].rows) == MOST
+    assert sections(only)[1].total[5:7] == (str(MOST + 5), str(2 * (MOST + 5)))
+    assert len(sections(only._replace(most=0))[1].rows) == len(found.records()) == MOST + 5
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", ""])
+def test_a_limit_that_is_none(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is told so."""
+    with pytest.raises(SystemExit):
+        cli.main(["report", "--failures", f"--limit={limit}"])
+    assert "is not a number" in capsys.readouterr().err
+
+
+def test_a_limit_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other tables have none."""
+    assert cli.main(["report", "--limit", "5"]) == cli.EXIT_BAD_CONFIG
+    assert "--limit is for --failures" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["markdown", "html"])

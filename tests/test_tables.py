@@ -12,6 +12,7 @@ from gwmond.tables import (
     as_json,
     entry_rows,
     entry_state_counts,
+    jobs_text,
     resources,
     site_rows,
 )
@@ -53,6 +54,7 @@ def test_entry() -> None:
         "requested_pilots": 0,
         "matching_idle_jobs": 12,
         "assigned_idle_jobs": 6.5,
+        "jobs_whole": True,
         "evidence": "measured",
         "capacity_evidence": "peak",
     }
@@ -140,6 +142,38 @@ def test_matching_jobs_of_a_site_are_not_doubled() -> None:
     (found,) = site_rows(snapshot(evaluation=made))
     assert found.matching_idle_jobs == 12
     assert found.assigned_idle_jobs == 13
+
+
+def test_jobs_that_could_not_be_asked_for_are_not_zero() -> None:
+    """While a schedd is silent no job is not 0, and some jobs are at least so many."""
+    some, none = evaluation().jobs[STARVING]._replace(whole=False), evaluation().jobs[DARK]
+    keys = [EntryKey("S", "a"), EntryKey("S", "b"), EntryKey("T", "c")]
+    made = evaluation()._replace(
+        rows={(key, "cpu"): row(key, "cpu", State.FULL, 5, 5) for key in keys},
+        jobs=dict(zip(keys, (some, none, none._replace(assigned=0.0)), strict=True)),
+    )
+    at_s, at_t = site_rows(snapshot(evaluation=made))
+    assert (at_s.matching_idle_jobs, at_s.assigned_idle_jobs, at_s.jobs_whole) == (12, 6.5, False)
+    assert (at_t.matching_idle_jobs, at_t.assigned_idle_jobs, at_t.jobs_whole) == (
+        None,
+        None,
+        False,
+    )
+    assert [jobs_text(of) for of in (at_s, at_t)] == [">=12", "?"]
+    entries = entry_rows(snapshot(evaluation=made))
+    assert [jobs_text(of) for of in entries] == [">=12", "?", "?"]
+
+
+def test_no_job_is_zero_where_all_were_asked_for() -> None:
+    """Where all schedds have answered and no job matches, that is 0; assigned to nothing known."""
+    jobs = evaluation().jobs[DARK]._replace(whole=True)
+    (found,) = [
+        of
+        for of in site_rows(snapshot(evaluation=evaluation()._replace(jobs={DARK: jobs})))
+        if of.site == DARK.site
+    ]
+    assert (found.matching_idle_jobs, found.assigned_idle_jobs) == (0, None)
+    assert jobs_text(found) == "0"
 
 
 def test_counts_of_states() -> None:

@@ -26,6 +26,7 @@ from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity
 
 UNKNOWN = "unknown"
+_LATER_S = 30
 
 
 class Joining:
@@ -206,9 +207,12 @@ class Joining:
     def _may_be(self, pilot: OpenPilot, started: int | None) -> bool:
         """Return whether a pilot's startd may have been started then, though it first was not.
 
-        A pilot's master starts its startd again; when an implied pilot began may not be known.
+        A pilot's master starts its startd again; a claim's number has the time when the startd
+        was ready, and its ad when its process began; when an implied pilot began may not be known.
         """
         if started is None or pilot.identity.factory_job:
+            return True
+        if 0 <= started - pilot.identity.started <= _LATER_S:
             return True
         return pilot.implied and pilot.start_us >= started * SECOND_US - self._rules.start_guard_us
 

@@ -83,7 +83,7 @@ class Sightings:
         jobs = {job for job in failing if job not in self._shelf.by_job}
         for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
             self._shelf.recall_pilots(rows)
-        seen = {self._see_one(at_us, _sound(of)).id for of in shown}
+        seen = {self._see_one(at_us, period_us, _sound(of)).id for of in shown}
         if complete:
             for pilot in list(self._shelf.pilots.values()):
                 if (
@@ -114,7 +114,7 @@ class Sightings:
         number, self.next_id = self.next_id, self.next_id + 1
         return number
 
-    def _see_one(self, at_us: int, shown: Pilot) -> OpenPilot:
+    def _see_one(self, at_us: int, period_us: int, shown: Pilot) -> OpenPilot:
         if shown.failed:
             return self._see_failed(at_us, shown)
         pilot = self._find(shown)
@@ -145,9 +145,8 @@ class Sightings:
             self.sizes.assume(pilot)
         else:
             self._resize(pilot, resources(shown.size), contact_us)
-        gap_us = contact_us - pilot.contact_us
-        if (pilot.seen_us or pilot.heard_us) and 0 < gap_us <= pilot.lifetime_us:
-            self.gaps.note(gap_us)
+        if contact_us > pilot.contact_us and _watched(pilot, at_us, period_us):
+            self.gaps.note(contact_us - pilot.contact_us)
         pilot.contact_us = max(pilot.contact_us, contact_us)
         pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
@@ -244,9 +243,8 @@ class Sightings:
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
         lifetime_us = min(pilot.lifetime_us, self.gaps.longest_us())
         expired = pilot.contact_us + lifetime_us <= at_us
-        watched = at_us - pilot.seen_us <= 3 * period_us
         pilot.gone_us = at_us
-        if watched and not expired:
+        if _watched(pilot, at_us, period_us) and not expired:
             self._close_at(pilot, max(pilot.contact_us, pilot.seen_us), "shutdown")
         else:
             self._close_at(pilot, pilot.contact_us, "vanished")
@@ -284,6 +282,11 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
             pilot.assume(Assumption.END, first, last)
         pilot.end_us, pilot.dirty = last, True
         pilot.contact_us = last if given_up else pilot.contact_us
+
+
+def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:
+    """Return whether one of the last polls has seen it."""
+    return at_us - pilot.seen_us <= 3 * period_us
 
 
 def _sound(shown: Pilot) -> Pilot:

@@ -1,4 +1,4 @@
-"""How long pilots usually let pass between two updates of their ads: what was seen of it lately.
+"""How long pilots usually let pass between two updates of their ads, as it was watched lately.
 
 Units: microseconds; the cursor has whole seconds.
 
@@ -17,7 +17,7 @@ from gwmond.book.rules import FAR_US, SECOND_US
 from gwmond.facts import Cursor
 
 SOURCE, KIND = "collector", "update_gaps"
-_GAPS, _STORED, _FEW = 1000, 100, 20
+_GAPS, _STORED, _FEW = 1000, 100, 5
 
 
 class UpdateGaps:
@@ -31,7 +31,7 @@ class UpdateGaps:
         self._gaps.extend(int(of) * SECOND_US for of in self._stored.split() if of.isdecimal())
 
     def note(self, gap_us: int) -> None:
-        """Take in the time between two updates of one pilot's ads."""
+        """Take in the time between two updates of one pilot's ads, which was watched meanwhile."""
         self._gaps.append(gap_us)
 
     def longest_us(self) -> int:

@@ -12,6 +12,8 @@ import os
 import ssl
 import sys
 import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -20,34 +22,26 @@ from rich.text import Text
 from gwmond import cli, log, places
 from gwmond.config import Config
 from gwmond.historian import SCHEDD_KINDS
-from gwmond.ledger.errors import LedgerError, LedgerLocation
-from gwmond.ledger.location import SqliteFile, parse
+from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
 from gwmond.pool import Pool
+from gwmond.problem_words import WORDS
 from gwmond.sources import history_tasks
 from gwmond.sources.access import Access
 from gwmond.sources.history_cursor import Limits
-from gwmond.sources.round import Round, Status
+from gwmond.sources.round import USED_UP, Round, Status
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {
-    "refused": "Is the daemon running? Is the port right (HTCondor's is 9618)?",
-    "unknown_host": "Check the name in [pool] collectors, and this host's DNS.",
-    "unreachable": "Check the network and the firewalls between here and there.",
-    "timeout": "It accepts connections and stays silent, or is overloaded: see its log, or give "
-    "[poll] deadline more time.",
-    "denied": "Give this host READ: on the central manager, condor_token_create -identity "
-    "gwmond@POOL -authz READ, and put the token in [pool] token_directory.",
-    "bad_constraint": "Check [demand] constraint: it must be a ClassAd expression.",
-    "crashed": "A query's process died: see the log; more than [poll] memory_limit_mib?",
-    "too_large": "Raise [poll] memory_limit_mib.",
-    "no_ledger": "Make the directory of [ledger] url, writable for the user that runs gwmond.",
-    "port": "Stop the other process, or configure another [http] listen.",
+    "no_ledger": "make the directory of [ledger] url, writable for the user that runs gwmond",
+    "port": "stop the other process, or configure another [http] listen",
     **places.REMEDIES,
-    "none": "Name collectors that know schedds, or look at the collector's verdict above.",
+    "none": "name collectors that know schedds, or look at the collector's verdict above",
 }
+"""What to do about what only a check says; else ``problem_words.WORDS`` has it."""
+STATE_DIRECTORY = Path("/var/lib/gwmond")
+"""What gwmond.service makes."""
 _FEW, _LATELY_S = 100, 3600.0
-_ELSE = "See the message, and the daemon's own log."
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +58,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     found = pool.gatherer.round(access, tick.wall)
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
-    statuses = [*found.statuses, *_local(config)]
-    if not any(status.kind == "demand" for status in statuses):
-        statuses.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
+    statuses = [*_named(found.statuses), *_local(config)]
     if arguments.format == "json":
         rows = [
             {
@@ -88,6 +80,15 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         for note in notes:
             print(f"\nnote: {note}")
     return cli.EXIT_OK if all(s.up for s in statuses) else cli.EXIT_SOURCES_DOWN
+
+
+def _named(statuses: Sequence[Status]) -> list[Status]:
+    """Return how the queries went; that no pool is named is one line, not one for each of them."""
+    nowhere = [of._replace(kind="pool") for of in statuses if of.problem == "no_pool"]
+    found = nowhere[:1] + [of for of in statuses if of.problem != "no_pool"]
+    if not nowhere and not any(of.kind == "demand" for of in found):
+        found.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
+    return found
 
 
 def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str]:
@@ -114,17 +115,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
 
 def _local(config: Config) -> list[Status]:
     """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
-    results = []
-    try:
-        LedgerReader.open(config.ledger.url).close()
-        results.append(_success("ledger", "open"))
-    except LedgerLocation as error:
-        if _can_be_made(config.ledger.url):
-            results.append(_success("ledger", "open"))
-        else:
-            results.append(_failure("ledger", "open", "no_ledger", error.what))
-    except LedgerError as error:
-        results.append(_failure("ledger", "open", "ledger", str(error)))
+    results = [_ledger(config.ledger.url)]
     try:
         bind(config.http).close()
         results.append(_success("http", "listen"))
@@ -159,14 +150,32 @@ def _is_gwmond(config: Config) -> bool:
         return False
 
 
-def _can_be_made(url: str) -> bool:
-    """Return whether the daemon will be able to make a ledger that does not exist yet."""
-    location = parse(url)
-    return isinstance(location, SqliteFile) and os.access(location.path.parent, os.W_OK)
+def _ledger(url: str) -> Status:
+    """Open the ledger; one that the daemon will make at its first start is no failure."""
+    try:
+        LedgerReader.open(url).close()
+        return _success("ledger", "open")
+    except LedgerLocation as error:
+        why, path = error.what, Path(error.where)
+    except LedgerError as error:
+        return _failure("ledger", "open", error.problem, str(error))
+    directory, absent = path.parent, why == NOT_THERE
+    detail = f"{path}: not yet there; made at the first start"
+    if absent and os.path.isdir(directory):
+        if os.access(directory, os.W_OK, effective_ids=True):
+            return _success("ledger", "open", detail)
+        why = f"{directory} cannot be written"
+    elif absent and directory == STATE_DIRECTORY:
+        unless = f"else: install -d -m 0750 -o USER_OF_GWMOND {directory}"
+        by = f", its directory by gwmond.service (StateDirectory); {unless}"
+        return _success("ledger", "open", detail + by)
+    elif absent:
+        why = f"there is no directory {directory}"
+    return _failure("ledger", "open", "no_ledger", why)
 
 
-def _success(source: str, kind: str) -> Status:
-    return Status(source, kind, True, 0, 0, 0, None, 0, 0, "", "")
+def _success(source: str, kind: str, detail: str = "") -> Status:
+    return Status(source, kind, True, 0, 0, 0, None, 0, 0, "", detail)
 
 
 def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
@@ -174,20 +183,34 @@ def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
 
 
 def _remedy(status: Status) -> str:
-    return "" if status.up else REMEDIES.get(status.problem, _ELSE)
+    if status.up:
+        return ""
+    return REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
 
 
 def _table(statuses: list[Status]) -> None:
     table = Table("source", "query", "verdict", "ads", "seconds", box=None)
     for s in statuses:
-        verdict = "[green]ok[/]" if s.up else f"[red]{s.problem}[/]"
+        well = "[yellow]not yet[/]" if s.detail else "[green]ok[/]"
+        verdict = well if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
         table.add_row(Text(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
     console = Console(soft_wrap=True)
     console.print(table)
-    failed = {(s.source, s.problem): s for s in statuses if not s.up}
-    for status in failed.values():
-        console.print(f"\n{status.source}: {status.problem}: {status.detail}", markup=False)
-        console.print(f"  what to do: {_remedy(status)}", markup=False)
+    failed: dict[tuple[str, str], list[Status]] = {}
+    for s in statuses:
+        if not s.up:
+            failed.setdefault((s.source, s.problem), []).append(s)
+    for (source, problem), of in failed.items():
+        longest = max(of, key=lambda s: s.duration_s)
+        query = f"{longest.kind}: " if len({s.detail for s in of}) > 1 else ""
+        console.print(f"\n{source}: {problem}: {query}{longest.detail}", markup=False)
+        late = [s.kind for s in of if s is not longest and s.detail.startswith(USED_UP)]
+        if late:
+            console.print(f"  {', '.join(late)}: {USED_UP}", markup=False)
+        console.print(f"  what to do: {_remedy(longest)}", markup=False)
     if not failed:
         console.print("\nAll is well.")
+    for s in statuses:
+        if s.up and s.detail:
+            console.print(f"\nnote: {s.source}: {s.detail}", markup=False)

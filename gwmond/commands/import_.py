@@ -10,14 +10,16 @@ or after the directories. Name them last, as all that follows is taken for one.
 Old condor_activity logs tell no time zone: name the factory's with --timezone where it is not this
 host's. What was read in a wrong one stays so: import into another ledger then.
 Each pilot is accounted once, together with what the ledger knows of it already; an import may be
-interrupted, killed and repeated. What this user may not read is named, and left for the next
-import; a first one fails where that is all there is. Stop the daemon meanwhile, for it holds the
-ledger, or import into another one with --ledger.
+interrupted, killed and repeated: it goes on where it was. Its progress is of the pilots whose
+outputs were there when it looked for directories, also those that an earlier import has read. What
+this user may not read is named, and left for the next import; a first one fails where that is all
+there is. Stop the daemon meanwhile, for it holds the ledger, or import into another one: --ledger.
 
 Examples:
   gwmond import /var/log/gwms-factory
   gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
-  gwmond report --from 30d --by site,category      then look at it
+  gwmond report --ledger sqlite:////tmp/past.sqlite --from 2025-10-01 --to 2025-11-01
+                                                   then look at it (import says from when to when)
   gwmond import /var/log/gwms-factory --central-log /var/log/pilots/*.log
   gwmond import /backup/factory-logs --openmetrics past.om      and give it to Prometheus
 
@@ -28,6 +30,7 @@ same as gwmond ledger export --format openmetrics, which explains it.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -47,6 +50,9 @@ from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
 from gwmond.sources.gwms.tail import PACKED
 from gwmond.sources.gwms.zones import zone_of
+
+_STEADY_S = 600.0
+"""Over how long the speed is averaged: chunks are stored some seconds, or minutes, apart."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -117,9 +123,14 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         try:
             before = _read_until(ledger)
             importer = Importer(config, ledger, arguments.processes)
-            imported = _with_progress(importer, arguments.paths, arguments.logs)
+            try:
+                imported = _with_progress(importer, arguments.paths, arguments.logs)
+            except KeyboardInterrupt:
+                _say_interrupted(importer)
+                raise
             new = _read_until(ledger) != before
-            code = _say(imported, bool(arguments.paths), new, reach_times(hourly.reach(ledger)))
+            hours = reach_times(hourly.reach(ledger))
+            code = _say(imported, bool(arguments.paths), new, hours, _report(arguments))
             if arguments.openmetrics is not None:
                 written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
@@ -162,7 +173,13 @@ def _no_log(path: str) -> str | None:
 
 def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imported:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        speed_estimate_period=_STEADY_S,
+    ) as progress:
         bar = progress.add_task("pilots", total=None, visible=bool(paths))
         of_logs = progress.add_task("bytes of logs", total=None, visible=bool(logs))
         return importer.run(
@@ -173,12 +190,30 @@ def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imp
         )
 
 
+def _say_interrupted(importer: Importer) -> None:
+    print(
+        f"gwmond: interrupted after {importer.stored} outputs of pilots were read. What was read "
+        "is kept: repeat the command to go on",
+        file=sys.stderr,
+    )
+
+
+def _report(arguments: argparse.Namespace) -> str:
+    """Return the command that reports what was imported, from the same ledger."""
+    words = ["gwmond", "report"]
+    for option, given in (("--config", arguments.config), ("--ledger", arguments.ledger)):
+        words += [option, str(given)] if given is not None else []
+    return shlex.join(words)
+
+
 def _read_until(ledger: Ledger) -> dict[tuple[str, str], str]:
     """Return how far each source was read."""
     return {key: of.state for key, of in ledger.cursors().items()}
 
 
-def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | None) -> int:
+def _say(
+    imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | None, report: str
+) -> int:
     if asked:
         print(
             f"{imported.outputs} outputs of pilots in {imported.directories} directories were read"
@@ -209,5 +244,5 @@ def _say(imported: Imported, asked: bool, new: bool, hours: tuple[str, str] | No
         print("nothing is new since the last import")
     if hours is not None:
         since, until = hours
-        print(f"the ledger has {since} to {until}: gwmond report --from {since} --to {until}")
+        print(f"the ledger has {since} to {until}: {report} --from {since} --to {until}")
     return cli.EXIT_OK

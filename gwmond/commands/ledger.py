@@ -21,6 +21,7 @@ from gwmond import cli, ledger_reading, log
 from gwmond.commands import backfilling
 from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.extras import install
 from gwmond.ledger.pilot_model import PilotResidual
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats
@@ -268,8 +269,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
         from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
     except ImportError as error:
         print(
-            f"gwmond: no Parquet can be written here ({error}). "
-            "Install it: pip install 'gwmond[parquet]'",
+            f"gwmond: no Parquet can be written here ({error}). Install it: {install('parquet')}",
             file=sys.stderr,
         )
         return cli.EXIT_FAILED

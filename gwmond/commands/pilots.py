@@ -145,8 +145,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     elif arguments.format == "csv":
         write_csv(made, now_us, sys.stdout)
     else:
-        _show(made, age)
-    if why:
+        _show(made, age, why)
+    if why and arguments.format != "table":
         print(f"gwmond: no such pilots: {why}", file=sys.stderr)
     if truncated:
         print(f"gwmond: only {limit} pilots are shown; see --limit", file=sys.stderr)
@@ -172,11 +172,11 @@ def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
     return PilotFilter(since_us=since, until_us=until, running=running, **places)
 
 
-def _show(made: list[PilotLine], age: Age) -> None:
+def _show(made: list[PilotLine], age: Age, why: str) -> None:
     console = Console(width=room())
     tell(console, age.told)
     if not made:
-        tell(console, "No such pilots. See gwmond pilots --help: --past, --from")
+        tell(console, f"No such pilots: {why}")
         return
     rows = [_cells(line, age.now_us) for line in made]
     used = [at for at in range(len(_HEADERS)) if any(len(row[at]) for row in rows)]

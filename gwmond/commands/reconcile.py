@@ -27,7 +27,7 @@ from gwmond.reconcile import Reconciled, unexplained_ratio
 from gwmond.reconcile_gather import Reconciliation, gather
 from gwmond.reconcile_tables import explanations, record, tables
 from gwmond.report_markdown import escape
-from gwmond.table_text import Grid, empty, room, show, tell
+from gwmond.table_text import Grid, empty, not_shown, room, show, tell
 
 _EPILOG = f"""\
 examples:
@@ -38,6 +38,8 @@ examples:
 The period is made wider until it begins and ends with an hour (UTC).
 {FORMS_HELP}
 """
+_LEFT_OUT = {"not settled", "shared", "unexplained h", "unexplained %"}
+"""Columns that are not shown where all of them is 0."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -154,15 +156,18 @@ def _show(found: Reconciliation, age: Age, into: io.StringIO) -> None:
         tell(console, "\nNothing is known of this period. See gwmond reconcile --help: --from")
     for each in tables(found.rows) if found.rows else ():
         tell(console, f"\n{each.title}", "bold")
-        out = empty(each.headers, each.rows, each.headers[1:], {"-"})
-        kept = [at for at in range(len(each.headers)) if at not in out]
+        unknown = empty(each.headers, each.rows, each.headers[1:], {"-"})
+        zero = empty(each.headers, each.rows, _LEFT_OUT, {"0.00", "0.0"})
+        kept = [at for at in range(len(each.headers)) if at not in {*unknown, *zero}]
         rows = [[row[at] for at in kept] for row in each.rows]
         show(console, Grid([each.headers[at] for at in kept], rows))
-        if out:
-            names = ", ".join(each.headers[at] for at in out)
-            tell(console, f"Not shown, as nobody told of it: {names}.", "bright_black")
-        if each.note:
-            tell(console, each.note, "bright_black")
+        for note in (
+            not_shown(each.headers, zero),
+            not_shown(each.headers, unknown, "nobody told of it"),
+            each.note,
+        ):
+            if note:
+                tell(console, note, "bright_black")
     for number, line in enumerate(explanations(found.rows)):
         tell(console, line if number else f"\n{line}")
 

@@ -26,6 +26,7 @@ from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.ledger_text import nothing
 from gwmond.periods import FORMS_HELP, US, parse_period
 from gwmond.report import BYS, Report, Scope, parse_by
+from gwmond.report_failures import MOST
 from gwmond.report_gather import gather
 from gwmond.report_html import html
 from gwmond.report_markdown import markdown
@@ -40,7 +41,8 @@ examples:
   gwmond report --from 2026-01-01 --to 2026-02-01 --by user --format csv --output january.csv
   gwmond report --from 30d --by site,day --format html --output month.html
   gwmond report --from 7d --by failure,entry         why validations failed, and where
-  gwmond report --from 7d --failures --entry X       the same by class and test for each node
+  gwmond report --from 7d --failures                 first these by class and test, then where
+  gwmond report --from 7d --failures --entry X --limit 0      at all nodes of an entry
   gwmond report --from 2d --by hour --site T2_US_Demo
   gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
   gwmond report --style analyze-entries --compare --entry X   and what these would print
@@ -85,7 +87,7 @@ means over time of what clients and the factory advertised (analyze-frontends). 
 whose validation failed, as above. docs/analyze.md has each line's definition, and how the original
 differs. Where the originals have options:
   -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots);
-  --compare has beside each figure what the original prints of the same after its roundings.
+  --compare has below each line what the original prints of the same after its roundings.
   analyze-entries takes the period as it is, not whole hours.
 
 {FORMS_HELP}
@@ -110,7 +112,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--sort", metavar="COLUMN", help="of a style: the largest of this column first"
     )
     parser.add_argument(
-        "--compare", action="store_true", help="of a style: beside what the original would print"
+        "--compare",
+        action="store_true",
+        help="of a style: below each line what the original would print",
     )
     parser.add_argument("--site", help="only this site")
     parser.add_argument("--entry", help="only this entry")
@@ -124,7 +128,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--failures",
         action="store_true",
-        help="also failed validations by class and test, for each entry and node (csv: only these)",
+        help="first failed validations: by class and test, then also for each entry and node, "
+        "where most pilots failed first (csv: all lines of the latter, and only these)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=_limit,
+        metavar="N",
+        help=f"of --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
     )
     parser.add_argument(
         "--format", choices=("table", "csv", "json", "markdown", "html"), default="table"
@@ -136,6 +147,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Report; 1 when there is no ledger that can be read, or the file cannot be written."""
     log.configure(config.log.model_copy(update={"level": "error"}))
+    if arguments.limit is not None and not arguments.failures:
+        raise ConfigError("--limit is for --failures")
     now_us = round(time.time() * US)
     of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     terminal = arguments.output is None and sys.stdout.isatty()
@@ -146,14 +159,18 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             if isinstance(of, Asked):
                 told = analyze_report.tell(ledger, of)
                 text = told.written(age, arguments.format, room(terminal=terminal))
+                empty = told.empty
             else:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
                 report = gather(ledger, of, q, age.written_us, counted=counted, failures=failures)
+                if arguments.limit is not None:
+                    report = report._replace(most=arguments.limit)
                 text = _text(report, age, arguments.format, terminal=terminal)
-                if not report.groups:
-                    places = arguments.site, arguments.entry, arguments.group
-                    why = f"nothing in this period: {nothing(ledger, places)}"
+                empty = not report.groups
+            if empty:
+                places = arguments.site, arguments.entry, arguments.group
+                why = f"nothing in this period: {nothing(ledger, places)}"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
@@ -187,6 +204,13 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         return asked(of, arguments.by)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def _limit(text: str) -> int:
+    """Return a number of lines; 0: all."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return int(text)
 
 
 def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:

@@ -2,8 +2,9 @@
 
 A provisioning bottleneck is spare capacity for which jobs wait that could run there; insufficient
 demand ("no demand") is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB,
-or 1 GPU; "of" says which. "asked" is the idle pilots that frontends request, "jobs" the idle jobs
-that could run there.
+or 1 GPU; "of" says which. "asked" is the idle pilots that frontends request. "matching" is the idle
+jobs that could run there before they are assigned to sites: a job counts at each site that it
+matches, so that many may match where no demand is left.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gwmond import cli, log
 from gwmond.config import Config
 from gwmond.poller import poll_once
 from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
-from gwmond.tables import Row, as_json, entry_rows, site_rows
+from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows
 
 _EPILOG = """\
 examples:
@@ -29,13 +30,17 @@ examples:
   gwmond sites --format csv > sites.csv            all columns, with what the numbers rest on
 
 states: provisioning_bottleneck: no pilot waits, and idle jobs could have run; insufficient_demand:
-no idle job could; filling: pilots wait in the site's queue; saturated: for so long that the site
-has no room for us; full: all is in use; down: in downtime; unknown: something needed for a verdict
-is not known. The README says what the reasons mean; the daemon's page does, too. "?" is not known.
+no idle job is left for it; filling: pilots wait in the site's queue; saturated: for so long that
+the site has no room for us; full: all is in use; down: in downtime; unknown: something needed for a
+verdict is not known. The README says what the reasons mean; the daemon's page does, too.
+
+"?" is not known, and ">=13" known in part: while a schedd does not answer (or there is no empty
+pilot to match jobs with) more jobs may match. csv and json then have jobs_whole false, and no
+number (empty, null) where no job is known.
 """
 _HEADERS = (
     *("state", "reason", "capacity", "in use", "bottleneck", "no demand", "other"),
-    *("pilots", "pending", "held", "asked", "jobs"),
+    *("pilots", "pending", "held", "asked", "matching"),
 )
 _MAY_BE_LEFT_OUT = {"no demand", "other", "pending", "held", "asked"}
 _COLOURS = {
@@ -99,7 +104,7 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             _cell(row.pending_pilots),
             _cell(row.held_pilots),
             _cell(row.requested_pilots),
-            f"{row.matching_idle_jobs}",
+            jobs_text(row),
         ]
         for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry))
     ]

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+NOT_THERE = "does not exist"
+"""What is said of a ledger's file that is not there to be read."""
+
 
 class LedgerError(Exception):
     """Any failure of the ledger; ``str()`` is one line for an operator."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
@@ -17,7 +17,7 @@ from gwmond.accounting.factory_jobs import jobs
 from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_facts import Assumption, Category
 from gwmond.accounting.queue_jobs import FactoryJob
-from gwmond.ledger.factory_model import FactoryKind, FactoryLife, RunTime
+from gwmond.ledger.factory_model import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_codec import Undecodable
@@ -43,21 +43,6 @@ _SUMMED_UP = func.coalesce(attempts.c.outcome, "") == SUMMARISED
 
 _OF_FILES = ("queue_", "summary_")
 _AT_ONCE = 5000
-
-
-class FactoryLives(NamedTuple):
-    """What is read; ``told`` are entries of which the factory tells in the period.
-
-    ``pruned_us``: pilots that ended before are not in the ledger any more.
-    """
-
-    lives: list[FactoryLife]
-    jobs: dict[tuple[str, str], list[FactoryJob]]
-    numbers: dict[tuple[str, FactoryKind], int]
-    told: frozenset[str]
-    runs: dict[str, RunTime]
-    booked: dict[tuple[str, Category], int]
-    pruned_us: int
 
 
 def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> FactoryLives:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import stat
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ class FileLock:
     def __init__(self, path: Path, where: str) -> None:
         self._path = path
         while True:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, LOCK_MODE)
+            self._fd = _made(path)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -68,6 +69,28 @@ class FileLock:
 
     def __del__(self) -> None:
         self.release()  # a ledger that was dropped unclosed must not lock its own process out
+
+
+def _made(path: Path) -> int:
+    """Open the file, making it if there is none."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags | os.O_EXCL, LOCK_MODE)
+    except FileExistsError:
+        return os.open(path, flags, LOCK_MODE)
+    give(fd, path.parent)
+    return fd
+
+
+def give(fd: int, directory: Path) -> None:
+    """Give a file that root has just made (exclusively) to the owner of its directory.
+
+    So a daemon that is not root can use it.  A directory of everybody, as /tmp, is nobody's.
+    """
+    of = os.stat(directory)
+    if os.geteuid() == 0 and of.st_uid != 0 and not of.st_mode & stat.S_IWOTH:
+        with suppress(OSError):  # no such user in this namespace: it stays root's
+            os.fchown(fd, of.st_uid, of.st_gid)
 
 
 _held: weakref.WeakSet[FileLock] = weakref.WeakSet()

@@ -27,8 +27,14 @@ from sqlalchemy.pool import NullPool
 
 from gwmond.ledger import migrate, wal
 from gwmond.ledger.classify import KEEP, translate
-from gwmond.ledger.errors import LedgerCorrupt, LedgerLocation, LedgerMoved
-from gwmond.ledger.lock import FileLock
+from gwmond.ledger.errors import (
+    NOT_THERE,
+    LedgerCorrupt,
+    LedgerLocation,
+    LedgerMoved,
+    LedgerReadOnly,
+)
+from gwmond.ledger.lock import FileLock, give
 
 FILE_MODE = 0o640
 BUSY_S = 5.0
@@ -120,6 +126,7 @@ def _create(path: Path) -> None:
     try:
         fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         os.fchmod(fd, FILE_MODE)
+        give(fd, path.parent)
         os.close(fd)
         connection = _connect(new, "rw", "BEGIN IMMEDIATE", journal="delete")
         try:
@@ -202,6 +209,9 @@ _SALVAGE = (
     "restore a backup, or go on from the last sound transaction: "
     "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)'"
 )
+_READ = (
+    "To read needs no change of the file's mode: run the command as root, or as gwmond's own user."
+)
 _MOVED = "Stop gwmond before the file is moved or restored; open the ledger again to go on."
 
 
@@ -261,7 +271,7 @@ def open_reader(path: Path) -> SqliteBackend:
                 "Start the daemon once: it creates it; or gwmond import, or correct --ledger or "
                 "[ledger] url."
             )
-            raise LedgerLocation(shown, "does not exist", remedy)
+            raise LedgerLocation(shown, NOT_THERE, remedy)
         if path.is_dir():
             raise LedgerLocation(shown, "is a directory", "Name a file in a directory.")
         _inspect(path, shown)
@@ -273,5 +283,8 @@ def open_reader(path: Path) -> SqliteBackend:
         if connection is not None:
             connection.close()
         if isinstance(exc, Exception):
-            raise translate(exc, shown, path) from exc
+            error = translate(exc, shown, path)
+            if isinstance(error, LedgerReadOnly):
+                error = LedgerReadOnly(shown, error.what, _READ)
+            raise error from exc
         raise

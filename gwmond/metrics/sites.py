@@ -54,6 +54,8 @@ def _evidence(s: Snapshot) -> Iterator[Sample]:
 def _idle_jobs(s: Snapshot) -> Iterator[Sample]:
     for key, jobs in s.evaluation.jobs.items():
         at = key.site, key.entry
+        if not jobs.whole and not jobs.ours.matching:
+            continue  # it is not known that there are none
         yield Sample(("matching", *at), jobs.ours.matching)
         yield Sample(("proportional", *at), jobs.ours.proportional)
         yield Sample(("unique", *at), jobs.ours.unique)
@@ -160,7 +162,8 @@ FAMILIES = (
         "",
         "Idle jobs that could run at the entry: matching (each at every entry it matches), "
         "proportional (divided among them), unique (nowhere else), assigned (by maximum flow to "
-        "spare capacity). Unit: jobs." + POLLED,
+        "spare capacity). While part of the demand is unknown: at least so many, and absent where "
+        "none are known. Unit: jobs." + POLLED,
         ("kind", "site", "entry"),
         _idle_jobs,
     ),

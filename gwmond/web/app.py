@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
@@ -82,7 +83,7 @@ def create(state: State, token_file: str) -> FastAPI:
     @app.get("/")
     async def root() -> HTMLResponse:
         """Serve a page for people: the state of sites and sources."""
-        return HTMLResponse(landing.page(state.snapshot))
+        return HTMLResponse(landing.page(state.snapshot, time.time()))
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from html import escape
 
 from gwmond import __version__
 from gwmond.accounting.evaluation import State
+from gwmond.periods import US, span
 from gwmond.snapshot import Snapshot
-from gwmond.tables import Row, entry_state_counts, site_rows
+from gwmond.sources.round import Status
+from gwmond.tables import Row, entry_state_counts, jobs_text, site_rows
 from gwmond.web.words import reason_meaning, state_meaning, words
 
 _STYLE = """
@@ -30,24 +33,33 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .in_use { background: #4477aa; } .provisioning_bottleneck { background: #ee6677; }
 .insufficient_demand { background: #bbbbbb; } .other { background: #ccbb44; }
 .key span { margin-right: 1rem; display: inline-block; }
+.rest { background: #8882; outline: 1px solid #8886; }
 .key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
 .bad { color: #c0392b; font-weight: 600; }
+.down { border-left: .4rem solid #c0392b; background: #c0392b22; padding: .4rem .8rem; }
 """
 _LEGEND = (
     ("in_use", "in use"),
     ("provisioning_bottleneck", "provisioning bottleneck: jobs waited, too few pilots"),
-    ("insufficient_demand", "insufficient demand: no job could run"),
+    ("insufficient_demand", "insufficient demand: no job is left for it"),
     ("other", "filling, down or unknown"),
+    ("rest", "saturated: the site has no room for it"),
 )
+_MATCHING = (
+    "idle jobs that could run there, before they are assigned to sites: a job counts at each site "
+    "that it matches. ? and >= are said while part of the demand is not known."
+)
+_NAMED = 6
 
 
-def page(snapshot: Snapshot | None) -> str:
-    """Return the page; it refreshes itself."""
+def page(snapshot: Snapshot | None, now: float) -> str:
+    """Return the page of ``now`` (epoch seconds by this machine's clock); it refreshes itself."""
     if snapshot is None:
         body = "<p>The first poll is under way.</p>"
     else:
         rows = site_rows(snapshot)
-        body = _summary(snapshot) + _sites(rows) + _sources(snapshot) + _meanings(rows)
+        body = _down(snapshot, now) + _summary(snapshot, now) + _sites(rows)
+        body += _sources(snapshot, now) + _meanings(rows)
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         '<meta http-equiv="refresh" content="5"><meta name=viewport '
@@ -59,11 +71,48 @@ def page(snapshot: Snapshot | None) -> str:
     )
 
 
-def _summary(s: Snapshot) -> str:
+def _down(s: Snapshot, now: float) -> str:
+    """Return what is said at the top while a source is down; empty if none is."""
+    failed: dict[tuple[str, bool], list[Status]] = defaultdict(list)
+    for x in s.sources:
+        if not x.up:
+            failed[x.source, x.last_success is None].append(x)
+    if not failed:
+        return ""
+    number = sum(map(len, failed.values()))
+    named = [
+        f"<strong>{escape(source)}</strong> {escape(', '.join(x.kind for x in some))} "
+        f"({escape(', '.join(dict.fromkeys(x.problem for x in some)))}, {_last(some, now)})"
+        for (source, _), some in list(failed.items())[:_NAMED]
+    ]
+    more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    return (
+        f'<p class=down role=alert><a class=bad href="#sources">{number} of {len(s.sources)} '
+        f"queries to sources {'fails' if number == 1 else 'fail'}</a>: {'; '.join(named)}{more}."
+    )
+
+
+def _last(some: list[Status], now: float) -> str:
+    """Return since when queries have had no answer: of all that answered once, the first."""
+    since = min((x.last_success for x in some if x.last_success is not None), default=None)
+    if since is None:
+        return "no answer since gwmond started"
+    return f"no answer since {_time(since)}, {_ago(since, now)}"
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+
+
+def _ago(at: float, now: float) -> str:
+    return f"{span(round(max(0.0, now - at)) * US)} ago"
+
+
+def _summary(s: Snapshot, now: float) -> str:
     counts = ", ".join(
         f"{n} {escape(words(state))}" for state, n in entry_state_counts(s).items() if n
     )
-    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(s.pool_time))
+    when = f"{_time(s.pool_time)}, polled {_ago(s.made_at, now)}"
     replay = f" Replayed at {s.speed:g} times its speed." if s.speed != 1 else ""
     ledger = "" if s.ledger.up else f"<p class=bad>{escape(s.ledger.error)}</p>"
     return f"<p>Entries: {counts or 'none'}. As of {when}.{replay}</p>{ledger}"
@@ -73,7 +122,8 @@ def _sites(rows: list[Row]) -> str:
     head = (
         "<tr><th>site<th>resource<th>state<th>reason<th>use of capacity<th class=n>capacity"
         "<th class=n>in use<th class=n>bottle&shy;neck<th class=n>insuffi&shy;cient"
-        "<th class=n>pilots<th class=n>pending<th class=n>matching jobs"
+        "<th class=n>pilots<th class=n>pending"
+        f'<th class=n title="{escape(_MATCHING)}">matching jobs before assign&shy;ment'
     )
     lines = [
         f"<tr><td>{escape(r.site)}<td>{r.resource}"
@@ -82,12 +132,14 @@ def _sites(rows: list[Row]) -> str:
         f"<td class=n>{r.capacity_units}<td class=n>{_cell(r.in_use_units)}"
         f"<td class=n>{r.provisioning_bottleneck_units:.0f}"
         f"<td class=n>{r.insufficient_demand_units:.0f}<td class=n>{_cell(r.registered_pilots)}"
-        f"<td class=n>{_cell(r.pending_pilots)}<td class=n>{r.matching_idle_jobs}"
+        f"<td class=n>{_cell(r.pending_pilots)}<td class=n>{escape(jobs_text(r))}"
         for r in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site))
     ]
     legend = "".join(f"<span><i class={name}></i>{escape(text)}</span> " for name, text in _LEGEND)
     return (
-        f"<h2>Sites</h2><p class=key>{legend}<br>Canonical units: 1 core with its memory, or 1 GPU."
+        f"<h2>Sites</h2><p class=key>{legend}<br>Canonical units: 1 core with its memory, or 1 "
+        f"GPU. Matching jobs: {escape(_MATCHING)} "
+        '<a href="#meanings">What each state and reason means</a>'
         f"</p><div class=wide><table>{head}{''.join(lines)}</table></div>"
     )
 
@@ -98,13 +150,12 @@ def _why(row: Row) -> str:
 
 
 def _meanings(rows: list[Row]) -> str:
-    """Return what the states and reasons on the page mean, for those who have no mouse."""
-    states = [state for state in State if any(row.state == state for row in rows)]
+    """Return what all states and the page's reasons mean, for those who have no mouse."""
     reasons = sorted({row.reason for row in rows if reason_meaning(row.reason)})
-    told = [(words(state), state_meaning(state)) for state in states]
+    told = [(words(state), state_meaning(state)) for state in State]
     told += [(words(reason), reason_meaning(reason)) for reason in reasons]
     lines = "".join(f"<dt>{escape(name)}<dd>{escape(text)}" for name, text in told)
-    return f"<h2>What states and reasons mean</h2><dl>{lines}</dl>" if told else ""
+    return f"<h2 id=meanings>What states and reasons mean</h2><dl>{lines}</dl>"
 
 
 def _bar(row: Row) -> str:
@@ -122,15 +173,16 @@ def _bar(row: Row) -> str:
     )
 
 
-def _sources(s: Snapshot) -> str:
+def _sources(s: Snapshot, now: float) -> str:
     lines = [
         f"<tr><td>{escape(x.source)}<td>{escape(x.kind)}"
         + ("<td>up" if x.up else f"<td class=bad>{escape(x.problem)}: {escape(x.detail)}")
+        + f"<td>{'never' if x.last_success is None else _ago(x.last_success, now)}"
         + f"<td class=n>{x.records}<td class=n>{x.duration_s:.2f}"
-        for x in s.sources
+        for x in sorted(s.sources, key=lambda x: x.up)
     ]
-    head = "<tr><th>source<th>query<th>state<th class=n>ads<th class=n>seconds"
-    return f"<h2>Sources</h2><div class=wide><table>{head}{''.join(lines)}</table></div>"
+    head = "<tr><th>source<th>query<th>state<th>last answer<th class=n>ads<th class=n>seconds"
+    return f"<h2 id=sources>Sources</h2><div class=wide><table>{head}{''.join(lines)}</table></div>"
 
 
 def _cell(value: int | None) -> str:

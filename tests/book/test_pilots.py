@@ -63,6 +63,30 @@ def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(restart
     assert (until(play), play.pilot().ended) == (600, "vanished")
 
 
+def test_time_in_which_nobody_looked_is_not_between_two_updates() -> None:
+    """A daemon that is started again and again looks rarely; then it is left alone."""
+    play = Play()
+    others = [f"glidein{number}@node" for number in range(6)]
+    for at in range(0, 961, 240):
+        play.restart()
+        play.poll(at, [shown(heard=at), *(shown(name, heard=at) for name in others)])
+    for at in range(1020, 1260, 60):
+        play.poll(at, [shown(heard=960), *(shown(name, heard=at) for name in others)])
+    play.poll(1260, [shown(name, heard=1260) for name in others])
+    assert (until(play), play.pilot().ended) == (960, "vanished")
+
+
+@pytest.mark.parametrize(("later", "pilots"), [(0, 1), (3, 1), (30, 1), (31, 2)])
+def test_a_startd_that_was_ready_a_while_after_its_process_began(later: int, pilots: int) -> None:
+    """Its claims have the later time in their numbers, its ad the earlier one."""
+    play = Play()
+    play.live(0, 60, [shown()])
+    play.live(120, 300, [shown()], claims=[claim("1.0", 90, started=later)])
+    play.poll(360, [shown(heard=300)], records=[record("1.0", 90, 330, started=later)])
+    assert len(play.stored.pilots) == pilots
+    assert len({row.pilot for row in play.stored.attempts.values()}) == 1
+
+
 def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> None:
     """Not at the contact at which something of it was booked last."""
     play = Play()

@@ -20,9 +20,9 @@ from typing import Any, Self
 from tests.daemon.probe import LatencyProbe
 from tests.daemon.scrape import Metrics
 from tests.pool.condor import free_port
-from tests.pool.sandbox import wait_until
+from tests.pool.sandbox import PATIENCE_S, wait_until
 
-INTERVAL_S = 4.0
+INTERVAL_S = 5.0
 _MARK = "GWMOND_TEST_DAEMON"
 
 
@@ -36,7 +36,7 @@ def gwmond(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -46,7 +46,7 @@ Tables = Mapping[str, Mapping[str, object]]
 
 def polls(interval_s: float) -> dict[str, dict[str, object]]:
     """Configuration in which a poll comes that often, and its queries have most of that time."""
-    deadline = round(interval_s * 700)
+    deadline = round(interval_s * 750)
     return {"poll": {"interval": f"{interval_s:g}s", "deadline": f"{deadline}ms"}}
 
 
@@ -179,9 +179,9 @@ class RunningDaemon:
         """Kill the daemon's own process, as a kernel out of memory does."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(PATIENCE_S)
 
-    def stop(self, timeout: float = 30) -> tuple[int, float]:
+    def stop(self, timeout: float = PATIENCE_S) -> tuple[int, float]:
         """Ask it to end, as a service manager does; its exit code, and how long that took."""
         assert self._process is not None
         began = time.monotonic()
@@ -203,7 +203,7 @@ class RunningDaemon:
     def get(self, path: str, accept: str = "*/*") -> str:
         """The body that it serves; HTTPError and OSError are the caller's."""
         request = urllib.request.Request(self.url + path, headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             body: bytes = reply.read()
             return body.decode()
 
@@ -216,7 +216,7 @@ class RunningDaemon:
         return self.metrics().value(name, **labels)
 
     def wait_until(
-        self, what: str, predicate: Callable[[Metrics], bool], timeout: float = 150
+        self, what: str, predicate: Callable[[Metrics], bool], timeout: float = PATIENCE_S
     ) -> Metrics:
         """The first scrape of which the predicate holds."""
         last = Metrics()
@@ -239,7 +239,7 @@ class RunningDaemon:
         name: str,
         labels: Mapping[str, str],
         predicate: Callable[[float | None], bool],
-        timeout: float = 60,
+        timeout: float = PATIENCE_S,
     ) -> Metrics:
         """The first scrape in which the predicate holds of one sample."""
         what = f"{name}{dict(labels)}"
@@ -250,7 +250,7 @@ class RunningDaemon:
         what = f"states {states}"
         return self.wait_until(what, lambda m: all(m.state(s) == of for s, of in states.items()))
 
-    def next_polls(self, n: int = 2, timeout: float = 60) -> Metrics:
+    def next_polls(self, n: int = 2, timeout: float = PATIENCE_S) -> Metrics:
         """A scrape after ``n`` more polls; the last of two began after this was called."""
         before = self.metrics().polls
         return self.wait_until(f"{n} polls", lambda m: m.polls >= before + n, timeout)

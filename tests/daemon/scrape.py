@@ -67,6 +67,12 @@ class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
         return self.sum("gwmond_poll_timestamp_seconds")
 
     @property
+    def accounted_at(self) -> float:
+        """Up to when that poll accounted: when its queries had ended, whatever came after that."""
+        stages = self.sum("gwmond_poll_stage_seconds")
+        return self.polled_at - stages + self.sum("gwmond_poll_stage_seconds", stage="query")
+
+    @property
     def polls(self) -> int:
         """How many polls had ended."""
         return int(self.sum("gwmond_polls_total"))

@@ -22,8 +22,10 @@ from tests.pool.condor import CondorPool
 
 Start = Callable[..., RunningDaemon]
 SECONDS = "gwmond_pilot_canonical_seconds_total"
+#: So long pilots whose validation failed are there to be seen.
+LIFE_S = 30
 TABLES: dict[str, dict[str, object]] = {
-    "poll": {"interval": "2s", "deadline": "1900ms"},
+    "poll": {"interval": "3s", "deadline": "2900ms"},
     "pilots": {
         "settle_delay": "1s",
         "outcome_wait": "5s",
@@ -59,7 +61,7 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     pool.advertise([asked], feign.COMMANDS["glideresource"])
     running.wait_for("gwmond_pilots", {"state": "registered", "entry": "e-seen"}, bool)
     sent = int(time.time())
-    dies = sent + 15
+    dies = sent + LIFE_S
     ads = [
         _failed("e-seen", 1, sent, dies, cluster=1),
         _failed("e-seen", 2, sent + 1, dies, cluster=1),  # the same pilot under another name
@@ -78,6 +80,7 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     running.wait_until("their end", lambda m: m.sum(ended, category="validation_fails") == 3)
     metrics = running.next_polls(3)
     assert metrics.sum(ended) == 3
+    assert metrics.sum("gwmond_pilots", state="failed") == 0  # though their ads live on
     life_s = dies - sent
     for entry, units in (("e-seen", 8), ("e-asked", 4), ("e-new", 1)):
         labels = {"entry": entry, "category": "validation_fails", "resource": "cpu"}
@@ -115,7 +118,7 @@ def test_what_the_factorys_collector_is_told(fresh_pool: CondorPool, daemon: Sta
     pool.advertise([asked], feign.COMMANDS["glideresource"])
     running.wait_for("gwmond_entry_information_age_seconds", {"entry": "e"}, lambda _: True)
     sent = int(time.time())
-    dies = sent + 15
+    dies = sent + LIFE_S
 
     def told(number: int, cluster: int, client: str = "frontend.main") -> Ad:
         ad = feign.failed_master(17, number, dies=dies, now=sent, cluster=cluster)
@@ -132,7 +135,7 @@ def test_what_the_factorys_collector_is_told(fresh_pool: CondorPool, daemon: Sta
     metrics = running.next_polls(3)
     assert metrics.sum(ended) == 2
     seconds = metrics.sum(SECONDS, entry="e", category="validation_fails", resource="cpu")
-    assert seconds == pytest.approx(2 * 4 * 15)
+    assert seconds == pytest.approx(2 * 4 * LIFE_S)
     source = {"source": f"wms:{pool.collector}", "kind": "advertised"}
     assert metrics.value("gwmond_source_up", **source) == 1
     assert metrics.value("gwmond_source_records_total", **source)

@@ -18,7 +18,7 @@ from tests.daemon.scrape import Metrics
 
 Start = Callable[..., RunningDaemon]
 TABLES: Tables = {
-    "poll": {"interval": "2s", "deadline": "1900ms"},
+    "poll": {"interval": "3s", "deadline": "2900ms"},
     "pilots": {
         "settle_delay": "1s",
         "end_tolerance": "2s",

@@ -83,7 +83,7 @@ def test_once_prints_what_is(config: str) -> None:
 
 def test_openmetrics(sites: Scene, daemon: Callable[..., RunningDaemon]) -> None:
     """OpenMetrics parses, has no series twice, and says since when each counter counts."""
-    running = daemon(sites.pool.collector, tables=pledged(Starved=24) | polls(2))
+    running = daemon(sites.pool.collector, tables=pledged(Starved=24) | polls(4))
     running.wait_until("counters", lambda m: m.seconds("Starved") > 0)
     text = running.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert text.endswith("# EOF\n")
@@ -192,6 +192,14 @@ def test_sites_in_three_formats(sites: Scene, config: str) -> None:
     assert re.search(r"^Starved\n  e-Starved +cpu +provisioning_b", host.stdout, re.MULTILINE)
 
 
+def test_sites_of_a_schedd_that_is_not_there(sites: Scene, tmp_path: Path) -> None:
+    """What it may hold makes no 0 of jobs that match, and of others at least so many."""
+    wanted: dict[str, object] = {"schedds": [*sites.pool.schedds, "gone@pool.test"]}
+    text = gwmond("sites", "--config", _config(tmp_path, sites.pool.collector, pool=wanted)).stdout
+    told = {line.split()[0]: line.split()[-1] for line in text.splitlines() if " cpu " in line}
+    assert told == dict.fromkeys(STATES, "?") | {"Starved": ">=10"}
+
+
 def _checked(config: str, code: int, **env: str) -> dict[str, dict[str, Any]]:
     done = gwmond("check", "--config", config, "--format", "json", env=env)
     assert done.returncode == code, done.stdout + done.stderr
@@ -216,9 +224,9 @@ def test_check_when_all_is_well(sites: Scene, config: str) -> None:
 def test_check_tells_what_is_wrong(sites: Scene, tmp_path: Path, verdict: str) -> None:
     """A collector that refuses, is silent or has no address gets its own verdict and remedy."""
     remedies = {
-        "refused": "Is the daemon running? Is the port right",
-        "timeout": "accepts connections and stays silent",
-        "unknown_host": "Check the name in [pool] collectors",
+        "refused": "is the daemon running, and its port right",
+        "timeout": "give [poll] deadline more time",
+        "unknown_host": "check the name in [pool]",
     }
     with Gate(sites.pool.collector) as gate:
         gate.silence()
@@ -240,8 +248,23 @@ def test_check_tells_what_to_do(tmp_path: Path) -> None:
     done = gwmond("check", "--config", _config(tmp_path, collector))
     assert done.returncode == 3
     assert done.stdout.count(f"{collector}: refused: ") == 1
-    assert "what to do: Is the daemon running?" in done.stdout
+    assert "what to do: is the daemon running," in done.stdout
     assert "no schedd is known to ask" in done.stdout
+
+
+def test_check_where_no_pool_is_named(tmp_path: Path) -> None:
+    """It is said once, with how to name one; nothing is asked, so nothing is waited for."""
+    config = _config(tmp_path)
+    rows = _checked(config, 3)
+    assert [name for name, row in rows.items() if not row["ok"]] == ["local pool"]
+    assert rows["local pool"]["problem"] == "no_pool"
+    done = gwmond("check", "--config", config)
+    assert done.stdout.count("no pool is named") == 1
+    assert "what to do: --collector" in done.stdout
+    once = gwmond("once", "--config", config)
+    assert (once.returncode, once.stderr.count("no pool is named")) == (3, 1)
+    named = gwmond("check", "--config", config, env={"_CONDOR_COLLECTOR_HOST": "127.0.0.1:1"})
+    assert "no pool is named" not in named.stdout
 
 
 def test_check_of_a_pool_that_denies(denying_pool: CondorPool, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.problem_help import helped
+from gwmond.problem_words import WORDS
 from tests.daemon.running import RunningDaemon, polls
 from tests.daemon.scene import Scene
 
@@ -70,10 +70,8 @@ def test_between_two_looks_a_problem_lasts(
     for problem, n in (("link_outside", 1), ("garbage", GARBAGE)):
         assert events(running, source, problem) == ["problem"]
         (said,) = running.log("problem", source=source, problem=problem)
-        help_ = helped(problem)
-        assert help_ is not None
         assert said["n"] == n
-        assert (said["meaning"], said["remedy"]) == help_
+        assert (said["meaning"], said["remedy"]) == WORDS[problem]
 
 
 def test_a_directory_that_is_gone(
@@ -101,7 +99,7 @@ def test_a_directory_that_is_gone(
     assert events(running, source, "no_root") == ["problem"]
     (said,) = running.log("problem", source=source, problem="no_root")
     assert "No such file" in said["detail"]
-    assert (said["meaning"], said["remedy"]) == helped("no_root")
+    assert (said["meaning"], said["remedy"]) == WORDS["no_root"]
     assert events(running, source, "link_outside") == ["problem"]
 
     (tmp_path / "elsewhere").rename(root)

@@ -16,7 +16,7 @@ from tests.daemon.scrape import SECONDS, Metrics
 from tests.ledger.tmpfs import Tmpfs
 
 Start = Callable[..., RunningDaemon]
-INTERVAL_S = 2.0
+INTERVAL_S = 3.0
 CAPACITY = 24
 
 
@@ -42,7 +42,7 @@ def _complete(first: Metrics, last: Metrics, *, restarted: bool = False) -> None
 
     Unless it was restarted: what it then did not see for too long, on a slow machine, is.
     """
-    passed = last.polled_at - first.polled_at
+    passed = last.accounted_at - first.accounted_at
     unseen = last.seconds("Busy", "unknown") if restarted else 0.0
     spent = last.seconds("Busy") - first.seconds("Busy")
     assert spent == pytest.approx(CAPACITY * passed, abs=CAPACITY)
@@ -134,7 +134,7 @@ def test_a_ledger_that_is_damaged_while_it_is_used(
     restored.rename(file)
     metrics = _over(running, "corrupt")
     last = _counting(running, metrics.seconds("Busy"))
-    passed = last.polled_at - saved.polled_at
+    passed = last.accounted_at - saved.accounted_at
     spent = last.seconds("Busy") - saved.seconds("Busy")
     assert spent == pytest.approx(CAPACITY * passed, abs=CAPACITY)
     unknown = {dict(labels)["reason"] for labels in last.rows(SECONDS, state="unknown")}

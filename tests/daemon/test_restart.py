@@ -15,7 +15,7 @@ from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool.sandbox import wait_until
 
 Start = Callable[..., RunningDaemon]
-INTERVAL_S = 3.0
+INTERVAL_S = 4.0
 KILLS = 10
 
 
@@ -30,9 +30,7 @@ def steady(shared_scene: Scene) -> Scene:
 
 
 def _tables() -> dict[str, dict[str, object]]:
-    return pledged(Busy=24, Idle=16) | {
-        "poll": {"interval": f"{INTERVAL_S:g}s", "deadline": "1500ms"}
-    }
+    return pledged(Busy=24, Idle=16) | polls(INTERVAL_S)
 
 
 def _no_step_back(before: Metrics, after: Metrics) -> None:
@@ -71,10 +69,10 @@ def test_killed_at_any_moment(steady: Scene, daemon: Start) -> None:
         if ready:
             now = running.metrics()
             _no_step_back(last, now)
-            without, last = now.polled_at - last.polled_at, now
-            lost += without if without > 2 * INTERVAL_S else 0
+            without, last = now.accounted_at - last.accounted_at, now
+            lost += without if without > 2 * INTERVAL_S - 0.1 else 0
     print(f"{lost:.1f} s were in gaps of more than two periods")
-    assert last.seconds("Idle", "unknown") <= 16 * lost
+    assert last.seconds("Idle", "unknown") <= 16 * (lost + 0.5)  # which is known to milliseconds
 
     running.kill9()
     wait_until("a long gap", _after(2.5 * INTERVAL_S))
@@ -85,7 +83,7 @@ def test_killed_at_any_moment(steady: Scene, daemon: Start) -> None:
     assert unknown == {"missed_poll"}
     assert _spent(last, now, "Idle", "unknown") >= 16 * 2 * INTERVAL_S
 
-    passed = now.polled_at - first.polled_at
+    passed = now.accounted_at - first.accounted_at
     for site, capacity in (("Busy", 24), ("Idle", 16)):
         assert _spent(first, now, site) == pytest.approx(capacity * passed, abs=capacity)
         assert now.seconds(site) <= capacity * (time.time() - running.began)
@@ -104,7 +102,7 @@ def test_a_reload(steady: Scene, daemon: Start) -> None:
     second = running.wait_until("the new pledge", lambda m: m.units("Idle", "capacity") == 32)
     assert len(running.log("configuration reloaded")) == 1
     _no_step_back(first, second)
-    passed = second.polled_at - first.polled_at
+    passed = second.accounted_at - first.accounted_at
     assert _spent(first, second, "Busy") == pytest.approx(24 * passed, abs=24)
 
     running.config.write_text(running.config.read_text().replace("deadline", "deadlin"))
@@ -116,7 +114,7 @@ def test_a_reload(steady: Scene, daemon: Start) -> None:
         assert part in event["error"]
     third = running.next_polls(2)
     assert third.units("Idle", "capacity") == 32
-    passed = third.polled_at - first.polled_at
+    passed = third.accounted_at - first.accounted_at
     assert _spent(first, third, "Busy") == pytest.approx(24 * passed, abs=24)
 
     running.configure(_tables())
@@ -141,8 +139,8 @@ def test_it_ends_at_once_while_a_query_hangs(scene: Scene, daemon: Start) -> Non
     wait_until("a query that hangs", hanging, pause=2)
     code, seconds = running.stop()
     assert code == 0
-    assert seconds < 10
-    wait_until("the children's end", lambda: not running.processes(), 10)
+    assert seconds < 20, "its deadline is 37 s"
+    wait_until("the children's end", lambda: not running.processes())
     assert [entry["event"] for entry in running.log()] == ["started", "stopped"]
 
 
@@ -151,4 +149,4 @@ def test_a_killed_daemon_leaves_no_child(scene: Scene, daemon: Start) -> None:
     scene.pool.signal("SCHEDD", signal.SIGSTOP)
     running = daemon(scene.pool.collector, tables=polls(4))
     running.kill9()
-    wait_until("the children's end", lambda: not running.processes(), 30)
+    wait_until("the children's end", lambda: not running.processes(), 60)

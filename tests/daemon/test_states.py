@@ -61,11 +61,11 @@ def test_five_sites_as_prometheus_sees_them(
     scene.resource("Down", down=True)
     waiting = scene.jobs(20, "Starved", accounting_group="cms.prod", accounting_group_user="alice")
 
-    tables = pledged(**PLEDGES) | polls(3)
-    tables["site"]["pending_grace"] = "16s"
-    running = daemon(scene.pool.collector, tables=tables)
+    tables = pledged(**PLEDGES) | polls(4)
+    tables["site"]["pending_grace"] = "40s"  # and all that follows is asked before that
+    running = daemon(scene.pool.collector, tables=tables, ready=False)
     seen = prometheus(f"127.0.0.1:{running.port}")
-    seen.wait_for("gwmond_polls_total")
+    seen.wait_for("gwmond_polls_total > 0")
     assert _states(seen) == {
         "Starved": "provisioning_bottleneck",
         "Bored": "insufficient_demand",
@@ -100,7 +100,7 @@ def test_five_sites_as_prometheus_sees_them(
 
     _wait(seen, Queued="saturated")
     assert _units(seen, "Queued") == {"capacity": 16}
-    assert _shares(seen, "Starved", "9s") == pytest.approx(
+    assert _shares(seen, "Starved", "15s") == pytest.approx(
         {
             ("in_use", ""): 8 / 40,
             ("provisioning_bottleneck", "frontend_limit"): 20 / 40,
@@ -109,7 +109,7 @@ def test_five_sites_as_prometheus_sees_them(
         rel=1e-6,
     )
     # Between two polls counters stand still, so of a short window a rate is only about right.
-    whole = seen.value(f'sum(rate({SECONDS}{{site="Starved"}}[15s]))')
+    whole = seen.value(f'sum(rate({SECONDS}{{site="Starved"}}[30s]))')
     assert whole == pytest.approx(40, rel=0.5)
 
     scene.remove(waiting)

@@ -76,7 +76,7 @@ class Server:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr}\n{REMEDY}")
 
     def _wait(self) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 240
         while time.monotonic() < end and self._process.poll() is None:
             try:
                 psycopg.connect(self.dsn("postgres")).close()

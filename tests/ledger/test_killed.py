@@ -18,7 +18,7 @@ from tests.ledger.batches import batch, commit_many, fork, prove
 KILLS = 25
 
 
-def take_over(url: str, seconds: float = 10) -> Ledger:
+def take_over(url: str, seconds: float = 120) -> Ledger:
     """Open a ledger whose owner was just killed; a server may take a moment to notice."""
     end = time.monotonic() + seconds
     while True:
@@ -62,7 +62,7 @@ def test_killed_in_a_loop_of_commits(url: str) -> None:
         child = fork.Process(target=_commit_for_ever, args=(url, ready_w, done_w))
         child.start()
         os.close(done_w)
-        assert ready_r.poll(30)
+        assert ready_r.poll(120)
         assert ready_r.recv() == commits
         acknowledged = await_commits(done_r, kill % 4)
         time.sleep(0.003 * kill)
@@ -113,7 +113,7 @@ def test_takeover(url: str) -> None:
     child = fork.Process(target=_commit_for_ever, args=(url, ready_w, done_w))
     child.start()
     try:
-        assert ready_r.poll(30)
+        assert ready_r.poll(120)
         with pytest.raises(LedgerLocked, match=rf"pid {child.pid} on ") as error:
             Ledger.open(url)
         assert "another gwmond" in str(error.value)
@@ -142,7 +142,7 @@ def test_a_hanging_child_does_not_keep_the_lock(file: Path) -> None:
 
     parent = fork.Process(target=daemon)
     parent.start()
-    assert ready_r.poll(30)
+    assert ready_r.poll(120)
     hanging = ready_r.recv()
     try:
         with pytest.raises(LedgerLocked):

@@ -184,5 +184,5 @@ def test_export_without_pyarrow(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, _, err = run("export", "--ledger", filled, tmp_path / "out")
     assert code == cli.EXIT_FAILED
-    assert "pip install 'gwmond[parquet]'" in err
+    assert f"Install it: {sys.executable} -m pip install 'pyarrow>=" in err
     assert run("check", "--ledger", filled)[0] == cli.EXIT_OK

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import LedgerLocation
+from gwmond.ledger import LedgerLocation, LedgerReader, extras
+from gwmond.ledger.errors import LedgerFailed
 from gwmond.ledger.location import PostgresDatabase, SqliteFile, parse
 
 
@@ -54,3 +56,12 @@ def test_refused(text: str) -> None:
         parse(text)
     assert "secret" not in str(error.value)
     assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
+def test_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be typed installs it where this gwmond runs, of which no index needs to know."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LedgerFailed, match="no PostgreSQL driver") as error:
+        LedgerReader.open("postgresql://me@db/gwmond")
+    assert error.value.remedy.startswith(f"Install it: {sys.executable} -m pip install 'psycopg[")
+    assert extras.install("none") == f"{sys.executable} -m pip install 'gwmond[none]'"

@@ -27,7 +27,7 @@ def rows() -> list[PilotRow]:
         one,
         one._replace(start_us=ORIGIN - 5, end_us=None),
         one._replace(assumed=guess, told=Told()),
-        one._replace(told=told),
+        one._replace(told=told._replace(pid=11, unnamed=True)),  # which is its own
         one._replace(steps=()),
         of_jobs,
         elsewhere,
@@ -53,7 +53,7 @@ def test_kinds(url: str) -> None:
         assert sorted(left) == [2, 3, 4]
 
 
-@pytest.mark.parametrize("told", ["[1", "[1,2,3,true,5]", "3"])
+@pytest.mark.parametrize("told", ["[1", "[1,2,3,true,4,true,7]", "3"])
 def test_what_cannot_be_read_is_damage(url: str, told: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))

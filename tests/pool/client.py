@@ -17,6 +17,7 @@ from typing import Any
 from tests.pool.adtext import Value, ad_text, literal
 
 _CHILD = Path(__file__).resolve().with_name("client_child.py")
+_READING, _TRIES = frozenset({"query", "jobs", "matching"}), 3
 
 
 class ClientError(RuntimeError):
@@ -28,23 +29,28 @@ class ClientError(RuntimeError):
         self.text = text
 
 
-def call(operation: str, env: Mapping[str, str], timeout: float = 60.0, **request: object) -> Any:
+def call(operation: str, env: Mapping[str, str], timeout: float = 120.0, **request: object) -> Any:
     """Run `operation` in a child with these variables added to the environment.
 
     Raises ClientError for an exception in the child, subprocess.TimeoutExpired after `timeout`
-    seconds (the child is killed then).
+    seconds (the child is killed then).  A child that only reads is started again if it died without
+    a word, as the bindings do now and then.
     """
-    finished = subprocess.run(
-        [sys.executable, "-P", str(_CHILD)],
-        input=json.dumps({"operation": operation, **request}),
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    if finished.returncode != 0:
-        raise ClientError("ChildError", finished.stderr[-2000:])
+    for left in range(_TRIES if operation in _READING else 1)[::-1]:
+        finished = subprocess.run(
+            [sys.executable, "-P", str(_CHILD)],
+            input=json.dumps({"operation": operation, **request}),
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if finished.returncode == 0:
+            break
+        if finished.stderr or not left:
+            why = f"{operation} ended with {finished.returncode}: {finished.stderr[-2000:]}"
+            raise ClientError("ChildError", why)
     reply = json.loads(finished.stdout)
     if "error" in reply:
         raise ClientError(*reply["error"])
@@ -119,7 +125,7 @@ class PoolClient:
         constraint: str | None = None,
         projection: list[str] | None = None,
         *,
-        timeout: float = 70.0,
+        timeout: float = 120.0,
     ) -> list[dict[str, Any]]:
         """Ads of a type (a name of htcondor2.AdType) in the collector, evaluated."""
         request = {"ad_type": ad_type, "constraint": constraint, "projection": projection}
@@ -133,7 +139,7 @@ class PoolClient:
         projection: Iterable[str] = ("ClusterId", "ProcId", "JobStatus"),
         *,
         history: bool = False,
-        timeout: float = 60.0,
+        timeout: float = 120.0,
     ) -> list[dict[str, Any]]:
         """Job ads of a schedd's queue, or of its history."""
         request = {"constraint": constraint, "projection": list(projection), "history": history}
@@ -142,5 +148,5 @@ class PoolClient:
 
     def matching(self, schedd: str, jobs: str, slots: str = "true") -> list[str]:
         """Names of the slots in the collector which match one of the jobs (constraints)."""
-        names: list[str] = self._call("matching", "", 60, schedd=schedd, jobs=jobs, slots=slots)
+        names: list[str] = self._call("matching", "", 120, schedd=schedd, jobs=jobs, slots=slots)
         return names

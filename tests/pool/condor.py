@@ -20,7 +20,7 @@ from tests.pool.adtext import Value
 from tests.pool.client import ClientError, PoolClient
 from tests.pool.config import COMMON_CONFIG, POOL_CONFIG, deny_read_config
 from tests.pool.pilot import Pilot, make_local_dirs
-from tests.pool.sandbox import USERS, Process, Sandbox, wait_until
+from tests.pool.sandbox import PATIENCE_S, USERS, Process, Sandbox, wait_until
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class CondorPool(PoolClient):
     ) -> None:
         self.stop()
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = PATIENCE_S) -> None:
         """Start the daemons; returns when the collector knows all of them."""
         try:
             self._sandbox.start(timeout)
@@ -143,7 +143,11 @@ class CondorPool(PoolClient):
     # -- the daemons
 
     def wait_for(
-        self, what: str, probe: Callable[[], T | None], timeout: float = 90.0, pause: float = 0.3
+        self,
+        what: str,
+        probe: Callable[[], T | None],
+        timeout: float = PATIENCE_S,
+        pause: float = 0.3,
     ) -> T:
         """The first true result of `probe`; TimeoutError (with `what`) after `timeout` seconds."""
         return wait_until(what, probe, timeout, pause)
@@ -210,7 +214,9 @@ class CondorPool(PoolClient):
                 parts.append("\n".join([f"--- {path.parent.parent.name}/{path.name}", *tail]))
         return "\n".join(parts)
 
-    def tool(self, *args: str, user: str = "", timeout: float = 60.0) -> CompletedProcess[str]:
+    def tool(
+        self, *args: str, user: str = "", timeout: float = PATIENCE_S
+    ) -> CompletedProcess[str]:
         """Run one of HTCondor's commands inside (killed after `timeout` seconds: status 137)."""
         env = self.client_env(user) if user else {"CONDOR_CONFIG": str(self._config)}
         return self._sandbox.run(args, env, timeout)

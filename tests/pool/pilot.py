@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.pool.adtext import Value, literal
 from tests.pool.config import COMMON_CONFIG, PILOT_CONFIG
-from tests.pool.sandbox import Process, Sandbox, wait_until
+from tests.pool.sandbox import PATIENCE_S, Process, Sandbox, wait_until
 
 
 def make_local_dirs(sandbox: Sandbox, local: Path, names: tuple[str, ...]) -> None:
@@ -104,12 +104,12 @@ class Pilot:
             raise ProcessLookupError(f"{daemon} of {self.name} does not run")
         os.kill(pid, sig)
 
-    def stop_graceful(self, timeout: float = 60.0) -> None:
+    def stop_graceful(self, timeout: float = PATIENCE_S) -> None:
         """The orderly end: jobs are vacated, the ads withdrawn."""
         self.signal("MASTER", signal.SIGTERM)
         self.wait_gone(timeout)
 
-    def kill9(self, timeout: float = 60.0) -> None:
+    def kill9(self, timeout: float = PATIENCE_S) -> None:
         """The hard end, as by a batch system or a power cut: the ads stay behind as ghosts."""
 
         def dead() -> bool:
@@ -128,7 +128,7 @@ class Pilot:
         if done.returncode != 0:
             raise RuntimeError(f"condor_drain: {done.stdout}{done.stderr}")
 
-    def wait_gone(self, timeout: float = 60.0) -> None:
+    def wait_gone(self, timeout: float = PATIENCE_S) -> None:
         """Until the master and all it started have ended."""
         what = f"the end of {self.name}"
         wait_until(what, lambda: not self.alive() and not self.processes(), timeout)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.pool.condor import free_port
-from tests.pool.sandbox import wait_until
+from tests.pool.sandbox import PATIENCE_S, wait_until
 
 #: One series of an answer: its labels, and its value at the time of the query.
 Sample = tuple[dict[str, str], float]
@@ -80,7 +80,7 @@ class Prometheus:
     ) -> None:
         self.stop()
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = PATIENCE_S) -> None:
         """Start it; returns when it answers queries."""
         with (self._dir / "log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -137,7 +137,7 @@ class Prometheus:
         self,
         promql: str,
         predicate: Callable[[list[Sample]], bool] = bool,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE_S,
     ) -> list[Sample]:
         """The first answer to the query which satisfies the predicate (by default: not empty)."""
         last: list[Sample] = []

@@ -22,6 +22,10 @@ from typing import IO, TypeVar
 
 T = TypeVar("T")
 
+#: How long a test waits for what has to come, however much else the machine does; it costs nothing
+#: where all is well.
+PATIENCE_S = 240.0
+
 #: Users that exist only within a sandbox (name: uid), for HTCondor refuses the jobs of root.
 USERS = {"alice": 4001, "bob": 4002, "carol": 4003}
 
@@ -82,7 +86,7 @@ class SetupError(RuntimeError):
 
 
 def wait_until(
-    what: str, probe: Callable[[], T | None], timeout: float = 60.0, pause: float = 0.1
+    what: str, probe: Callable[[], T | None], timeout: float = PATIENCE_S, pause: float = 0.1
 ) -> T:
     """The first result of `probe` that is true; TimeoutError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
@@ -144,7 +148,7 @@ class Sandbox:
         self._first = 0
         self._namespace = ""
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = PATIENCE_S) -> None:
         """Make the namespaces; returns when processes can be started in them."""
         self.work.mkdir(mode=0o755)
         for name, line in (("passwd", "{n}:x:{u}:{u}::/tmp:/bin/sh\n"), ("group", "{n}:x:{u}:\n")):
@@ -171,7 +175,7 @@ class Sandbox:
             raise SetupError(f"cannot make namespaces here: {complaint}")
         return False
 
-    def stop(self, timeout: float = 60.0) -> None:
+    def stop(self, timeout: float = PATIENCE_S) -> None:
         """Kill all, unmount all, remove the working directory. May be called again."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
@@ -210,7 +214,7 @@ class Sandbox:
         )
 
     def run(
-        self, args: Sequence[str], env: Mapping[str, str], timeout: float = 60.0
+        self, args: Sequence[str], env: Mapping[str, str], timeout: float = PATIENCE_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command inside to its end (killed after `timeout` seconds: status 137)."""
         bounded = ["timeout", "-s", "KILL", f"{timeout:.0f}", *args]

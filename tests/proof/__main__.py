@@ -28,8 +28,10 @@ def _show(truth: Truth, began: float) -> None:
 
 
 def _main(path: Path) -> None:
-    with CondorPool(config=POOL_CONFIG) as pool, Scenario(pool) as scenario:
-        with Observer(pool) as observer:
+    with CondorPool(config=POOL_CONFIG) as pool:
+        observer = Observer(pool)
+        scenario = Scenario(pool, observer.knows)
+        with scenario, observer:
             scenario.play()
         for at, text in scenario.timeline:
             print(f"{at:6.1f} {text}")

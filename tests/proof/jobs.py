@@ -14,9 +14,10 @@ GOOD = "goodput"
 BROKEN = "misconfiguration_badput"
 CUT_OFF = "preemption_badput"
 OTHER = "unclassified"
+_NEVER = 3600
 
 JOB = r"""#!/bin/sh
-# job.sh NOTES SECONDS [exit CODE | kill SIGNAL]
+# job.sh NOTES SECONDS,... [exit CODE | kill SIGNAL], one number for each run
 attr() { sed -n "s/^$2 = \"\{0,1\}\([^\"]*\)\"\{0,1\}$/\1/p" "$1"; }
 run=$(attr "$_CONDOR_JOB_AD" NumShadowStarts)
 slot=$(attr "$_CONDOR_MACHINE_AD" Name)
@@ -25,7 +26,7 @@ notes=$1
 note() { echo "$1 $run $slot $size $(date +%s.%N)" >>"$notes"; }
 trap 'note term; trap - TERM; kill -TERM $$' TERM
 note begin
-sleep "$2" &
+sleep "$(echo "$2" | cut -d, -f"$run")" &
 wait $!
 note end
 case $3 in
@@ -58,18 +59,25 @@ class Plan:
     owner: str
     schedd: int
     runs: tuple[End, ...]
+    #: how long its program runs, where nothing ends it before
     seconds: float = 8
     how: str = "exit 0"
     cores: int = 1
     memory: int = 1024
     commands: dict[str, object] = field(default_factory=dict)
-    #: ended by an action of the script
+    #: ended by an action of the script: runs that do not end well have no end of their own, so that
+    #: it does not matter how slow the script is
     acted: bool = False
 
     @property
     def pilots(self) -> tuple[str, ...]:
         """All pilots on which it runs, the first one first."""
         return tuple(dict.fromkeys(end.pilot for end in self.runs))
+
+    @property
+    def _lengths(self) -> str:
+        endless = (self.acted and end.category != GOOD for end in self.runs)
+        return ",".join(str(_NEVER if of else self.seconds) for of in endless)
 
     def submission(self, directory: Path) -> dict[str, object]:
         """The commands of its submit description."""
@@ -81,7 +89,7 @@ class Plan:
             allowed = f"ifThenElse(MY.NumJobCompletions > 0, {later}, {first})"
         return {
             "executable": directory / "job.sh",
-            "arguments": f"{directory / self.tag} {self.seconds:g} {self.how}",
+            "arguments": f"{directory / self.tag} {self._lengths} {self.how}",
             "request_cpus": self.cores,
             "request_memory": self.memory,
             "requirements": allowed,
@@ -96,7 +104,6 @@ def _cut_off(outcome: str, first: str) -> tuple[End, ...]:
 
 
 _RETRY = (End("sick", BROKEN, "early_exit"), End("steady", GOOD, "exit_zero"))
-_NEVER = 600
 
 #: An input file which takes a while, so that the run can be seen.
 LARGE_INPUT = "input-that-is-large"
@@ -120,29 +127,27 @@ PLANS: tuple[Plan, ...] = (
         commands={"transfer_output_files": "output-that-is-not-made"},
     ),
     # Somebody decides against it.
-    Plan("removed", "bob", 0, (End("steady", OTHER, "removed"),), _NEVER, acted=True),
-    Plan("held", "alice", 0, (End("steady", OTHER, "held_by_user"),), _NEVER, acted=True),
+    Plan("removed", "bob", 0, (End("steady", OTHER, "removed"),), acted=True),
+    Plan("held", "alice", 0, (End("steady", OTHER, "held_by_user"),), acted=True),
     Plan(
         # Only the queue knew who held it, and that only until the next run began.
         *("released", "bob", 1),
         (End("steady", OTHER, "ended_by_condor"), End("steady", GOOD, "exit_zero")),
-        *(20, "exit 0"),
         acted=True,
     ),
     Plan(
         *("vacated", "alice", 1),
         (End("steady", OTHER, "vacated"), End("steady", GOOD, "exit_zero")),
-        *(20, "exit 0"),
         acted=True,
     ),
     # The pilot's end cuts it off.
-    Plan("evicted", "bob", 1, _cut_off("pilot_shutdown", "graceful"), 30, acted=True),
-    Plan("bereft", "alice", 0, _cut_off("lost_contact", "killed"), 30, acted=True),
-    Plan("drained", "bob", 0, _cut_off("drained", "drained"), 30, acted=True),
-    Plan("expired", "alice", 1, _cut_off("pilot_shutdown", "brief"), 32, acted=True),
+    Plan("evicted", "bob", 1, _cut_off("pilot_shutdown", "graceful"), acted=True),
+    Plan("bereft", "alice", 0, _cut_off("lost_contact", "killed"), acted=True),
+    Plan("drained", "bob", 0, _cut_off("drained", "drained"), acted=True),
+    Plan("expired", "alice", 1, _cut_off("pilot_shutdown", "brief"), acted=True),
     # Cut off, and removed while it waits for another pilot.
     Plan(
-        *("given_up", "alice", 0, (End("graceful", CUT_OFF, "pilot_shutdown"),), _NEVER),
+        *("given_up", "alice", 0, (End("graceful", CUT_OFF, "pilot_shutdown"),)),
         acted=True,
     ),
     # The node fails everything; the same job succeeds elsewhere.
@@ -155,7 +160,6 @@ PLANS: tuple[Plan, ...] = (
     # mistaken for that of the one before.
     Plan(
         *("unlucky", "alice", 1, (_RETRY[0], *_cut_off("drained", "drained"))),
-        *(30, "exit 0"),
         commands={"max_retries": 3},
         acted=True,
     ),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import NamedTuple
 
+from gwmond.accounting.attempts import Source
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.ledger.reader import LedgerReader
 
@@ -39,6 +41,26 @@ def read(url: str) -> Said:
     undecided = [f"{row.key.job} run {row.key.run}" for row in attempts if row.open]
     undecided += [of.identity.name for of in pilots if not of.closed]
     return Said(dict(seconds), outcomes, undecided, pilots, attempts)
+
+
+def shown(url: str, *names: str) -> bool:
+    """Whether collectors have shown all these pilots."""
+    with LedgerReader.open(url) as ledger:
+        known = {
+            of.identity.name for of in ledger.pilot_rows() if of.identity.origin == "collector"
+        }
+    return set(names) <= known
+
+
+def told(url: str, runs: Collection[tuple[str, int]]) -> bool:
+    """Whether a startd's own history has told of all these runs."""
+    with LedgerReader.open(url) as ledger:
+        known = {
+            (row.key.job, row.key.run)
+            for row, _ in ledger.attempt_rows()
+            if any(fact.source is Source.STARTD_HISTORY for fact in row.facts)
+        }
+    return set(runs) <= known
 
 
 def series(url: str) -> dict[tuple[str, ...], int]:

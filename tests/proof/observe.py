@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,7 +46,7 @@ ATTRIBUTES = (
 )
 
 
-def ask(pool: CondorPool, kinds: Iterable[str], timeout: float = 60) -> dict[str, list[Any]]:
+def ask(pool: CondorPool, kinds: Iterable[str], timeout: float = 180) -> dict[str, list[Any]]:
     """Histories of those kinds (schedd, epoch, startd), asked for through the bindings."""
     request = {
         "collector": pool.collector,
@@ -106,13 +106,18 @@ class Observer:
     def _run(self) -> None:
         while not self._stop.wait(self._pause_s):
             try:
-                found = ask(self._pool, ["startd"], 20)
+                found = ask(self._pool, ["startd"], 60)
             except (subprocess.SubprocessError, ValueError) as error:
                 self.errors.add(f"{type(error).__name__}: {error}")
                 continue
             self.errors.update(found["errors"])
             for record in found["startd"]:
                 self._seen[json.dumps(record, sort_keys=True)] = record
+
+    def knows(self, _pilot: str, runs: Collection[tuple[str, int]]) -> bool:
+        """Return whether startds have told of all these runs."""
+        seen = list(self._seen.values())
+        return set(runs) <= {(of["GlobalJobId"], of["NumShadowStarts"]) for of in seen}
 
     def dump(self) -> dict[str, Any]:
         """All that the histories say now, and what the startds said before."""

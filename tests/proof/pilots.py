@@ -15,8 +15,9 @@ JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history
 SCHEDD2_ENVIRONMENT = "_CONDOR_JOB_EPOCH_HISTORY=$(LOCAL_DIR)/spool2/epoch_history"
 # One shadow for each run of each job, so that runs can be seen from outside.
 SHADOW_WORKLIFE = 0
-# A killed pilot's ads are gone after at most twice that.
-CLASSAD_LIFETIME = 30
+# A killed pilot's ads are gone after at most twice that.  It is much more than a daemon that is
+# killed again and again may take for a usual gap between two updates.
+CLASSAD_LIFETIME = 60
 # A job prefers by its own rank; else it is offered to the killed pilot as long as that has ads.
 NEGOTIATOR_PRE_JOB_RANK = 0
 # A pilot is given one job in each cycle.
@@ -46,7 +47,7 @@ PILOTS: dict[str, Machine] = {
     "killed": Machine(4, "Beta", "beta_other"),
     "drained": Machine(4, "Gamma", "gamma_main"),
     "sick": Machine(4, "Gamma", "gamma_main"),
-    "brief": Machine(1, "Gamma", "gamma_main", lifetime=25),
+    "brief": Machine(1, "Gamma", "gamma_main", lifetime=40),
     "shelter": Machine(8, "Alpha", "alpha_other"),
 }
 

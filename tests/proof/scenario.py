@@ -1,7 +1,8 @@
 """Real pilots and real jobs that end in every way there is, played on a real pool.
 
 The script acts by what it sees from outside (processes, and the notes which the jobs write), and
-never asks HTCondor how anything ended.  It takes a minute and a half.
+never asks HTCondor how anything ended.  It takes a minute and a half, and longer on a slow machine:
+it waits for what it sees, and what it ends does not end by itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -23,6 +24,15 @@ from tests.proof.truth import Truth
 Duty: TypeAlias = tuple[Callable[[], bool], Callable[[], None]]
 """When something may be done, and what."""
 
+Run: TypeAlias = tuple[str, int]
+"""GlobalJobId, and the number of the run."""
+
+SEEN_WITHIN_S = 120.0
+"""So long a pilot is left as it is for who watches to see it."""
+
+LASTS_S = 75.0
+"""So long a pilot goes on after runs that did not end with it: nobody can think that they did."""
+
 
 class Interrupted(RuntimeError):
     """The scenario was asked to stop."""
@@ -31,9 +41,21 @@ class Interrupted(RuntimeError):
 class Scenario:
     """The script; a context manager.  ``play`` may run in a thread, ``stop`` ends it early."""
 
-    def __init__(self, pool: CondorPool) -> None:
-        """``pool`` is running, with ``POOL_CONFIG``."""
+    def __init__(
+        self,
+        pool: CondorPool,
+        knows: Callable[[str, Collection[Run]], bool] = lambda *_: True,
+        patience_s: float = 90.0,
+    ) -> None:
+        """``pool`` is running, with ``POOL_CONFIG``.
+
+        ``knows`` says whether who watches has seen a pilot (by its name here), and been told all
+        that it takes with it about these runs; else it is not ended yet, for ``patience_s`` at
+        most; it is not touched at all before it was seen, for much longer.
+        """
         self.pool = pool
+        self._knows, self._patience_s = knows, patience_s
+        self._held: dict[tuple[str, bool], float] = {}
         self.stop = threading.Event()
         #: by the names in ``PILOTS``
         self.pilots: dict[str, Pilot] = {}
@@ -70,7 +92,7 @@ class Scenario:
                 self._start(name)
         self._carry_out(self._duties())
         for pilot in self.pilots.values():
-            pilot.wait_gone()
+            pilot.wait_gone(180)
         self._note("over")
 
     def _duties(self) -> list[Duty]:
@@ -85,24 +107,31 @@ class Scenario:
             (lambda: self._ran("held", 8), lambda: self._act("held", "Hold")),
             (lambda: self._ran("removed", 9), lambda: self._act("removed", "Remove")),
             # Pilots end under the jobs that they run.
-            (lambda: self._ran("evicted", 9) and self._ran("given_up", 6) and self._over("no_url"),
-             lambda: self._end("graceful")),
-            (lambda: self._ran("bereft", 8) and self._over("no_program"), self._kill),
+            (lambda: self._ran("evicted", 9) and self._ran("given_up", 6) and self._over("no_url")
+             and self._seen("graceful"), lambda: self._end("graceful")),
+            (lambda: self._ran("bereft", 8) and self._over("no_program") and self._seen("killed"),
+             self._kill),
             (lambda: self._ran("drained", 8) and self._ran("unlucky", 5, run=2)
-             and self._over("no_input"), self._drain),
+             and self._over("no_input") and self._seen("drained"), self._drain),
             (lambda: bool(self.sight.killed), lambda: self._start("shelter")),
             (lambda: self.sight.ends("given_up") == 1, lambda: self._act("given_up", "Remove")),
-            (lambda: self._since_end("drained", 6), lambda: self._end("drained")),
-            (lambda: self._since_end("evicted", 2), lambda: self._end("idle")),
+            (lambda: self._since_end("drained", 6) and self._told("drained"),
+             lambda: self._end("drained")),
+            (lambda: self._since_end("evicted", 2) and self._seen("idle"),
+             lambda: self._end("idle")),
             (lambda: self.sight.ended("brief"),
              lambda: self._note("pilot brief has ended by itself")),
-            (lambda: self._passed(4, *retried), lambda: self._end("sick")),
+            (lambda: self._passed(4, *retried) and self._seen("sick") and self._told("sick"),
+             lambda: self._end("sick")),
             (lambda: self._over(*tags), lambda: self._act("held", "Remove")),
-            (lambda: self._passed(5, *tags), lambda: self._end("steady")),
-            (lambda: self._passed(5, *tags), lambda: self._end("shelter")),
+            (lambda: self._passed(5, *tags) and self._since_end("vacated", LASTS_S)
+             and self._since_end("released", LASTS_S) and self._seen("steady")
+             and self._told("steady"), lambda: self._end("steady")),
+            (lambda: self._passed(5, *tags) and self._seen("shelter") and self._told("shelter"),
+             lambda: self._end("shelter")),
         ]  # fmt: skip
 
-    def _carry_out(self, duties: list[Duty], timeout: float = 240) -> None:
+    def _carry_out(self, duties: list[Duty], timeout: float = 600) -> None:
         deadline = time.monotonic() + timeout
         while duties:
             if self.stop.wait(0.2):
@@ -189,6 +218,25 @@ class Scenario:
         """Whether so much time has passed since the first run of this job was over."""
         gone = [life.gone for life in self.sight.shadows(tag) if life.gone is not None]
         return bool(gone) and time.time() - gone[0] >= seconds
+
+    def _told(self, name: str) -> bool:
+        """Whether who watches has been told of a pilot's runs, or was waited for long enough."""
+        runs = {
+            (self.jobs[plan.tag].id, run)
+            for plan in PLANS
+            for run, end in enumerate(plan.runs, 1)
+            if end.pilot == name
+        }
+        return self._known(name, runs, self._patience_s)
+
+    def _seen(self, name: str) -> bool:
+        """Whether who watches has seen a pilot, or was waited for long enough."""
+        return self._known(name, (), SEEN_WITHIN_S)
+
+    def _known(self, name: str, runs: Collection[Run], patience_s: float) -> bool:
+        now = time.monotonic()
+        since = self._held.setdefault((name, bool(runs)), now)
+        return self._knows(name, runs) or now - since > patience_s
 
     def _over(self, *tags: str) -> bool:
         return all(self.sight.ends(tag) >= len(_plan(tag).runs) for tag in tags)

@@ -129,10 +129,15 @@ class Sight:
             pilot = pilots[how.pilot]
             mine = [note for note in notes if note.run == run]
             starter = self._starter(how.pilot, shadow, mine, taken)
-            taken.append(starter)
-            start = Moment(shadow.start, starter.start)
-            end = Moment(starter.seen, starter.gone or pilot.end.hi)
-            if how.pilot in self.killed:
+            if starter is None:  # too short to be seen: while its shadow lived, around its notes
+                gone = shadow.gone or pilot.end.hi
+                start = Moment(shadow.start, mine[0].at if mine else gone)
+                end = Moment(mine[-1].at if mine else shadow.start, gone)
+            else:
+                taken.append(starter)
+                start = Moment(shadow.start, starter.start)
+                end = Moment(starter.seen, starter.gone or pilot.end.hi)
+            if starter is not None and how.pilot in self.killed:
                 end = Moment(max(starter.start, min(starter.seen, pilot.end.lo)), end.hi)
             if any(not start.lo <= note.at <= end.hi for note in mine):
                 raise Surprise(f"{plan.tag}: {mine} are not within {start} and {end}")
@@ -147,11 +152,11 @@ class Sight:
 
     def _starter(
         self, pilot: str, shadow: Life, notes: Sequence[Note], taken: Sequence[Life]
-    ) -> Life:
+    ) -> Life | None:
         """The starter of a shadow's run: the first one on that pilot and slot while it lived.
 
         On a loaded machine a shadow may wait long for it.  Where the job began, its starter is the
-        last one of its slot before.
+        last one of its slot before.  None: it was too short for that machine to be seen.
         """
         config = str(self._pilots[pilot].config)
         until = notes[0].at if notes else shadow.gone or shadow.seen
@@ -161,8 +166,8 @@ class Sight:
             if life.process.condor_config != config or "-a" not in argv or life in taken:
                 continue
             within = shadow.start <= life.start <= until
+            if notes and life.gone is not None and life.gone < notes[-1].at:
+                continue  # it had ended before the job had: a short-lived copy of it
             if within and (not notes or notes[0].slot == argv[argv.index("-a") + 1]):
                 found.append(life)
-        if not found:
-            raise Surprise(f"no starter on {pilot} for {shadow}, {notes}")
-        return found[-1 if notes else 0]
+        return found[-1 if notes else 0] if found else None

@@ -45,20 +45,27 @@ EPOCHS: dict[str, dict[str, object]] = {
 EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "early_exit", "transfer_output_failed"}
 
 
+#: A scenario lasts longer on a machine that does much else.
+pytestmark = pytest.mark.timeout(1200)
+
+
 class Played(NamedTuple):
-    """A scenario that is over."""
+    """A scenario that is over; the machine was behind by ``late_s`` at most."""
 
     truth: Truth
     dump: dict[str, Any]
+    late_s: float
 
 
 @pytest.fixture(scope="module")
 def played() -> Iterator[Played]:
     """Played once for this module."""
-    with CondorPool(config=POOL_CONFIG) as pool, Scenario(pool) as scenario:
-        with Observer(pool) as observer:
-            scenario.play()
-        yield Played(scenario.truth(), observer.dump())
+    with CondorPool(config=POOL_CONFIG) as pool:
+        observer = Observer(pool)
+        with Scenario(pool, observer.knows) as scenario:
+            with observer:
+                scenario.play()
+            yield Played(scenario.truth(), observer.dump(), scenario.sight.watch.longest_pause_s)
 
 
 def _by_run(records: list[dict[str, Any]]) -> Records:
@@ -81,6 +88,7 @@ def _exited(record: dict[str, Any]) -> bool:
 
 def test_each_run_ended_as_planned(played: Played) -> None:
     epochs, startds = _by_run(played.dump["epoch"]), _by_run(played.dump["startd"])
+    near_s = 1.5 + played.late_s
     assert set(epochs) == {(of.job, of.run) for of in played.truth.attempts}
     for of in played.truth.attempts:
         wanted = EPOCHS[of.outcome]
@@ -94,11 +102,11 @@ def test_each_run_ended_as_planned(played: Played) -> None:
             submitted = int(of.job.rpartition("#")[2])
             assert submitted <= record["JobCurrentStartDate"] <= of.start.hi
             if of.outcome not in {"lost_contact", "transfer_output_failed"}:
-                assert of.end.lo - 1.5 <= record["EpochWriteDate"] <= of.end.hi + 1.5, of
+                assert of.end.lo - near_s <= record["EpochWriteDate"] <= of.end.hi + near_s, of
         for record in startds[of.job, of.run]:
             assert _exited(record) is (of.outcome in EXITS), of
             assert record["BadputCausedByDraining"] is (of.outcome == "drained")
-            assert of.end.lo - 1.5 <= record["CompletionDate"] <= of.end.hi + 1.5, of
+            assert of.end.lo - near_s <= record["CompletionDate"] <= of.end.hi + near_s, of
 
 
 def test_what_the_pilots_tell_while_they_live(played: Played) -> None:
@@ -161,6 +169,9 @@ def test_the_rule_by_hand() -> None:
     assert compare(rows, truth.outcomes(), truth, 0) == []
     assert len(compare({**rows, key: rows[key] + 1}, truth.outcomes(), truth, 0)) == 2
     assert compare({**rows, key: rows[key] + 1}, truth.outcomes(), truth, 1) == []
+    # A pilot of which each end may be wrong by more than it lived may not have lived at all.
+    bounds = {of.lo for of in expected(pilot, [], 300).values()}
+    assert max(bounds) <= 0
     wrong = {**truth.outcomes(), ("a", 1): ("unclassified", "unknown")}
     assert len(compare(rows, wrong, truth, 0)) == 1
     assert len(compare({**rows, ("p", "cpu", "resource", "x"): 2.0}, {}, truth, 9)) == 3

@@ -117,6 +117,7 @@ def expected(
 
     def divided(chosen: Sequence[float]) -> dict[tuple[str, str], float]:
         start, end, *others = chosen
+        end = max(start, end)  # one that is known badly may not have lived at all
         spans = [
             _Span(max(start, others[2 * i]), min(end, others[2 * i + 1]), *of[4:6], of.category)
             for i, of in enumerate(attempts)

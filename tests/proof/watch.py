@@ -22,6 +22,20 @@ _YOUNG_S = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def _booted() -> float:
+    """Return when the machine was started (epoch seconds): the reading of two clocks at once."""
+    found = []
+    for _ in range(20):
+        before = time.clock_gettime(time.CLOCK_BOOTTIME)
+        now = time.time()
+        after = time.clock_gettime(time.CLOCK_BOOTTIME)
+        found.append((after - before, now - (before + after) / 2))
+    return min(found)[1]
+
+
+_BOOTED = _booted()
+
+
 @dataclass
 class Life:
     """One process; ``seen`` is the last look at which it lived, ``gone`` the first without it."""
@@ -44,8 +58,7 @@ def _stat(pid: int) -> tuple[str, float] | None:
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    return fields[0], booted + int(fields[19]) / _TICKS
+    return fields[0], _BOOTED + int(fields[19]) / _TICKS
 
 
 class ProcessWatch:
@@ -57,6 +70,8 @@ class ProcessWatch:
         self._lives: dict[int, Life] = {}
         self._past: list[Life] = []
         self._dismissed: set[int] = set()
+        #: the longest time from one look to the end of the next: so much this machine was behind
+        self.longest_pause_s = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
@@ -81,8 +96,11 @@ class ProcessWatch:
         return sorted((of for of in everything if of.program == program), key=lambda of: of.start)
 
     def _run(self) -> None:
+        before = time.monotonic()
         while not self._stop.wait(PAUSE_S):
             self._look()
+            now = time.monotonic()
+            self.longest_pause_s, before = max(self.longest_pause_s, now - before), now
 
     def _look(self) -> None:
         now = time.time()

@@ -13,7 +13,7 @@ from gwmond.config import Config
 from gwmond.facts import EntryKey, Size
 from gwmond.sources import gather, matching
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.round import Round, Status, Targets
+from gwmond.sources.round import USED_UP, Round, Status, Targets
 from tests.accounting.make import pilot
 from tests.pool.adtext import Ad, Value, ad_text
 from tests.pool.feign import (
@@ -25,6 +25,7 @@ from tests.pool.feign import (
     glideresource,
     partitionable_slot,
 )
+from tests.sources import child_tasks
 from tests.sources.feigned_access import Feigned
 from tests.sources.make import NOW, heard
 
@@ -135,14 +136,22 @@ def test_bad_ads_are_problems_of_an_answer(world: World) -> None:
 
 
 def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
-    """A silent schedd is given up at the deadline, and the round ends with the other answers."""
-    late = World(tmp_path / "late", options(deadline="2500ms"), Targets(("cm",), (), ()))
+    """A silent schedd is given up at the deadline, and the round ends with the other answers.
+
+    What is asked of it afterwards has hardly any time, and says so.
+    """
+    late = World(tmp_path / "late", options(deadline="6s"), Targets(("cm",), (), ()))
     late.answers = world.answers | {("<ap1>", "demand"): ["~60"]}
     began = time.monotonic()
     found, _ = late.round()
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     assert status(found, "ap1", "demand").problem == "timeout"
+    assert status(found, "ap1", "demand").detail.startswith("no answer within ")
     assert status(found, "cm", "slots").up
+    slow: Any = child_tasks.sleep
+    late.gatherer.run("ap1", "history", slow)
+    of = status(late.gatherer.last(), "ap1", "history")
+    assert (of.problem, of.detail) == ("timeout", f"{USED_UP}: no answer within 1 s")
 
 
 def test_schedd_seen_for_the_first_time_is_asked_in_the_same_round(world: World) -> None:

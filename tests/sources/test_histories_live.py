@@ -43,7 +43,7 @@ def stage() -> Iterator[Stage]:
             def ask() -> Claims | None:
                 task, host = history_tasks.collector_claims, pool.collector
                 ((seen, _), _) = child.run(
-                    task, LiveAccess(), host, None, time.time(), deadline_s=30
+                    task, LiveAccess(), host, None, time.time(), deadline_s=60
                 )
                 return seen if len(seen.records) >= 10 else None
 
@@ -157,7 +157,7 @@ def test_what_a_schedd_does_not_keep_and_not_understand(stage: Stage) -> None:
     ):
         query = Query(kind, "", constraint, ("GlobalJobId",))
         with pytest.raises(child.QueryError) as error:
-            child.run(history, LiveAccess(), stage.schedds[1], kind, query, deadline_s=30)
+            child.run(history, LiveAccess(), stage.schedds[1], kind, query, deadline_s=60)
         assert error.value.problem == problem
 
 

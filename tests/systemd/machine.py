@@ -175,7 +175,7 @@ class Machine:
                 return first
         return None
 
-    def wait_for(self, what: str, probe: Callable[[], T | None], timeout: float = 60) -> T:
+    def wait_for(self, what: str, probe: Callable[[], T | None], timeout: float = 240) -> T:
         """The first true result of ``probe``."""
         deadline = time.monotonic() + timeout
         while not (result := probe()):
@@ -188,7 +188,7 @@ class Machine:
         """Run a command in the machine, as its root."""
         enter = ["nsenter", "--target", str(self._first), "--mount", "--pid", "--cgroup", "--"]
         return subprocess.run(
-            [*enter, *command], capture_output=True, text=True, timeout=120, check=False
+            [*enter, *command], capture_output=True, text=True, timeout=240, check=False
         )
 
     def systemctl(self, *arguments: str) -> str:
@@ -201,7 +201,7 @@ class Machine:
         """One property of the service."""
         return self.systemctl("show", "--property", name, "--value", "gwmond.service").strip()
 
-    def wait_state(self, state: str, sub: str = "", timeout: float = 60) -> None:
+    def wait_state(self, state: str, sub: str = "", timeout: float = 240) -> None:
         """Wait until the service is active, failed, ..."""
 
         def reached() -> bool:

@@ -121,7 +121,7 @@ class Manager:
         self,
         what: str | Callable[[Message], bool],
         *,
-        timeout: float = 30,
+        timeout: float = 240,
         after: Message | None = None,
     ) -> Message:
         """The first message that has the assignment, or fulfils the predicate, after another."""

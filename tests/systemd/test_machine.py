@@ -14,7 +14,7 @@ from tests.pool.condor import CondorPool
 from tests.systemd.machine import Machine, NoMachineError, check
 from tests.systemd.pools import collector, config_text, free_port
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +42,13 @@ def machine() -> Iterator[Machine]:
 
 
 def _healthy() -> bool:
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/-/healthy", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/-/healthy", timeout=60) as answer:
         return bool(answer.status == 200)
 
 
 def _scraped(sample: str) -> bool:
     """Whether a scrape has a sample of the number of records."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=60) as answer:
         return f"gwmond_source_records_total{{{sample}" in answer.read().decode()
 
 
@@ -67,7 +67,7 @@ def test_starts_without_a_pool_and_without_tokens(machine: Machine) -> None:
 
 def test_polls_in_the_sandbox(machine: Machine) -> None:
     """Its fork server, HTCondor's bindings and the ledger work; the pool is said to refuse."""
-    machine.wait_for("a poll", lambda: "refused" in machine.log, 60)
+    machine.wait_for("a poll", lambda: "refused" in machine.log)
     assert "crashed" not in machine.log, machine.log
     assert "Traceback" not in machine.log, machine.log
     ledger = machine.run("find", "/var/lib/private/gwmond", "-name", "ledger.sqlite", "-size", "+0")
@@ -122,7 +122,7 @@ def test_a_socket_for_central_logs(machine: Machine) -> None:
         assert machine.run("test", "-S", path).returncode == 0, machine.log
         sent = machine.run("logger", "--socket", path, "--rfc5424", "not of a pilot")
         assert sent.returncode == 0, sent.stderr
-        machine.wait_for("a line", lambda: _scraped('kind="socket",source="central_log"} 1'), 60)
+        machine.wait_for("a line", lambda: _scraped('kind="socket",source="central_log"} 1'))
     finally:
         machine.run("mv", f"{config}.before", config)
     machine.systemctl("restart", "gwmond")
@@ -134,7 +134,7 @@ def test_stop_and_start(machine: Machine) -> None:
     """It stops at once, with success, and what it owns is there when it starts again."""
     began = time.monotonic()
     machine.systemctl("stop", "gwmond")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30
     assert machine.show("Result") == "success"
     assert machine.show("ExecMainStatus") == "0"
     machine.systemctl("start", "gwmond")
@@ -168,16 +168,16 @@ def test_bad_configuration_stays_down(machine: Machine) -> None:
 def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
     """The watchdog, shortened: a stopped process does not feed it; a working one does."""
     port = free_port()
-    drop_in = "WatchdogSec=4\nRestartSec=1\n"
+    drop_in = "WatchdogSec=8\nRestartSec=1\n"
     with (
         collector("silent") as address,
         Machine(config_text(address, port), drop_in=drop_in) as machine,
     ):
         machine.wait_state("active", "running")
-        time.sleep(8)
+        time.sleep(12)
         assert machine.show("NRestarts") == "0", machine.console
         machine.systemctl("kill", "--kill-whom=main", "--signal=STOP", "gwmond")
-        machine.wait_for("the watchdog", lambda: machine.show("NRestarts") == "1", 30)
+        machine.wait_for("the watchdog", lambda: machine.show("NRestarts") == "1")
         assert "Watchdog timeout" in machine.console
         machine.wait_state("active", "running")
 
@@ -224,14 +224,14 @@ def test_the_token_is_for_the_service_alone(
 
         def collector_up() -> str | None:
             request = urllib.request.Request(address, headers={"Authorization": "Bearer scrape"})
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 lines = answer.read().decode().splitlines()
             return next((s for s in lines if s.startswith('gwmond_source_up{kind="slots"')), None)
 
         sample = machine.wait_for("a poll", collector_up)
         assert float(sample.rpartition(" ")[2]) == with_token
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(address, timeout=5)
+            urllib.request.urlopen(address, timeout=60)
 
 
 def test_the_whole_daemon_works_on_a_replayed_pool() -> None:
@@ -243,7 +243,7 @@ def test_the_whole_daemon_works_on_a_replayed_pool() -> None:
         machine.wait_state("active", "running")
 
         def states() -> list[str]:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                 lines = answer.read().decode().splitlines()
             return [s for s in lines if s.startswith("gwmond_site_state{") and s.endswith(" 1.0")]
 

@@ -86,7 +86,7 @@ def test_a_manager_that_does_not_read_cannot_block_the_daemon(
                 sender.sendto(b"X=1", address)
     began = time.monotonic()
     notifier.watchdog()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(

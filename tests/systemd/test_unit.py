@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.systemd.unit import UNIT, analyze, settings, values
+from tests.systemd.unit import REPOSITORY, UNIT, analyze, settings, values
 
 EXPOSURE = 2.0
 _PATH = re.compile(r"(?<![\w.])/[\w./-]+\w")
@@ -79,3 +81,73 @@ def test_one_failed_query_is_no_failed_service() -> None:
     """A query's process that is killed for lack of memory leaves the daemon alone."""
     assert values("OOMPolicy") == ["continue"]
     assert int(values("OOMScoreAdjust")[0]) > 0
+
+
+def _typed(lines: list[str], indent: str) -> list[str]:
+    """The commands from the first line that begins so to the next that does not, uncommented."""
+    start = next(at for at, line in enumerate(lines) if line.startswith(f"{indent}python3 -m venv"))
+    found: list[str] = []
+    for line in lines[start:]:
+        if not line.startswith(indent):
+            return found
+        found.append(re.sub(r"\s+#.*", "", line.removeprefix(indent)))
+    raise AssertionError("the commands have no end")
+
+
+def test_readme_and_unit_say_the_same() -> None:
+    """There is one way to install it."""
+    head = UNIT.read_text().partition("[Unit]")[0].splitlines()
+    readme = (REPOSITORY / "README.md").read_text().splitlines()
+    assert _typed(head, "#   ") == _typed(readme, "    ")
+
+
+_FEIGNED = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$ROOT/called"
+case "$*" in
+"-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/pip"; cp "$0" "$3/bin/gwmond" ;;
+check*) ls "$_CONDOR_SEC_TOKEN_DIRECTORY" >>"$ROOT/called" ;;
+esac
+"""
+
+
+def test_what_is_to_be_typed_works(tmp_path: Path) -> None:
+    """Below another root, with programs that only note that they were called, nothing fails."""
+    tools, copy, called = tmp_path / "tools", tmp_path / "copy", tmp_path / "called"
+    tools.mkdir()
+    for name in ("python3", "systemctl"):
+        (tools / name).write_text(_FEIGNED)
+        (tools / name).chmod(0o755)
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    for name in ("etc/gwmond.toml", "systemd/gwmond.service"):
+        (copy / name).parent.mkdir(parents=True)
+        (copy / name).write_bytes((REPOSITORY / name).read_bytes())
+    (copy / "gwmond.token").write_text("a token\n")
+    readme = (REPOSITORY / "README.md").read_text().splitlines()
+    script = re.sub(r"(?<![\w.])/(?=opt/|etc/)", f"{tmp_path}/", "\n".join(_typed(readme, "    ")))
+    subprocess.run(
+        ["sh", "-euc", f"umask 022\n{script}"],
+        cwd=copy,
+        env={"PATH": f"{tools}:{os.environ['PATH']}", "ROOT": str(tmp_path)},
+        check=True,
+    )
+    etc = tmp_path / "etc"
+    modes = {
+        str(of.relative_to(etc)): oct(of.stat().st_mode & 0o777)
+        for of in etc.rglob("*")
+        if "gwmond" in str(of.relative_to(etc))
+    }
+    assert modes == {
+        "gwmond": "0o755",
+        "gwmond/gwmond.toml": "0o644",
+        "gwmond/tokens.d": "0o700",
+        "gwmond/tokens.d/gwmond": "0o600",
+        "systemd/system/gwmond.service": "0o644",
+    }
+    assert called.read_text().splitlines() == [
+        f"python3 -m venv {tmp_path}/opt/gwmond",
+        "pip install .",
+        f"gwmond check --config {etc}/gwmond/gwmond.toml",
+        "gwmond",
+        "systemctl daemon-reload",
+        "systemctl enable --now gwmond",
+    ]

@@ -48,5 +48,5 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     if program is None:
         raise RuntimeError("systemd-analyze is not installed: apt-get install systemd")
     return subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [program, *arguments], capture_output=True, text=True, timeout=240, check=False
     )

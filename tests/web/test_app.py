@@ -24,6 +24,7 @@ from gwmond.web.app import create
 from gwmond.web.landing import page
 from gwmond.web.words import STATES as STATE_WORDS
 from gwmond.web.words import reason_meaning
+from tests.accounting.make import NOW
 from tests.metrics.golden import exposition
 from tests.snapshots import STATES, snapshot, status
 
@@ -196,7 +197,8 @@ def test_landing_page_tells_what_is_unknown_or_wrong() -> None:
             speed=60.0,
             sources=(status("cm", "slots", "denied"),),
             ledger=LedgerStatus(False, "ledger <L>: full", None, 3),
-        )
+        ),
+        NOW,
     )
     dark = text[text.index("<td>T2_Dark") :]
     assert dark[: dark.index("<tr>")].count("<td class=n>?") >= 2
@@ -209,7 +211,7 @@ def test_landing_page_without_entries() -> None:
     """A pool of which nothing is known yet has a page too."""
     empty = snapshot()
     nothing = empty.evaluation._replace(rows={}, demand={}, jobs={})
-    assert "Entries: none." in page(snapshot(evaluation=nothing, entries={}, pilots={}))
+    assert "Entries: none." in page(snapshot(evaluation=nothing, entries={}, pilots={}), NOW)
 
 
 def test_landing_page_needs_nothing_from_elsewhere(client: Client) -> None:

@@ -1,0 +1,76 @@
+"""What the page at ``/`` says at its top, and how it explains what it shows."""
+
+from __future__ import annotations
+
+import re
+
+from gwmond.accounting.evaluation import State
+from gwmond.web.landing import page
+from tests.accounting.make import NOW
+from tests.snapshots import snapshot, status
+
+
+def test_landing_page_says_at_its_top_what_is_down() -> None:
+    """How many queries, of which sources, why and since when; those are first in their table."""
+    sources = (
+        status("ap1", "demand"),
+        status("ap2", "demand", "timeout"),
+        status("ap2", "epochs", "timeout"),
+        status("ap2", "history", "denied", last_success=None),
+        status("cm", "slots"),
+    )
+    text = page(snapshot(sources=sources), NOW + 55.0)
+    top = text[: text.index("<h2>")]
+    assert '<a class=bad href="#sources">3 of 5 queries to sources fail</a>' in top
+    since = "no answer since 2023-11-14 22:13:15 UTC, 1m00s ago"
+    assert f"<strong>ap2</strong> demand, epochs (timeout, {since})" in top
+    assert "<strong>ap2</strong> history (denied, no answer since gwmond started)" in top
+    table = text[text.index("<h2 id=sources>") :]
+    assert re.findall(r"<tr><td>(\w+)<td>(\w+)", table) == [
+        *(("ap2", "demand"), ("ap2", "epochs"), ("ap2", "history")),
+        *(("ap1", "demand"), ("cm", "slots")),
+    ]
+    assert "<td>never<td" in table
+    assert "<td>1m00s ago<td" in table
+
+
+def test_landing_page_of_very_many_sources_that_are_down() -> None:
+    """The first few are named, the others counted; names are escaped."""
+    sources = tuple(status(f"<{n}>", "demand", "timeout") for n in range(9))
+    text = page(snapshot(sources=sources), NOW)
+    top = text[: text.index("<h2>")]
+    assert "9 of 9 queries to sources fail" in top
+    assert (top.count("<strong>&lt;"), "; and 3 more." in top) == (6, True)
+
+
+def test_landing_page_without_anything_down() -> None:
+    """Nothing is said of it then."""
+    text = page(snapshot(sources=(status("cm", "slots"),)), NOW)
+    assert "class=down" not in text
+    assert "fail" not in text[: text.index("<h2>")]
+
+
+def test_landing_page_says_how_old_it_is() -> None:
+    """The age by this machine's clock, beside the pool's time; a clock set back is no age."""
+    assert "As of 2023-11-14 22:13:20 UTC, polled 53s ago." in page(snapshot(), NOW + 53.5)
+    assert "polled 0s ago" in page(snapshot(), NOW - 100)
+
+
+def test_landing_page_says_what_colours_and_numbers_are() -> None:
+    """Each state of the bar has its colour explained; matching jobs are so before assignment."""
+    text = page(snapshot(), NOW)
+    legend = text[text.index("<p class=key>") : text.index("<table>")]
+    for state in ("provisioning bottleneck", "insufficient demand", "filling", "saturated"):
+        assert state in legend
+    for state in ("down", "unknown"):
+        assert state in legend
+    assert "idle jobs that could run there, before they are assigned to sites" in legend
+    assert '<a href="#meanings">' in legend
+    assert "matching jobs before assign&shy;ment" in text
+
+
+def test_landing_page_explains_states_that_no_site_has() -> None:
+    """Whoever looks for a word finds it, whatever sites are doing."""
+    nothing = snapshot().evaluation._replace(rows={}, demand={}, jobs={})
+    text = page(snapshot(evaluation=nothing, entries={}, pilots={}), NOW)
+    assert [state for state in State if f"<dt>{state.replace('_', ' ')}<dd>" not in text] == []
