@@ -40,7 +40,7 @@ from gwmond.accounting.shares import MILLI, milli
 from gwmond.analyze_rounding import Finished, divided
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
-from gwmond.pilot_jobs import JobCounts, KnownJobs, is_good, jobs_of
+from gwmond.pilot_jobs import CountedJobs, KnownJobs, is_good, jobs_of
 from gwmond.units import MICRO
 
 
@@ -194,7 +194,7 @@ def _exited_zero(of: AttemptRow) -> bool:
 
 
 @dataclass(slots=True)
-class Sums(JobCounts):
+class Sums(CountedJobs):
     """Sums over pilots that ended; times are microseconds.
 
     ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and

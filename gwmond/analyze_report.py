@@ -69,7 +69,7 @@ def asked(of: Asked, by: str | None) -> Asked:
 
 
 class Told(NamedTuple):
-    """A report in all that it can be written as; ``empty``: no pilot ended in the period."""
+    """A report in all it can be written as; ``empty``: no pilot ended, or nothing was watched."""
 
     asked: Asked
     title: str
@@ -138,6 +138,7 @@ def tell(ledger: LedgerReader, of: Asked) -> Told:
         *(of, title, analyze_frontends.notes(watched)),
         list(analyze_frontends.records(watched, compare=of.compare)),
         analyze_frontends.text(watched, entries=of.by_entry, sort=of.sort, compare=of.compare),
+        not watched.means,
     )
 
 

@@ -112,8 +112,8 @@ def configuration(arguments: argparse.Namespace) -> Config:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)  # imports every command, which takes a while
         return _module(arguments.command).execute(configuration(arguments), arguments)
     except ConfigError as error:
         print(f"gwmond: {error}", file=sys.stderr)

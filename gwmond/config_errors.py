@@ -85,6 +85,8 @@ def key_lines(text: str) -> dict[Loc, int]:
 def unquoted(text: str, error: str) -> str:
     r"""Return a hint where the line that an error of TOML names has a text without quotes.
 
+    What may be a secret is not shown.
+
     >>> unquoted("[poll]\ninterval = 60s  # often", "Expected newline (at line 2, column 14)")
     '; texts, durations too, are quoted: interval = "60s"'
     """
@@ -93,9 +95,18 @@ def unquoted(text: str, error: str) -> str:
     if found is None or not 0 < int(found[1]) <= len(lines):
         return ""
     bare = re.fullmatch(rf"\s*({_KEY})\s*=\s*([\w./:@*-]+)\s*(?:#.*)?", lines[int(found[1]) - 1])
-    if bare is None or bare[2].isdigit() or bare[2].lower() in {"true", "false"}:
+    if bare is None or bare[2].lower() in {"true", "false"} or _is_number(bare[2]):
         return ""
-    return f'; texts, durations too, are quoted: {bare[1]} = "{bare[2]}"'
+    value = bare[2] if re.fullmatch(r"\d+[a-z]{1,3}", bare[2]) else "…"
+    return f'; texts, durations too, are quoted: {bare[1]} = "{value}"'
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _line(loc: Loc, lines: Mapping[Loc, int]) -> int | None:

@@ -22,11 +22,14 @@ from gwmond.facts import Cursor, Problem
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.tail import PACKED
 from gwmond.sources.gwms_tasks import Directory
 
 KIND = "imported_log"
 LIMITS = FileLimits(facts=2000, size=64 << 20)
 """How much is read at once: the pilots that so many lines mean are in memory together."""
+_PACKED = LIMITS._replace(facts=20_000)
+"""The same of a log that is packed, which is unpacked from its begin each time."""
 _NEVER_BETTER = "bad_time"
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -104,8 +107,9 @@ class ImportedLogs:
             some = 0
             behind = True
             while behind:
+                limits = _PACKED if path.endswith(PACKED) else LIMITS
                 answer, _ = self._read(
-                    gwms_tasks.read_log, Directory(path, place.state, central=True), LIMITS, now
+                    gwms_tasks.read_log, Directory(path, place.state, central=True), limits, now
                 )
                 place = self._take(path, place, answer)
                 problems += answer.problems

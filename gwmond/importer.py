@@ -159,7 +159,8 @@ class Importer:
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         # What was copied a moment ago is not being written, unlike in a factory that runs.
         of = wanted(self._keeper, paths, self._timezone)
-        return self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
+        answers, number = self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
+        return tuple(of.known_until(self._now_us) for of in answers), number
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]

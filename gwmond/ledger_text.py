@@ -42,18 +42,23 @@ def reach_times(of: Reach) -> tuple[str, str] | None:
 
 def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
     """Return why a period may have nothing of a site, entry, group and user (None: whichever)."""
-    site, entry, group = places
     hours = reach_times(hourly.reach(ledger))
     if hours is None:
         return "the ledger has no hours yet"
-    if any((*places, user)) and not ledger.pilot_rows(
-        PilotFilter(site=site, entry=entry, group=group, user=user), limit=1
-    ):
-        options = ("--site", "--entry", "--group", "--user")
-        named = zip(options, (*places, user), strict=True)
-        asked = " ".join(f"{option} {name}" for option, name in named if name)
-        return f"the ledger knows no pilot at all of {asked}: are the names right?"
-    return f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
+    times = f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
+    return unknown(ledger, places, user) or times
+
+
+def unknown(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
+    """Return that no pilot is known of what is asked for; empty if one is, or all are asked for."""
+    site, entry, group = places
+    of = PilotFilter(site=site, entry=entry, group=group, user=user)
+    if not any((*places, user)) or ledger.pilot_rows(of, limit=1):
+        return ""
+    options = ("--site", "--entry", "--group", "--user")
+    named = zip(options, (*places, user), strict=True)
+    asked = " ".join(f"{option} {name}" for option, name in named if name)
+    return f"the ledger knows no pilot at all of {asked}: are the names right?"
 
 
 def _one(of: Cursor, now_us: int) -> str:

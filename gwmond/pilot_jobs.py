@@ -77,7 +77,7 @@ def has_started(row: PilotRow, jobs: int) -> bool | None:
 
 
 @dataclass(slots=True)
-class JobCounts:
+class CountedJobs:
     """Counts over pilots that ended, of what is known of their jobs.
 
     - ``failed``: pilots in which HTCondor never started, ``known_started``: of how many that is

@@ -152,7 +152,8 @@ class Failures:
         if not left:
             return ""
         return (
-            f" Only the first {most} lines: {len(left)} more have {sum(left)} pilots "
+            f" Only the first {_number(most, 'line')}: {len(left)} more "
+            f"{'has' if len(left) == 1 else 'have'} {_number(sum(left), 'pilot')} "
             "(--limit 0 shows all)."
         )
 
@@ -241,6 +242,10 @@ class Failures:
 def _without_of(cells: tuple[str, ...]) -> tuple[str, ...]:
     """Return cells of numbers without the second, which is the same in all lines of causes."""
     return (cells[0], *cells[2:])
+
+
+def _number(of: int, what: str) -> str:
+    return f"{of} {what}" if of == 1 else f"{of} {what}s"
 
 
 def _failed(row: PilotRow) -> Failed:

@@ -37,11 +37,11 @@ from typing import Any
 from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import HOUR, hours, percent, ratio, seconds
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
-from gwmond.pilot_jobs import NOT_KNOWN, JobCounts, is_good, jobs_of, marked, number_text
+from gwmond.pilot_jobs import NOT_KNOWN, CountedJobs, is_good, jobs_of, marked, number_text
 
 
 @dataclass(slots=True)
-class Figures(JobCounts):
+class Figures(CountedJobs):
     """Sums over pilots that ended; amounts are core-micros."""
 
     total: int = 0

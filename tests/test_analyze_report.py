@@ -178,8 +178,11 @@ def test_an_empty_period(report: Report) -> None:
             assert "in this period" in text
             said = "nothing in this period: the ledger has the hours from 2023-11-1" in err
             assert said == (style == ENTRIES)
-    _, _, err = report(*ENTRIES, *DAY, "--entry", "no-such")
-    assert "the ledger knows no pilot at all of --entry no-such: are the names right?" in err
+    for style in (ENTRIES, FRONTENDS):
+        _, _, err = report(*style, *DAY, "--entry", "no-such")
+        assert "the ledger knows no pilot at all of --entry no-such: are the names right?" in err
+        _, _, err = report(*style, *DAY, "--entry", "entry-a")
+        assert "are the names right" not in err
 
 
 @pytest.mark.parametrize(("terminal", "width"), [(True, 90), (False, 120)])

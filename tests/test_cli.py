@@ -18,6 +18,7 @@ from gwmond import __version__, cli
 from gwmond.config import Config, ConfigError, Http
 from gwmond.facts import EntryKey
 from gwmond.ledger import Ledger
+from gwmond.ledger.classify import KEEP
 from gwmond.metrics.render import render
 from gwmond.problem_words import WORDS
 from gwmond.snapshot import Snapshot
@@ -185,6 +186,22 @@ def test_sites_as_a_table(
     assert said.err == "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
 
 
+def test_sites_where_no_pool_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said once, not for each kind of query."""
+    nowhere = tuple(
+        status("local", kind)._replace(up=False, problem="no_pool", detail="no pool is named")
+        for kind in ("slots", "schedds")
+    )
+    shows(monkeypatch, "sites", snapshot(sources=(*nowhere, status("ap2", "demand"))))
+    cli.main(["sites"])
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "no_pool" in line] == [
+        "gwmond: local pool: no_pool: no pool is named"
+    ]
+
+
 def test_entries_as_a_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,16 +280,17 @@ def test_check_of_this_host(
             "http": {"listen": f"127.0.0.1:{listener.getsockname()[1]}"},
         }
     )
-    found = {s.source: s for s in check._local(config)}
+    verdicts = check._local(config)
+    found = {of.status.source: of.status for of in verdicts}
     listener.close()
     assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
     assert (found["http"].up, found["http"].problem) == (False, "port")
     assert found["ledger"].detail == f"there is no directory {tmp_path}/missing"
     (tmp_path / "ledger.sqlite").write_bytes(b"no database" * 1000)
     config = Config.model_validate({"ledger": {"url": f"{tmp_path}/ledger.sqlite"}})
-    (ledger,) = (s for s in check._local(config) if s.source == "ledger")
-    assert (ledger.problem, check._remedy(ledger)) == ("corrupt", WORDS["corrupt"].remedy)
-    check._table([*found.values(), status("[/]", "slots")])
+    (ledger,) = (of for of in check._local(config) if of.status.source == "ledger")
+    assert (ledger.status.problem, ledger.remedy) == ("corrupt", KEEP)
+    check._table([*verdicts, check._verdict(status("[/]", "slots"))])
     said = capsys.readouterr().out
     assert "what to do: make the directory of [ledger] url" in said
     assert "[/]" in said
@@ -287,34 +305,72 @@ def test_check_before_the_first_start(
 
     state, closed = tmp_path / "state", tmp_path / "closed"
     monkeypatch.setattr(check, "STATE_DIRECTORY", state)
-    absent = check._ledger(f"sqlite:///{state}/ledger.sqlite")
+    verdict = check._ledger(f"sqlite:///{state}/ledger.sqlite")
+    absent = verdict.status
     assert absent.up
     assert absent.detail.startswith(f"{state}/ledger.sqlite: not yet there; made at the first")
     assert "gwmond.service" in absent.detail
     state.mkdir()
-    empty = check._ledger(f"sqlite:///{state}/ledger.sqlite")
+    empty = check._ledger(f"sqlite:///{state}/ledger.sqlite").status
     assert (empty.up, empty.detail) == (True, absent.detail.partition(", its directory")[0])
-    check._table([absent])
+    check._table([verdict])
     said = capsys.readouterr().out
     assert "not yet" in said.partition("\n\n")[0]
     assert f"All is well.\n\nnote: ledger: {absent.detail}" in said
     closed.mkdir(0o555)
     with unprivileged():
-        other = check._ledger(f"sqlite:///{closed}/ledger.sqlite")
+        other = check._ledger(f"sqlite:///{closed}/ledger.sqlite").status
     assert (other.problem, other.detail) == ("no_ledger", f"{closed} cannot be written")
-    for wrong in (str(state), f"{state}/a/b", "sqlite:///:memory:", f"{state}/{'x' * 300}"):
-        assert check._ledger(wrong).problem == "no_ledger"
+    missing = check._ledger(f"{state}/a/b")
+    assert missing.status.problem == "no_ledger"
+    assert missing.remedy.startswith("make the directory of [ledger] url")
     Ledger.open(f"{state}/ledger.sqlite").close()
-    there = check._ledger(f"{state}/ledger.sqlite")
+    there = check._ledger(f"{state}/ledger.sqlite").status
     assert (there.up, there.detail) == (True, "")
+
+
+def test_check_of_a_ledger_has_its_own_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One remedy: that of what is wrong, which may not be that the directory is missing."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    long, cut = f"{tmp_path}/{'x' * 300}", tmp_path / "cut.sqlite"
+    cut.write_bytes(b"no database" * 1000)
+    kept = tmp_path / "kept.sqlite"
+    Ledger.open(str(kept)).close()
+    kept.chmod(0)
+    server = "postgresql://user:secretpw@127.0.0.1:1/x"
+    with unprivileged():
+        found = {
+            url: check._ledger(url)
+            for url in (str(tmp_path), "sqlite:///:memory:", long, str(cut), str(kept), server)
+        }
+    assert [of.status.problem for of in found.values()] == [
+        *("location", "location", "location", "corrupt", "readonly", "unreachable")
+    ]
+    assert found[str(tmp_path)].status.detail == f"{tmp_path}: is a directory"
+    assert found[str(tmp_path)].remedy == "Name a file in a directory."
+    assert found[long].remedy == "Give a shorter path."
+    assert "run the command as root" in found[str(kept)].remedy
+    assert "database, user and password" in found[server].remedy
+    assert found[server].status.detail.startswith("postgresql://user:***@127.0.0.1:1/x: ")
+    check._table([*found.values()])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("what to do: ") == len(found)
+    for of in found.values():
+        assert of.remedy not in of.status.detail
+        assert said.count(f"{of.status.detail} what to do: {of.remedy}") == 1
 
 
 def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """Of a daemon that hangs the query that waited is named, not those that came too late."""
     from gwmond.commands import check  # noqa: PLC0415
 
-    def late(kind: str, seconds: float, detail: str) -> Status:
-        return Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, "timeout", detail)
+    def late(kind: str, seconds: float, detail: str) -> check.Verdict:
+        return check._verdict(
+            Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, "timeout", detail)
+        )
 
     hurried = f"{USED_UP}: no answer within 1 s"
     check._table(
@@ -395,6 +451,22 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["sites"]) == 130
 
 
+def test_interrupted_while_it_starts() -> None:
+    """The same while commands are loaded, which takes most of the first second."""
+    script = (
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'gwmond.commands.demo': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from gwmond import cli\nsys.exit(cli.main(['sites']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_reader_that_has_seen_enough() -> None:
     """When the reader of the output goes away there is neither traceback nor failure."""
     script = (
@@ -440,10 +512,10 @@ def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
 
     def found(**factory: Any) -> list[tuple[str, str]]:
         config = Config.model_validate({"factory": factory})
-        statuses = check._places(config)
-        assert all(check._remedy(of) != WORDS["failed"].remedy for of in statuses)
+        verdicts = check._places(config)
+        assert all(of.remedy != WORDS["failed"].remedy for of in verdicts)
         assert list(tmp_path.rglob("*.new")) == []
-        return [(of.kind, of.problem) for of in statuses]
+        return [(of.status.kind, of.status.problem) for of in verdicts]
 
     assert found(directories=[str(good)], central_logs=[str(good)]) == [
         ("directories", ""),

@@ -219,8 +219,10 @@ def test_token_file_must_hold_a_token(content: str | None, tmp_path: Path) -> No
     ("text", "hint"),
     [
         (" interval = 60s # often", 'interval = "60s"'),
-        ("interval=s60", 'interval = "s60"'),
+        ("interval=s60", 'interval = "…"'),
+        ("url = postgresql://gwmond:secret@db/gwmond", 'url = "…"'),
         ("parallel = 08", ""),
+        ("busy_duty_cycle = .95", ""),
         ("replicated = True", ""),
         ("collectors = [cm]", ""),
         ("interval = '60s' often", ""),

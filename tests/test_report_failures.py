@@ -212,12 +212,27 @@ def test_the_list_is_bounded_unless_one_says_otherwise() -> None:
     assert len(sections(only._replace(most=0))[1].rows) == len(found.records()) == MOST + 5
 
 
-@pytest.mark.parametrize("limit", ["-1", "x", ""])
+def test_numbers_of_what_is_left_out() -> None:
+    """One is not many."""
+
+    def left_out(lines: int, pilots: int, most: int) -> str:
+        found = Failures()
+        for number in range(lines):
+            found.of[FailureKey("Site", "e", f"n{number}", "Network", "a.sh")] = Failed(pilots)
+        return found.left_out(most).partition(" (")[0].strip()
+
+    assert left_out(3, 1, 2) == "Only the first 2 lines: 1 more has 1 pilot"
+    assert left_out(2, 5, 1) == "Only the first 1 line: 1 more has 5 pilots"
+    assert left_out(4, 1, 2) == "Only the first 2 lines: 2 more have 2 pilots"
+    assert left_out(2, 1, 2) == ""
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", "", "²", "٣", "1.5"])
 def test_a_limit_that_is_none(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told so."""
     with pytest.raises(SystemExit):
         cli.main(["report", "--failures", f"--limit={limit}"])
-    assert "is not a number" in capsys.readouterr().err
+    assert f"{limit!r} is not a number of lines, 0 or more" in capsys.readouterr().err
 
 
 def test_a_limit_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ Rules besides the table of ``accounting.outcomes``:
   after the attempt's end, or has ended.  As long as the table's line depends on it, it is open.
 - An attempt without a record of its end is given up ``outcome_wait`` after its claim was seen
   last, its pilot ended or a later run of its job began (``missing_wait`` if its schedd is silent).
-  It ended then, or when its container failed by a central log.
+  It ended then; one that no slot has shown, when its container failed by a central log.
 - What only the startd has told waits for the schedd's word, as long as that may come; and what
   nothing tells waits ``outcome_wait``.
 - What stands for the jobs of a summary has the outcome that the summary gives (see summaries).
@@ -97,13 +97,10 @@ def given_up(
 
 
 def _container_failures(attempt: OpenAttempt) -> list[int]:
-    """Return when a central log says that its container failed, unless a slot showed it later."""
-    shown = Source.LIVE_SLOT in attempt.merged.sources and attempt.seen_us
-    return [
-        fact.written_us
-        for fact in attempt.facts
-        if fact.ending.container_failed and fact.written_us >= (shown or 0)
-    ]
+    """Return when a central log says that its container failed, if no slot has shown it."""
+    if Source.LIVE_SLOT in attempt.merged.sources:
+        return []
+    return [fact.written_us for fact in attempt.facts if fact.ending.container_failed]
 
 
 def plain_outcome(

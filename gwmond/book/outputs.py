@@ -17,7 +17,6 @@ no cores or memory   what most pilots of the entry have, else what the entry is 
 no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
 no size of a run     one canonical unit (a starter's log has none; then ``estimated``)
 no site              that of the entry's other pilots, else the entry's name
-no factory           that of the entry's other pilots
 no group             that of its job in the factory's queue (see ``factory_pilots``)
 ==================== ==========================================================================
 """
@@ -149,7 +148,7 @@ class Outputs:
             name=name_of(output),
             started=start_us // SECOND_US,
             factory_job=of.factory_job or (f"#{_number(output)}" if of.entry else ""),
-            factory=of.factory or self._entries.factory(of.entry),
+            factory=of.factory,
             key=EntryKey(site, of.entry or site),
             group=client_name(of.frontend, of.group),
             node=of.node,

@@ -55,13 +55,11 @@ def changes(
     for kind, ids in kinds.items():
         of = told[kind]
         size, rules = _filled(kind, of, sizes.fill(entry, *of[:3]), sizes.told(entry))
-        guessed = Assumption.NO_OUTPUT in kind.rules
-        guessed |= not kind.factory and kind.origin == "files"
         change = Change(
             size,
             rules,
             kind.site if of.site or site is None else site,
-            factory if factory is not None and guessed else kind.factory,
+            factory if factory is not None and Assumption.NO_OUTPUT in kind.rules else kind.factory,
         )
         if change != (kind.size, kind.rules & SIZES, kind.site, kind.factory):
             yield change, ids

@@ -86,7 +86,7 @@ def _choose(
 
 def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
     """Return whether a pilot may be a job: by when it began, and by whose it is."""
-    return may_be_of(pilot.identity.name, job.user) and job.fits(pilot.start_us, guard_us)
+    return may_be_of(pilot.identity.name, job.user) and job.fits(_first_us(pilot), guard_us)
 
 
 def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
@@ -135,7 +135,7 @@ def _covers(pilot: OpenPilot, job: FactoryJob) -> bool:
     if job.life is None or Assumption.BEGIN in pilot.assumed:
         return False
     start_us, end_us = job.life
-    both_us = min(pilot.until_us, end_us) - max(pilot.start_us, start_us)
+    both_us = min(_last_us(pilot), end_us) - max(pilot.start_us, start_us)
     return 2 * both_us > end_us - start_us
 
 
@@ -146,10 +146,21 @@ def _submission(job: FactoryJob) -> _Submission:
 
 def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
     """Return by how much an execution differs from what is told of a pilot."""
-    start_us = job.started_us if job.started_us is not None else pilot.start_us
-    early_us = start_us - pilot.start_us
+    first_us = _first_us(pilot)
+    early_us = (job.started_us if job.started_us is not None else first_us) - first_us
     differs_us = max(0, early_us) if Assumption.BEGIN in pilot.assumed else abs(early_us)
     if job.ended_us is None:
         return differs_us
-    late_us = pilot.until_us - job.ended_us
+    late_us = _last_us(pilot) - job.ended_us
     return differs_us + (abs(late_us) if pilot.ended in KNOWN_ENDS else max(0, late_us))
+
+
+def _first_us(pilot: OpenPilot) -> int:
+    """Return what is told of a pilot first, whatever its job says of its beginning."""
+    told_us = pilot.assumed.get(Assumption.BEGIN, (0, pilot.start_us))[1]
+    return told_us if told_us < pilot.until_us else pilot.start_us
+
+
+def _last_us(pilot: OpenPilot) -> int:
+    """Return what is told of a pilot last, whatever its job says of its end."""
+    return pilot.contact_us if pilot.ended == "queue" else pilot.until_us

@@ -125,8 +125,8 @@ def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> 
     within = _first(*starts), _first(*ends)
     total = output.jobs.total if output.jobs is not None else None
     if output.jobs is not None and total is not None and total.jobs:
-        cores = output.cores or pilot.steps[0].size.cores
-        sums = job_sums.of_statistics(output.jobs, (within[1] - within[0]) // SECOND_US, cores)
+        condor_s = (within[1] - within[0]) // SECOND_US
+        sums = job_sums.of_statistics(output.jobs, condor_s, output.cores or 1)
         _tell(pilot, _busy(within, *sums), joining, _STATISTICS, within)
     else:
         _tell(pilot, _busy(within, None), joining, _STATISTICS, within)

@@ -57,9 +57,9 @@ def recall(
         shelf.recall_pilots(
             lookup.find_on_nodes(moments, guard_us, guard_us + AD_LIFETIME_S * SECOND_US)
         )
-    if last and (placed := [of for of in placed if of in last]):
+    if last and (here := [of for of in left if of.name.node and of in last]):
         known = {_startd(pilot) for pilot in shelf.pilots.values()}
-        if moments := {_moment(of) for of in placed if of.name.startd not in known}:
+        if moments := {_moment(of) for of in here if of.name.startd not in known}:
             shelf.recall_pilots(lookup.find_nameless(moments, guard_us, AGE_US))
 
 

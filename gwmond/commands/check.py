@@ -14,6 +14,7 @@ import sys
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -44,6 +45,13 @@ STATE_DIRECTORY = Path("/var/lib/gwmond")
 _FEW, _LATELY_S = 100, 3600.0
 
 
+class Verdict(NamedTuple):
+    """How a query went, or what is ours is; ``remedy``: what to do, empty if it is well."""
+
+    status: Status
+    remedy: str
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond check``."""
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -58,7 +66,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     found = pool.gatherer.round(access, tick.wall)
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
-    statuses = [*_named(found.statuses), *_local(config)]
+    verdicts = [*map(_verdict, _named(found.statuses)), *_local(config)]
     if arguments.format == "json":
         rows = [
             {
@@ -69,17 +77,17 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 "records": s.records if s.up else None,
                 "problem": s.problem,
                 "detail": s.detail,
-                "remedy": _remedy(s),
+                "remedy": remedy,
             }
-            for s in statuses
+            for s, remedy in verdicts
         ]
         json.dump(rows, sys.stdout, indent=2)
         print()
     else:
-        _table(statuses)
+        _table(verdicts)
         for note in notes:
             print(f"\nnote: {note}")
-    return cli.EXIT_OK if all(s.up for s in statuses) else cli.EXIT_SOURCES_DOWN
+    return cli.EXIT_OK if all(of.status.up for of in verdicts) else cli.EXIT_SOURCES_DOWN
 
 
 def _named(statuses: Sequence[Status]) -> list[Status]:
@@ -113,26 +121,26 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     return notes
 
 
-def _local(config: Config) -> list[Status]:
+def _local(config: Config) -> list[Verdict]:
     """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
-    results = [_ledger(config.ledger.url)]
     try:
         bind(config.http).close()
-        results.append(_success("http", "listen"))
+        http = _success("http", "listen")
     except PortError as error:
-        ours = _is_gwmond(config)
-        results.append(
-            _success("http", "running") if ours else _failure("http", "listen", "port", str(error))
-        )
-    return results + _places(config)
+        http = _failure("http", "listen", "port", str(error))
+        if _is_gwmond(config):
+            http = _success("http", "running")
+    return [_ledger(config.ledger.url), _verdict(http), *_places(config)]
 
 
-def _places(config: Config) -> list[Status]:
+def _places(config: Config) -> list[Verdict]:
     """Check the paths of [factory]; its socket may be the daemon's, which runs."""
     return [
-        _success(of.path, of.key)
-        if not of.problem or (of.problem == "in_use" and _is_gwmond(config))
-        else _failure(of.path, of.key, of.problem, of.detail)
+        _verdict(
+            _success(of.path, of.key)
+            if not of.problem or (of.problem == "in_use" and _is_gwmond(config))
+            else _failure(of.path, of.key, of.problem, of.detail)
+        )
         for of in places.places(config)
     ]
 
@@ -150,28 +158,31 @@ def _is_gwmond(config: Config) -> bool:
         return False
 
 
-def _ledger(url: str) -> Status:
-    """Open the ledger; one that the daemon will make at its first start is no failure."""
+def _ledger(url: str) -> Verdict:
+    """Open the ledger; what is wrong with it has its own remedy."""
     try:
         LedgerReader.open(url).close()
-        return _success("ledger", "open")
-    except LedgerLocation as error:
-        why, path = error.what, Path(error.where)
     except LedgerError as error:
-        return _failure("ledger", "open", error.problem, str(error))
-    directory, absent = path.parent, why == NOT_THERE
+        if isinstance(error, LedgerLocation) and error.what == NOT_THERE:
+            return _verdict(_absent(Path(error.where)))
+        detail = f"{error.where}: {error.what}"
+        return Verdict(_failure("ledger", "open", error.problem, detail), error.remedy)
+    return _verdict(_success("ledger", "open"))
+
+
+def _absent(path: Path) -> Status:
+    """Return whether the daemon can make the ledger at its first start; then it is no failure."""
+    directory = path.parent
     detail = f"{path}: not yet there; made at the first start"
-    if absent and os.path.isdir(directory):
-        if os.access(directory, os.W_OK, effective_ids=True):
+    if os.path.isdir(directory):
+        if os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
             return _success("ledger", "open", detail)
-        why = f"{directory} cannot be written"
-    elif absent and directory == STATE_DIRECTORY:
+        return _failure("ledger", "open", "no_ledger", f"{directory} cannot be written")
+    if directory == STATE_DIRECTORY:
         unless = f"else: install -d -m 0750 -o USER_OF_GWMOND {directory}"
         by = f", its directory by gwmond.service (StateDirectory); {unless}"
         return _success("ledger", "open", detail + by)
-    elif absent:
-        why = f"there is no directory {directory}"
-    return _failure("ledger", "open", "no_ledger", why)
+    return _failure("ledger", "open", "no_ledger", f"there is no directory {directory}")
 
 
 def _success(source: str, kind: str, detail: str = "") -> Status:
@@ -182,35 +193,37 @@ def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
     return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
 
 
-def _remedy(status: Status) -> str:
+def _verdict(status: Status) -> Verdict:
+    """Return a status with what its word says is to do."""
     if status.up:
-        return ""
-    return REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
+        return Verdict(status, "")
+    remedy = REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
+    return Verdict(status, remedy)
 
 
-def _table(statuses: list[Status]) -> None:
+def _table(verdicts: list[Verdict]) -> None:
     table = Table("source", "query", "verdict", "ads", "seconds", box=None)
-    for s in statuses:
+    for s, _ in verdicts:
         well = "[yellow]not yet[/]" if s.detail else "[green]ok[/]"
         verdict = well if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
         table.add_row(Text(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
     console = Console(soft_wrap=True)
     console.print(table)
-    failed: dict[tuple[str, str], list[Status]] = {}
-    for s in statuses:
+    failed: dict[tuple[str, str, str], list[Status]] = {}
+    for s, remedy in verdicts:
         if not s.up:
-            failed.setdefault((s.source, s.problem), []).append(s)
-    for (source, problem), of in failed.items():
+            failed.setdefault((s.source, s.problem, remedy), []).append(s)
+    for (source, problem, remedy), of in failed.items():
         longest = max(of, key=lambda s: s.duration_s)
         query = f"{longest.kind}: " if len({s.detail for s in of}) > 1 else ""
         console.print(f"\n{source}: {problem}: {query}{longest.detail}", markup=False)
         late = [s.kind for s in of if s is not longest and s.detail.startswith(USED_UP)]
         if late:
             console.print(f"  {', '.join(late)}: {USED_UP}", markup=False)
-        console.print(f"  what to do: {_remedy(longest)}", markup=False)
+        console.print(f"  what to do: {remedy}", markup=False)
     if not failed:
         console.print("\nAll is well.")
-    for s in statuses:
+    for s, _ in verdicts:
         if s.up and s.detail:
             console.print(f"\nnote: {s.source}: {s.detail}", markup=False)

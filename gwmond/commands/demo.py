@@ -2,28 +2,32 @@
 
 The recording is replayed through the same sources as live ads, over and over. Of a configuration
 file only [http], [canonical], [metrics] and [log] are honoured. The ledger is a temporary one: that
-of the file stays as it is. --ledger names one to keep; a live pool's is refused.
+of the file stays as it is. --ledger names one to keep; one that has a live pool's time, or what was
+imported, is refused.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
 
-from gwmond import cli, ledger_reading
+from gwmond import central_logs, cli, file_facts, historian, imported_logs, ledger_reading
 from gwmond.clock import REPLAY
 from gwmond.commands import run
 from gwmond.config import Config, ConfigError, Poll, parse
 from gwmond.config_pilots import Ledger
-from gwmond.ledger.errors import LedgerError, LedgerLocation, LedgerTooOld
+from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
 from gwmond.sources.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
+_FILES = {file_facts.KIND, imported_logs.KIND, central_logs.SOURCE, historian.FILE_KIND}
+"""Kinds of cursors that no demo leaves, for it reads no files."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -83,20 +87,29 @@ def _unfit(url: str) -> str:
     """Return why a ledger is not one to replay into; empty if it is a demo's, or not yet there."""
     try:
         with LedgerReader.open(url) as ledger:
-            tick, imported = ledger.load().tick, bool(ledger.cursors())
-    except LedgerLocation:  # it is made, or the daemon tells why it cannot be
-        return ""
+            tick, kinds = ledger.load().tick, {kind for _, kind in ledger.cursors()}
+    except LedgerLocation as error:
+        return _not_made(Path(error.where).parent) if error.what == NOT_THERE else str(error)
     except LedgerTooOld as error:
         return "" if "its schema is empty" in error.what else str(error)
     except LedgerError as error:
         return str(error)
-    live = imported if tick is None else not tick.boot_id.startswith(REPLAY)
-    if not live:
+    live = bool(kinds) if tick is None else not tick.boot_id.startswith(REPLAY)
+    if not live and not kinds & _FILES:
         return ""
     return (
-        f"--ledger: {ledger.where} has a live pool's time, which the demo would be added to for "
-        "ever: name another one, or give none"
+        f"--ledger: {ledger.where} has a live pool's time, or what was imported, which the demo "
+        "would be added to for ever: name another one, or give none"
     )
+
+
+def _not_made(directory: Path) -> str:
+    """Return why no ledger can be made in a directory; empty if one can."""
+    if not directory.is_dir():
+        return f"--ledger: there is no directory {directory}: make it, or name another place"
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
+        return f"--ledger: {directory} cannot be written: name another place"
+    return ""
 
 
 _PACE = {"interval": INTERVAL_S, "deadline": DEADLINE_S}

@@ -41,7 +41,7 @@ from gwmond import cli, ledger_reading, log
 from gwmond.commands import backfilling
 from gwmond.config import Config, ConfigError
 from gwmond.importer import Imported, Importer
-from gwmond.ledger import hourly
+from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
 from gwmond.ledger_text import reach_times
@@ -201,7 +201,8 @@ def _say_interrupted(importer: Importer) -> None:
 def _report(arguments: argparse.Namespace) -> str:
     """Return the command that reports what was imported, from the same ledger."""
     words = ["gwmond", "report"]
-    for option, given in (("--config", arguments.config), ("--ledger", arguments.ledger)):
+    ledger = arguments.ledger and location.parse(arguments.ledger).shown  # without its password
+    for option, given in (("--config", arguments.config), ("--ledger", ledger)):
         words += [option, str(given)] if given is not None else []
     return shlex.join(words)
 

@@ -23,7 +23,7 @@ from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.ledger_text import nothing
+from gwmond.ledger_text import nothing, unknown
 from gwmond.periods import FORMS_HELP, US, parse_period
 from gwmond.report import BYS, Report, Scope, parse_by
 from gwmond.report_failures import MOST
@@ -170,7 +170,9 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 empty = not report.groups
             if empty:
                 places = arguments.site, arguments.entry, arguments.group
-                why = f"nothing in this period: {nothing(ledger, places)}"
+                ads = isinstance(of, Asked) and of.style == "analyze-frontends"  # not of pilots
+                cause = unknown(ledger, places) if ads else nothing(ledger, places)
+                why = cause and f"nothing in this period: {cause}"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
@@ -208,8 +210,8 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
 
 def _limit(text: str) -> int:
     """Return a number of lines; 0: all."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines, 0 or more")
     return int(text)
 
 

@@ -20,6 +20,7 @@ from rich.text import Text
 from gwmond import cli, log
 from gwmond.config import Config
 from gwmond.poller import poll_once
+from gwmond.sources.round import Status
 from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
 from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows
 
@@ -78,12 +79,15 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     else:
         _show(rows, entries=arguments.entries)
     down = [s for s in snapshot.sources if not s.up]
-    for status in down:
-        print(
-            f"gwmond: {status.source} {status.kind}: {status.problem}: {status.detail}",
-            file=sys.stderr,
-        )
+    for line in dict.fromkeys(map(_down, down)):
+        print(f"gwmond: {line}", file=sys.stderr)
     return cli.EXIT_SOURCES_DOWN if down else cli.EXIT_OK
+
+
+def _down(status: Status) -> str:
+    """Return how a query failed; that no pool is named is the same line of each of them."""
+    kind = "pool" if status.problem == "no_pool" else status.kind
+    return f"{status.source} {kind}: {status.problem}: {status.detail}"
 
 
 def _show(rows: list[Row], *, entries: bool) -> None:

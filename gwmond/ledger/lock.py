@@ -2,10 +2,14 @@
 
 A ``flock`` belongs to the open file, and a child made by ``fork`` shares it: a child that hangs in
 a query would keep the lock of a killed daemon.  So every forked child closes its copy at once.
+
+Root may lock in a directory of somebody else, who could put a link there to have another file
+made or overwritten: no link is followed at the lock's name.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -14,15 +18,17 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-from gwmond.ledger.errors import LedgerLocked
+from gwmond.ledger.errors import LedgerLocation, LedgerLocked
 
 LOCK_MODE = 0o640
+_ATTEMPTS = 100
 
 
 class FileLock:
     """An exclusive lock, held from construction until ``release``.
 
-    Raises ``LedgerLocked`` naming the holder, or ``OSError`` when the file cannot be made.
+    Raises ``LedgerLocked`` naming the holder, ``LedgerLocation`` when a symbolic link is there, or
+    ``OSError`` when the file cannot be made.
     The file stays behind: to delete it would let two processes lock two files of one name.
     """
 
@@ -30,8 +36,8 @@ class FileLock:
 
     def __init__(self, path: Path, where: str) -> None:
         self._path = path
-        while True:
-            self._fd = _made(path)
+        for _ in range(_ATTEMPTS):
+            self._fd = _made(path, where)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -48,6 +54,8 @@ class FileLock:
             if self.held():
                 break
             self.release()  # someone removed the file between open and lock
+        else:
+            raise _unsteady(path, where)
         _held.add(self)
         with suppress(OSError):  # a full disk: the lock holds, only its message is missing
             os.ftruncate(self._fd, 0)
@@ -56,7 +64,7 @@ class FileLock:
     def held(self) -> bool:
         """Return whether the locked file is still the one at its path."""
         try:
-            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
+            return os.path.samestat(os.fstat(self._fd), os.lstat(self._path))
         except OSError:
             return False
 
@@ -71,15 +79,34 @@ class FileLock:
         self.release()  # a ledger that was dropped unclosed must not lock its own process out
 
 
-def _made(path: Path) -> int:
+def _made(path: Path, where: str) -> int:
     """Open the file, making it if there is none."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    for _ in range(_ATTEMPTS):
+        try:
+            fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, LOCK_MODE)
+        except FileExistsError:
+            with suppress(FileNotFoundError):  # removed since: make it
+                return _existing(path, flags, where)
+        else:
+            give(fd, path.parent)
+            return fd
+    raise _unsteady(path, where)
+
+
+def _existing(path: Path, flags: int, where: str) -> int:
     try:
-        fd = os.open(path, flags | os.O_EXCL, LOCK_MODE)
-    except FileExistsError:
-        return os.open(path, flags, LOCK_MODE)
-    give(fd, path.parent)
-    return fd
+        return os.open(path, flags)
+    except OSError as exc:
+        if exc.errno != errno.ELOOP:
+            raise
+        what = f"its lock file {path} is a symbolic link, which is not followed"
+        raise LedgerLocation(where, what, f"Find out who made it, then remove {path}.") from None
+
+
+def _unsteady(path: Path, where: str) -> LedgerLocked:
+    what = f"its lock file {path} is removed or replaced again and again"
+    return LedgerLocked(where, what, "Find the program that does so and stop it.")
 
 
 def give(fd: int, directory: Path) -> None:
@@ -91,6 +118,12 @@ def give(fd: int, directory: Path) -> None:
     if os.geteuid() == 0 and of.st_uid != 0 and not of.st_mode & stat.S_IWOTH:
         with suppress(OSError):  # no such user in this namespace: it stays root's
             os.fchown(fd, of.st_uid, of.st_gid)
+
+
+def exposed(directory: Path) -> bool:
+    """Return whether this is root, at work where others can put files and links."""
+    of = os.stat(directory)
+    return os.geteuid() == 0 and bool(of.st_uid or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 _held: weakref.WeakSet[FileLock] = weakref.WeakSet()

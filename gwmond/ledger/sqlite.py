@@ -7,14 +7,15 @@
 * ``busy_timeout``: a ``sqlite3`` shell with an open transaction delays us, and does not fail us.
 * ``foreign_keys``: SQLite checks none unless told.
 
-A new ledger is made as ``<file>.new``, without a log, and renamed when complete.  So an empty
-ledger file is never a new one but a lost one, and is not quietly started again from zero.
+A new ledger is written whole to ``<file>.new``, without a log, and renamed.  So an empty ledger
+file is never a new one but a lost one, and is not quietly started again from zero.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -34,7 +35,7 @@ from gwmond.ledger.errors import (
     LedgerMoved,
     LedgerReadOnly,
 )
-from gwmond.ledger.lock import FileLock, give
+from gwmond.ledger.lock import FileLock, exposed, give
 
 FILE_MODE = 0o640
 BUSY_S = 5.0
@@ -115,30 +116,59 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 
 
+def _blank(at: Path, where: str) -> bytes:
+    """Return an empty ledger's bytes, which say WAL at once (SQLite's file format, 1.3.3)."""
+    try:
+        connection = _connect(at, "rwc", "BEGIN IMMEDIATE", journal="delete")
+        try:
+            migrate.ensure(connection, where)
+        finally:
+            connection.close()
+        made = at.read_bytes()
+        return made[:18] + b"\2\2" + made[20:]
+    finally:
+        _remove(at)
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        _beside(path, suffix).unlink(missing_ok=True)
+
+
 def _create(path: Path) -> None:
-    """Make an empty ledger at ``path``, whole or not at all."""
+    """Make an empty ledger at ``path``, whole or not at all.
+
+    SQLite opens by name, and where root works in a directory of others they can put a link there
+    at any time.  So it makes it in a private directory then, and what it made is written to a file
+    that is held open from its exclusive making until it is given away and renamed.
+    (The owner of a directory can always put another file in the place of the finished ledger.)
+    """
     if _log_size(path):
         what = f"the file is gone but its log {path}-wal is here, with the last transactions"
         raise LedgerCorrupt(str(path), what, "Put the file back, or move the log away as well.")
     new = _beside(path, ".new")
-    for suffix in ("", "-wal", "-shm", "-journal"):  # our own, of an attempt that was killed
-        _beside(new, suffix).unlink(missing_ok=True)
-    try:
-        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        os.fchmod(fd, FILE_MODE)
-        give(fd, path.parent)
-        os.close(fd)
-        connection = _connect(new, "rw", "BEGIN IMMEDIATE", journal="delete")
+    _remove(new)  # our own, of an attempt that was killed
+    if exposed(path.parent):
+        with tempfile.TemporaryDirectory(prefix="gwmond-") as private:
+            blank = _blank(Path(private, path.name), str(path))
+    else:
+        blank = _blank(new, str(path))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(new, flags, FILE_MODE), "wb") as file:
         try:
-            migrate.ensure(connection, str(path))
-        finally:
-            connection.close()
-        new.rename(path)
-    except BaseException:
-        for suffix in ("", "-wal", "-shm"):
+            file.write(blank)
+            file.flush()
+            os.fchmod(file.fileno(), FILE_MODE)
+            give(file.fileno(), path.parent)
+            os.fsync(file.fileno())
+            if not os.path.samestat(os.fstat(file.fileno()), os.lstat(new)):
+                what = f"another file was put at {new} while the ledger was made"
+                raise LedgerMoved(str(path), what, "Find out who did so; then start again.")
+            new.rename(path)
+        except BaseException:
             with suppress(OSError):
-                _beside(new, suffix).unlink(missing_ok=True)
-        raise
+                new.unlink()
+            raise
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)

@@ -73,7 +73,8 @@ FAMILIES = (
         FactoryKind.SUMMARY_NO_DURATION,
         "gwmond_factory_completed_pilots_without_duration_total",
         "",
-        "Of them, those with a duration of -1 or 0: their output did not come back whole. "
+        "Of them, those with a duration of -1, 0, or more than 60 days: their output did not come "
+        "back whole. "
         "Unit: pilots.",
     ),
     _family(

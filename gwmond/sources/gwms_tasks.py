@@ -43,6 +43,13 @@ class DirectoryAnswer(NamedTuple):
     path: str
     answer: FileAnswer
 
+    def known_until(self, now_us: int) -> DirectoryAnswer:
+        """Return it with nothing known beyond ``now_us`` (microseconds since the epoch)."""
+        complete_us = self.answer.complete_us
+        if complete_us is None or complete_us <= now_us:
+            return self
+        return self._replace(answer=self.answer._replace(complete_us=now_us))
+
 
 def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.Tree, ...]]:
     """Find the directories below some roots that have files of pilots."""

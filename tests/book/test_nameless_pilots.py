@@ -277,3 +277,18 @@ def test_the_order_makes_no_difference(
     for play in plays:
         life = sum((of.end_us or 0) - of.start_us for of in play.stored.pilots.values())
         assert sum(play.seconds().values()) == life / SECOND_US
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_where_no_site_is_known(closed: bool) -> None:
+    """Neither the line nor the output names one: the process and the host do, also of the past."""
+    of = output()
+    of = of._replace(name=of.name._replace(site=""))
+    end = line(900, FIGURE_7._replace(site="", resource=""))
+    play = Play()
+    play.book.report([of], play.stored)
+    play.rest(100, hours=10 if closed else 0)
+    play.book.report([end], play.stored)
+    play.rest(LATER)
+    (row,) = play.stored.pilots.values()
+    assert (row.ended, row.end_us) == ("logged", us(900))

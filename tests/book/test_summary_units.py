@@ -112,3 +112,18 @@ def test_a_number_of_jobs_that_cannot_be_read() -> None:
     play = Play()
     told(play, *queue(0, 1200), unread._replace(condor_s=None), sizes=True)
     assert play.seconds() == {"unclassified": 8 * 1200.0}
+
+
+def test_statistics_of_a_pilot_whose_cores_others_tell() -> None:
+    """They are not divided by what is assumed: when that is known makes no difference."""
+    of = lost(jobs=JobStatistics(Jobs(16, 8000), Jobs(8, 4000)), cores=None, memory_mib=None)
+    others = [one(number, cores=8, memory_mib=16_000) for number in (3, 4)]
+    found = []
+    for before, after in (([of], others), (others, [of])):
+        play = Play()
+        told(play, *before, at=20_000)
+        told(play, *after, at=90_000)
+        revise(play, 160_000)
+        found.append(play.seconds())
+    assert found[0] == found[1]
+    assert "unclassified" not in found[0]

@@ -98,19 +98,6 @@ def test_where_the_queue_may_mean_another_it_tells_nothing(late: bool) -> None:
     assert groups(play).keys() == {"", "frontend.main"}
 
 
-def test_the_factory_is_that_of_the_entrys_other_pilots() -> None:
-    """Told before; or after, then it is known when an import ends."""
-    other = output()
-    other = other._replace(name=other.name._replace(proc=1))
-    for facts in ([other, cut()], [cut(), other]):
-        play = Play()
-        for number, fact in enumerate(facts):
-            told(play, fact, at=2000 + 50_000 * number)
-        for _ in play.book.revise(play.stored):
-            play.poll(200_000)
-        assert one(play).identity.factory == "factory"
-
-
 def test_a_pilot_of_jobs_gets_its_group() -> None:
     """Records of jobs told of it first, and not for whom it ran."""
     play = Play()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
-
 import pytest
 
 from gwmond.accounting.pilot_evidence import QueueState
 from gwmond.sources.gwms import completed_jobs, condor_events
 from tests.gwms import generate, simulated
-
-US = 10**6
 
 
 def test_an_event_whose_end_is_missing() -> None:
@@ -25,18 +20,6 @@ def test_an_event_whose_end_is_missing() -> None:
         QueueState.ENDED,
     ]
     assert events.wrong == {"garbage": 1}
-
-
-def test_the_hour_that_comes_twice() -> None:
-    """The order of lines tells which is meant; what is only a little out of order is not."""
-    walls = ["01:50:00", "01:48:00", "01:10:00", "01:20:30", "02:20:30"]
-    dates = [f"2025-11-02 {wall}" for wall in walls]
-    for form in (dates, [of.removeprefix("2025-").replace("-", "/") for of in dates]):
-        raw = "".join(f"001 (7.{n}.000) {of} x\n...\n" for n, of in enumerate(form)).encode()
-        parsed = condor_events.parse("p", raw, about_s=1_762_200_000, zone=ZoneInfo("US/Eastern"))
-        times = [datetime.fromtimestamp(of.at_us / US, UTC) for of in parsed.events]
-        shown = [f"{of:%H:%M:%S}" for of in times]
-        assert shown == ["05:50:00", "05:48:00", "06:10:00", "06:20:30", "07:20:30"]
 
 
 def test_two_jobs_on_a_line() -> None:

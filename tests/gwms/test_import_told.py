@@ -131,6 +131,14 @@ def test_the_command_that_is_told_at_the_end_works(
     assert (code, str(ledger) in out) == (0, True), err
 
 
+def test_no_password_is_told() -> None:
+    """The last line is kept in logs of cron."""
+    given = ["import", "/x", "--ledger", "postgresql://gwmond:secret@db/gwmond"]
+    told = import_._report(cli.parser().parse_args(given))
+    assert told.startswith("gwmond report --ledger ")
+    assert "secret" not in told
+
+
 def test_without_options_none_is_told() -> None:
     """The command is as short as what was typed."""
     arguments = cli.parser().parse_args(["import", "/x"])

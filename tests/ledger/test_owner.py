@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
-from gwmond.ledger import Ledger, LedgerReader
-from gwmond.ledger.errors import LedgerReadOnly
+from gwmond.ledger import Ledger, LedgerReader, lock, migrate, sqlite
+from gwmond.ledger.errors import LedgerLocation, LedgerLocked, LedgerMoved, LedgerReadOnly
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
 
@@ -47,6 +48,116 @@ def test_a_directory_of_everybody_is_nobodys(theirs: Path) -> None:
     theirs.chmod(0o750)
     Ledger.open(f"{theirs}/ledger.sqlite").close()
     assert set(owners(theirs).values()) == {(0, 0)}
+
+
+def link(at: Path, to: Path) -> None:
+    """Put a link of the directory's owner at a name, whatever was there."""
+    at.unlink(missing_ok=True)
+    at.symlink_to(to)
+    os.chown(at, SOMEBODY, SOMEBODY, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_link_at_the_locks_name_is_not_followed(
+    theirs: Path, tmp_path: Path, there: bool
+) -> None:
+    """The directory's owner cannot have root make or overwrite another file."""
+    other, name = tmp_path / "other", theirs / "ledger.sqlite.lock"
+    if there:
+        other.write_text("root's own")
+    link(name, other)
+    with pytest.raises(LedgerLocation, match=r"lock file .* is a symbolic link") as error:
+        Ledger.open(f"{theirs}/ledger.sqlite")
+    assert f"remove {name}" in error.value.remedy
+    assert other.read_text() == "root's own" if there else not other.exists()
+    assert list(theirs.iterdir()) == [name]
+    name.unlink()
+    Ledger.open(f"{theirs}/ledger.sqlite").close()
+
+
+def test_a_link_to_the_lock_is_not_the_lock(theirs: Path) -> None:
+    """A second writer would be refused at the link: the first one stops as well."""
+    ledger = Ledger.open(f"{theirs}/ledger.sqlite")
+    name = theirs / "ledger.sqlite.lock"
+    name.rename(theirs / "aside")
+    link(name, theirs / "aside")
+    with pytest.raises(LedgerMoved, match="lock file"):
+        ledger.commit(batch(1))
+    ledger.close()
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_lock_file_removed_while_it_is_opened(
+    theirs: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """It is made anew, its directory owner's as well; not for ever."""
+    (theirs / "ledger.sqlite.lock").touch()
+    opened, left = lock._existing, times
+
+    def removed(path: Path, flags: int, where: str) -> int:
+        nonlocal left
+        left -= 1
+        path.unlink()
+        try:
+            return opened(path, flags, where)
+        finally:
+            if left:
+                path.touch()
+
+    monkeypatch.setattr(lock, "_existing", removed)
+    if times > 1:
+        with pytest.raises(LedgerLocked, match="removed or replaced again and again"):
+            Ledger.open(f"{theirs}/ledger.sqlite")
+        assert left > 0
+        return
+    with Ledger.open(f"{theirs}/ledger.sqlite"):
+        assert set(owners(theirs).values()) == {(SOMEBODY, SOMEBODY)}
+
+
+@pytest.mark.parametrize(("uid", "mode"), [(SOMEBODY, 0o750), (0, 0o770), (0, 0o777), (0, 0o755)])
+def test_where_a_new_ledger_is_made(
+    theirs: Path, monkeypatch: pytest.MonkeyPatch, uid: int, mode: int
+) -> None:
+    """SQLite opens by name: nothing where others than root can put a link at that name."""
+    os.chown(theirs, uid, -1)
+    theirs.chmod(mode)
+    ensure, seen = migrate.ensure, []
+
+    def look(connection: Connection, where: str) -> None:
+        seen.append(sorted(of.name for of in theirs.iterdir()))
+        ensure(connection, where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "ensure", look)
+        Ledger.open(f"{theirs}/ledger.sqlite").close()
+    private = mode != 0o755
+    assert seen[0] == ["ledger.sqlite.lock"] + ["ledger.sqlite.new"] * (not private)
+    assert {of.name for of in theirs.iterdir()} == {"ledger.sqlite", "ledger.sqlite.lock"}
+
+
+def test_what_is_put_in_place_of_a_new_ledger_is_not_written_to(
+    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even at the moment in which the file becomes the directory owner's."""
+    other, url = tmp_path / "other", f"{theirs}/ledger.sqlite"
+    other.touch()
+
+    def swapped(fd: int, directory: Path) -> None:
+        lock.give(fd, directory)
+        link(theirs / "ledger.sqlite.new", other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "give", swapped)
+        with pytest.raises(LedgerMoved, match=r"another file was put at .*sqlite.new"):
+            Ledger.open(url)
+    assert other.read_bytes() == b""
+    assert other.stat().st_uid == 0
+    assert set(owners(theirs)) == {"ledger.sqlite.lock"}
+    link(theirs / "ledger.sqlite.new", other)
+    Ledger.open(url).close()
+    assert other.read_bytes() == b""
+    assert set(owners(theirs).values()) == {(SOMEBODY, SOMEBODY)}
+    assert not (theirs / "ledger.sqlite").is_symlink()
 
 
 def test_who_may_not_read_is_told_to_be_another_user(tmp_path: Path) -> None:

@@ -75,14 +75,12 @@ def parse(
     events: list[QueueEvent] = []
     local: list[QueueEvent] = []
     wrong: Counter[str] = Counter()
-    latest_us: int | None = None
     for event in _divided(raw):
         head = _HEAD.match(event)
-        at_us = None if head is None else _time(head, about_s, zone, latest_us)
+        at_us = None if head is None else _time(head, about_s, zone)
         found = "garbage" if head is None else _event(path, event, head, place, at_us)
         if isinstance(found, QueueEvent):
             events.append(found)
-            latest_us = max(latest_us or 0, found.at_us)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
                 local.append(found)
         elif found is not None:
@@ -127,20 +125,17 @@ def _event(
     )
 
 
-def _time(
-    head: re.Match[bytes], about_s: float, zone: tzinfo | None, after_us: int | None
-) -> int | None:
-    """Return the time (us) of an event that stands after those up to ``after_us``."""
+def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | None:
     if head[4]:
         told = texts.iso(texts.text(head[4]))
         if told is None or told[1] is not None:
             return None if told is None else told[0]
-        return texts.of_wall(told[0] // US, zone, told[0] % US, after_us)
+        return texts.of_wall(told[0] // US, zone, told[0] % US)
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (
         texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
     )
-    times = [texts.of_wall(one, zone, after_us=after_us) for one in walls if one is not None]
+    times = [texts.of_wall(one, zone) for one in walls if one is not None]
     latest = int(about_s + _DAY_S) * US
     return next((one for one in times if one is not None and one <= latest), None)

@@ -63,8 +63,16 @@ class _Unpacking(gzip.GzipFile):
     """Damage is an OSError, as it is of gzip's own header; all before it is read."""
 
     def read(self, size: int | None = -1) -> bytes:
-        with _damage():
-            return super().read1(-1 if size is None else size)
+        wanted, pieces = CHUNK_BYTES if size is None or size < 0 else size, list[bytes]()
+        try:
+            with _damage():
+                while wanted and (piece := super().read1(wanted)):
+                    wanted -= len(piece)
+                    pieces.append(piece)
+        except OSError:
+            if not pieces:
+                raise
+        return b"".join(pieces)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with _damage():

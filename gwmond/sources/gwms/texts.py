@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
 _QUARTER_S = 900
-_DISORDER_S = 300
 _EPOCH = datetime(1970, 1, 1)
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
@@ -151,21 +150,16 @@ def _midnight(year: int, month: int, day: int) -> int | None:
         return None
 
 
-def of_wall(
-    at_wall: int, zone: tzinfo | None, micro: int = 0, after_us: int | None = None
-) -> int | None:
-    """Return the time (us) of a wall time in a zone; without one it is this host's.
+def of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
+    """Return the time (us) of a wall time in a zone; of an hour that comes twice, the first.
 
-    Of an hour that comes twice it is the first, unless that is well before ``after_us``, at which
-    something was written before it.  None for what is no time.
+    Without a zone it is this host's.  None for what is no time.
     """
     if at_wall not in EPOCHS_S:
         return None
     naive = datetime.fromtimestamp(at_wall, UTC).replace(tzinfo=zone)
     try:
         seconds = int(naive.timestamp())
-        if after_us is not None and (seconds + _DISORDER_S) * US < after_us:
-            seconds = max(seconds, int(naive.replace(fold=1).timestamp()))
     except (OverflowError, OSError, ValueError):
         return None
     return seconds * US + micro if seconds in EPOCHS_S else None
