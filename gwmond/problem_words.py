@@ -84,8 +84,8 @@ FILES: Mapping[str, Help] = {
         "let logs be written with times (condor) or with an offset to UTC (syslog)",
     ),
     "no_times": Help(
-        "pilots of which nothing tells both when they began and when they ended (of those that "
-        "started it is waited for 60 days)",
+        "pilots of which nothing tells both when they began and when they ended (60 days after "
+        "they started, if they did)",
         "read the factory's condor_activity logs of that time, too",
     ),
     "no_zone": Help(
