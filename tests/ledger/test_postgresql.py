@@ -167,5 +167,5 @@ def test_a_full_server(server: Server, tmp_path: Path) -> None:
 def test_a_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without psycopg the error says what to install."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LedgerFailed, match=r"gwmond\[postgresql\]"):
+    with pytest.raises(LedgerFailed, match=r"-m pip install .psycopg"):
         Ledger.open("postgresql://me:secret@db/gwmond")
