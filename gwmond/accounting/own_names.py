@@ -17,15 +17,23 @@ def own_name(number: str, user: str, instance: str, entry: str) -> str:
     return f"{number}@{user}:{instance}.{entry}" if user else f"{number}@{instance}.{entry}"
 
 
+def is_own(name: str) -> bool:
+    """Return whether a pilot has such a name, and not a startd's.
+
+    >>> is_own("7.0@fe:i.E"), is_own("glidein_1@n"), is_own("")
+    (True, False, False)
+    """
+    return name[:1].isdigit()
+
+
 def may_be_of(name: str, user: str) -> bool:
     """Return whether a pilot of that name may be a user's; any may be of one that is not known.
 
     >>> may_be_of("7.0@fe:i.E", "fe2"), may_be_of("7.0@i.E", "fe2"), may_be_of("glidein_1@n", "f")
     (False, True, True)
     """
-    number, _, rest = name.partition("@")
-    owner, found, _ = rest.partition(":")
-    return not (user and found and number[:1].isdigit()) or owner == user
+    owner, found, _ = name.partition("@")[2].partition(":")
+    return not (user and found and is_own(name)) or owner == user
 
 
 def client_name(frontend: str, group: str) -> str:

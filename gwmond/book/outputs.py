@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from gwmond.accounting.attempts import AttemptFact
 from gwmond.accounting.factory_jobs import place_name
-from gwmond.accounting.own_names import client_name, may_be_of, own_name
+from gwmond.accounting.own_names import client_name, is_own, may_be_of, own_name
 from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.accounting.queue_jobs import ZONES_US
@@ -131,7 +131,7 @@ class Outputs:
         told = self._identity(output, pilot.start_us)
         new_site = of.site and pilot.told is not None and not pilot.told.site
         better = known._replace(
-            name=told.name if of.startd and known.name[:1].isdigit() else known.name,
+            name=told.name if of.startd and is_own(known.name) else known.name,
             factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
             factory=of.factory or known.factory or told.factory,
             group=told.group or known.group,

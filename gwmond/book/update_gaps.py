@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+from gwmond.book.kept import Kept
 from gwmond.book.rules import FAR_US, SECOND_US
 from gwmond.facts import Cursor
 
@@ -24,11 +25,9 @@ class UpdateGaps:
     """The latest gaps; few of them tell nothing."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
-        before = cursors.get((SOURCE, KIND))
-        self._stored = before.state if before is not None else ""
-        self._offered = self._stored
+        self._kept = Kept(SOURCE, KIND, cursors)
         self._gaps: deque[int] = deque(maxlen=_GAPS)
-        self._gaps.extend(int(of) * SECOND_US for of in self._stored.split() if of.isdecimal())
+        self._gaps.extend(int(of) * SECOND_US for of in self._kept.text.split() if of.isdecimal())
 
     def note(self, gap_us: int) -> None:
         """Take in the time between two updates of one pilot's ads, which was watched meanwhile."""
@@ -43,10 +42,8 @@ class UpdateGaps:
     def cursors(self) -> tuple[Cursor, ...]:
         """Return the latest gaps, if they are not those that are stored."""
         latest = list(self._gaps)[-_STORED:]
-        self._offered = " ".join(str(-(-of // SECOND_US)) for of in latest)
-        changed = self._offered != self._stored
-        return (Cursor(SOURCE, KIND, self._offered, None),) if changed else ()
+        return self._kept.offer(" ".join(str(-(-of // SECOND_US)) for of in latest))
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""
-        self._stored = self._offered
+        self._kept.stored()

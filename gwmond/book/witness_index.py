@@ -22,6 +22,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
+from gwmond.accounting.own_names import is_own
 from gwmond.accounting.pilot_evidence import CentralEvent, PilotName, short_node
 from gwmond.accounting.queue_jobs import AGE_US
 from gwmond.book.open_pilot import OpenPilot
@@ -105,11 +106,11 @@ class Index:
     def _nameless(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots without a startd's name that may have been there then."""
         pid, entry = _pid(event.name), event.name.entry
-        here = [pilot for pilot in self._at(event) if is_nameless(pilot)]
+        here = [pilot for pilot in self._at(event) if is_own(pilot.identity.name)]
         here += [
             of
             for of in self._at(event, {""})
-            if is_nameless(of)
+            if is_own(of.identity.name)
             and of not in here
             and (entry or (pid is not None and _told_pid(of) == pid))
         ]
@@ -144,11 +145,6 @@ class Index:
 
     def _begun(self, pilot: OpenPilot, event: CentralEvent) -> bool:
         return pilot.start_us - self._guard_us <= event.at_us
-
-
-def is_nameless(pilot: OpenPilot) -> bool:
-    """Return whether no startd's name is known of a pilot (see ``own_names``)."""
-    return pilot.identity.name[:1].isdigit()
 
 
 def _gone(pilot: OpenPilot) -> int:

@@ -32,6 +32,7 @@ from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.book.joining import Joining
+from gwmond.book.kept import Kept
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, Lookup, Rules, sane
@@ -64,10 +65,8 @@ class Witnesses:
         self._shelf = shelf
         self._joining = joining
         self._rules = rules
-        before = cursors.get((SOURCE, KIND))
-        self._stored = before.state if before is not None else ""
-        self._offered = self._stored
-        self._waiting = load(self._stored)
+        self._kept = Kept(SOURCE, KIND, cursors)
+        self._waiting = load(self._kept.text)
         self._now_us = self._known_us = 0
         self.patience_us: int | None = None
         self.unused: Counter[str] = Counter()
@@ -127,13 +126,11 @@ class Witnesses:
 
     def cursors(self) -> tuple[Cursor, ...]:
         """Return what waits, if that is not what is stored."""
-        self._offered = dump(self._waiting)
-        changed = self._offered != self._stored
-        return (Cursor(SOURCE, KIND, self._offered, None),) if changed else ()
+        return self._kept.offer(dump(self._waiting))
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""
-        self._stored = self._offered
+        self._kept.stored()
 
     def _is_late(self, event: CentralEvent) -> bool:
         """Return whether a line is too old to wait."""

@@ -77,8 +77,7 @@ def parse(
     wrong: Counter[str] = Counter()
     for event in _divided(raw):
         head = _HEAD.match(event)
-        at_us = None if head is None else _time(head, about_s, zone)
-        found = "garbage" if head is None else _event(path, event, head, place, at_us)
+        found = "garbage" if head is None else _event(path, event, head, place, about_s, zone)
         if isinstance(found, QueueEvent):
             events.append(found)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
@@ -98,12 +97,18 @@ def _divided(raw: bytes) -> Iterator[bytes]:
 
 
 def _event(
-    path: str, raw: bytes, head: re.Match[bytes], place: PilotName, at_us: int | None
+    path: str,
+    raw: bytes,
+    head: re.Match[bytes],
+    place: PilotName,
+    about_s: float,
+    zone: tzinfo | None,
 ) -> QueueEvent | str | None:
     state = STATES.get(int(head[1]))
     if state is None:
         return None
-    if at_us is None:
+    at = _time(head, about_s, zone)
+    if at is None:
         return "no_time"
     cluster, proc = int(head[2]), int(head[3])
     if cluster < 0 or proc < 0:
@@ -116,7 +121,7 @@ def _event(
         path=path,
         name=place._replace(cluster=cluster, proc=proc),
         state=state,
-        at_us=at_us,
+        at_us=at,
         exit_code=int(returned[1]) if returned else None,
         signal=int(signal[1]) if signal else None,
         hold_code=int(code[1]) if code and state is QueueState.HELD else None,
