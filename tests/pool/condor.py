@@ -49,20 +49,27 @@ class CondorPool(PoolClient):
     """One pool; a context manager. `collector` is its address, `schedds` their two names."""
 
     def __init__(
-        self, *, deny_read: bool = False, config: str = "", domain: str = "pool.test"
+        self,
+        *,
+        htcondor: str = "23",
+        deny_read: bool = False,
+        config: str = "",
+        domain: str = "pool.test",
     ) -> None:
         """`config` is added to the pool's configuration; `domain` ends the names of the schedds.
 
-        With `deny_read` the pool is a collector only, which answers nobody but the user "reader".
+        `htcondor` is the version of all daemons, a key of sandbox.VERSIONS. With `deny_read` the
+        pool is a collector only, which answers nobody but the user "reader".
         """
         self.schedds: tuple[str, ...] = ()
         if not deny_read:
             self.schedds = (f"schedd1@{domain}", f"schedd2@{domain}")
         self.pilots: list[Pilot] = []
+        self.htcondor = htcondor
         self._deny_read = deny_read
         self._extra = POOL_CONFIG.format(domain=domain)
         self._extra += (deny_read_config("COLLECTOR") if deny_read else "") + config + "\n"
-        self._sandbox = Sandbox()
+        self._sandbox = Sandbox(htcondor)
         self.local = self._sandbox.work / "pool"
         super().__init__(self.local, "reader" if deny_read else "alice")
         self._config = self.local / "condor_config"

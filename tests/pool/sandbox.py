@@ -11,12 +11,14 @@ working directory.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -25,6 +27,11 @@ T = TypeVar("T")
 #: How long a test waits for what has to come, however much else the machine does; it costs nothing
 #: where all is well.
 PATIENCE_S = 240.0
+
+#: The versions of HTCondor with which pools are run, and the Debian that has each (setup.sh).
+VERSIONS = {"23": "trixie", "25": "forky"}
+#: The directory with a Debian for each version.
+CHROOTS = "/var/cache/gwmond-pool"
 
 #: Users that exist only within a sandbox (name: uid), for HTCondor refuses the jobs of root.
 USERS = {"alice": 4001, "bob": 4002, "carol": 4003}
@@ -99,15 +106,28 @@ def wait_until(
         time.sleep(pause)
 
 
-def htcondor_root() -> Path:
-    """The root directory below which HTCondor's daemons are; SetupError if there is none."""
+@cache
+def _installed() -> str | None:
+    """The version (a key of VERSIONS) for which an HTCondor that is on PATH stands."""
+    if shutil.which("condor_master") is None:
+        return None
+    text = subprocess.run(["condor_version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"CondorVersion: (\d+)\.", text)
+    return "23" if found and int(found[1]) < 25 else "25"
+
+
+def htcondor_root(version: str) -> Path:
+    """The root directory below which the daemons of that version are; SetupError if there is none.
+
+    An installed HTCondor older than 25 stands for "23", any other installed one for "25".
+    """
     if os.geteuid() != 0:
         raise SetupError("the tests' pool needs root (mount namespaces, jobs of several users)")
-    if shutil.which("condor_master"):
+    if _installed() == version:
         return Path("/")
-    root = Path(os.environ.get("GWMOND_POOL_CHROOT", "/var/cache/gwmond-pool/trixie"))
+    root = Path(os.environ.get("GWMOND_POOL_CHROOTS", CHROOTS)) / VERSIONS[version]
     if not (root / "usr/sbin/condor_master").exists():
-        raise SetupError(f"condor_master is neither on PATH nor in {root}")
+        raise SetupError(f"condor_master {version} is neither on PATH nor in {root}")
     return root
 
 
@@ -140,8 +160,9 @@ def _describe(entry: Path) -> Process | None:
 class Sandbox:
     """One set of namespaces with its working directory."""
 
-    def __init__(self) -> None:
-        self.root = htcondor_root()
+    def __init__(self, htcondor: str) -> None:
+        """``htcondor`` is the daemons' version, a key of VERSIONS."""
+        self.root = htcondor_root(htcondor)
         # Short, for the length of a Unix socket's path is limited.
         self.work = Path(f"/tmp/gwmond-pool-{secrets.token_hex(4)}")
         self._keeper: subprocess.Popen[bytes] | None = None

@@ -1,42 +1,44 @@
 #!/usr/bin/env bash
-# Makes sure that an HTCondor is there for the tests that run a real pool (tests/pool/condor.py).
+# Makes sure that both versions of HTCondor are there for the tests that run a real pool
+# (tests/pool/condor.py): 23 of Debian trixie, and 25 of Debian forky.
 #
-# Where condor_master is on PATH there is nothing to do. Elsewhere a small Debian which has HTCondor is
-# unpacked into a directory of its own (about 430 MB, under a minute); the machine itself gets
-# nothing but debootstrap. Safe to run again: what is there already is left alone.
+# An HTCondor that is installed (condor_master on PATH) is one of the two, by its own version. For the
+# others a small Debian which has HTCondor is unpacked into a directory of its own (about 450 MB and
+# two minutes each, both at once); the machine itself gets nothing but debootstrap. Safe to run again:
+# what is there already is left alone.
 #
-#   GWMOND_POOL_CHROOT   where that Debian goes          (/var/cache/gwmond-pool/trixie)
-#   GWMOND_POOL_SUITE    which Debian                    (trixie: it has HTCondor 23.9)
-#   GWMOND_POOL_MIRROR   whence                          (apt's own mirror, else deb.debian.org)
+#   GWMOND_POOL_CHROOTS   where these Debians go, a directory each   (/var/cache/gwmond-pool)
+#   GWMOND_POOL_MIRROR    their mirror                               (apt's own, else deb.debian.org)
 set -euo pipefail
 
-chroot_dir=${GWMOND_POOL_CHROOT:-/var/cache/gwmond-pool/trixie}
-suite=${GWMOND_POOL_SUITE:-trixie}
-packages=htcondor,python3-cffi-backend,procps
+chroots=${GWMOND_POOL_CHROOTS:-/var/cache/gwmond-pool}
+declare -A suites=([23]=trixie [25]=forky)
+declare -A packages=([23]=htcondor [25]=condor)
+scripts=/usr/share/debootstrap/scripts
 
 say() { printf 'pool setup: %s\n' "$*"; }
 die() { printf 'pool setup: %s\n' "$*" >&2; exit 1; }
 
-# The Debian mirror of which apt on this machine already fetches, without the security archive.
+# The Debian mirror from which apt on this machine already fetches, without the security archive.
 configured_mirror() {
     command -v apt-get >/dev/null || return 0
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
         grep -v security | sed -n '1s|/*$||p'
 }
 
-if found=$(command -v condor_master); then
-    say "nothing to do, HTCondor is installed: $found"
-    exit 0
-fi
-if [ -x "$chroot_dir/usr/sbin/condor_master" ]; then
-    say "nothing to do, HTCondor is in $chroot_dir"
-    exit 0
-fi
+# The key in `suites` for which the installed HTCondor stands; nothing if there is none.
+installed() {
+    local number
+    command -v condor_master >/dev/null || return 0
+    number=$(condor_version | sed -n 's/^\$CondorVersion: \([0-9]*\)\..*/\1/p')
+    [ "${number:-0}" -lt 25 ] && echo 23 || echo 25
+}
 
-[ "$(id -u)" -eq 0 ] || die "must be run as root (it unpacks a Debian into $chroot_dir): sudo $0"
+is_there() { [ -x "$chroots/${suites[$1]}/usr/sbin/condor_master" ]; }
 
-if ! command -v debootstrap >/dev/null; then
-    command -v apt-get >/dev/null || die "neither debootstrap nor apt-get is here: install debootstrap or HTCondor"
+install_debootstrap() {
+    command -v debootstrap >/dev/null && return
+    command -v apt-get >/dev/null || die "neither debootstrap nor apt-get is here: install debootstrap"
     say "installing debootstrap"
     export DEBIAN_FRONTEND=noninteractive
     if ! apt-get install -y -q --no-install-recommends debootstrap; then
@@ -44,28 +46,56 @@ if ! command -v debootstrap >/dev/null; then
         apt-get update -q
         apt-get install -y -q --no-install-recommends debootstrap
     fi
-fi
+}
 
+# Unpacks the Debian of one version. A directory that is not complete never has the final name.
+unpack() {
+    local version=$1 suite=${suites[$1]} script
+    local root=$chroots/$suite partial=$chroots/$suite.partial log=$chroots/$suite.log
+    [ ! -e "$root" ] || die "$root is there but holds no HTCondor: remove it, or set GWMOND_POOL_CHROOTS"
+    script=$scripts/$suite
+    [ -e "$script" ] || script=$scripts/sid # an older debootstrap does not know the newest Debian
+    rm -rf --one-file-system "$partial"
+    say "unpacking Debian $suite with HTCondor $version from $mirror into $root"
+    if ! debootstrap --variant=minbase --include="${packages[$version]},python3-cffi-backend,procps" \
+        "$suite" "$partial" "$mirror" "$script" >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        die "debootstrap of $suite failed, its log is $log"
+    fi
+    # The package starts nothing in a chroot, but leave no doubt; its archives are not needed again.
+    rm -rf "$partial/var/cache/apt/archives" "$partial/var/lib/apt/lists" "$log"
+    mv "$partial" "$root"
+    say "done: $(chroot "$root" condor_version | head -n 1)"
+}
+
+installed=$(installed)
+missing=()
+for version in "${!suites[@]}"; do
+    if [ "$version" = "$installed" ]; then
+        say "nothing to do for HTCondor $version, it is installed: $(command -v condor_master)"
+    elif is_there "$version"; then
+        say "nothing to do for HTCondor $version, it is in $chroots/${suites[$version]}"
+    else
+        missing+=("$version")
+    fi
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+[ "$(id -u)" -eq 0 ] || die "must be run as root (it unpacks a Debian into $chroots): sudo $0"
+
+mkdir -p "$chroots"
+exec 9>"$chroots/lock"
+flock 9 # one run at a time
+install_debootstrap
 mirror=${GWMOND_POOL_MIRROR:-$(configured_mirror || true)}
 mirror=${mirror:-http://deb.debian.org/debian}
-
-mkdir -p "$(dirname "$chroot_dir")"
-# One at a time; a directory that is not complete never has the final name.
-exec 9>"$chroot_dir.lock"
-flock 9
-if [ -x "$chroot_dir/usr/sbin/condor_master" ]; then
-    say "nothing to do, another run has put HTCondor into $chroot_dir"
-    exit 0
-fi
-partial=$chroot_dir.partial
-[ ! -e "$chroot_dir" ] || die "$chroot_dir is there but holds no HTCondor: remove it, or set GWMOND_POOL_CHROOT"
-rm -rf --one-file-system "$partial"
-say "unpacking Debian $suite with HTCondor from $mirror into $chroot_dir"
-if ! debootstrap --variant=minbase --include="$packages" "$suite" "$partial" "$mirror" >"$partial.log" 2>&1; then
-    tail -n 20 "$partial.log" >&2
-    die "debootstrap failed, its log is $partial.log"
-fi
-# The package starts nothing in a chroot, but leave no doubt; and the archives are not wanted any more.
-rm -rf "$partial/var/cache/apt/archives" "$partial/var/lib/apt/lists" "$partial.log"
-mv "$partial" "$chroot_dir"
-say "done: $(chroot "$chroot_dir" condor_version | head -n 1)"
+jobs=()
+for version in "${missing[@]}"; do
+    is_there "$version" && continue # another run has unpacked it meanwhile
+    unpack "$version" &
+    jobs+=($!)
+done
+failed=0
+for job in "${jobs[@]}"; do
+    wait "$job" || failed=1
+done
+exit "$failed"

@@ -20,7 +20,7 @@ from tests.pool import feign
 from tests.pool.client import ClientError, call
 from tests.pool.condor import NEVER, CondorPool
 from tests.pool.prometheus import Prometheus
-from tests.pool.sandbox import PATIENCE_S, SetupError, wait_until
+from tests.pool.sandbox import PATIENCE_S, VERSIONS, SetupError, wait_until
 
 
 def _in_namespace(namespace: str) -> list[int]:
@@ -39,11 +39,14 @@ def _namespace(pool: CondorPool) -> str:
     return os.readlink(f"/proc/{pool.pid_of('MASTER')}/ns/pid")
 
 
-def test_missing_htcondor_fails_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setenv("GWMOND_POOL_CHROOT", "/nonexistent")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_missing_htcondor_fails_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr("tests.pool.sandbox._installed", lambda: None)
+    monkeypatch.setenv("GWMOND_POOL_CHROOTS", "/nonexistent")
     with pytest.raises(SetupError, match="Run: make setup-test"):
-        CondorPool()
+        CondorPool(htcondor=version)
 
 
 def test_both_schedds_are_known_and_answer(pool: CondorPool) -> None:
@@ -113,6 +116,28 @@ def test_a_job_runs_on_a_pilot_and_completes(pool: CondorPool) -> None:
     pool.wait_for("the ads to be withdrawn", lambda: not pool.query("Slot", mine, ["Name"]))
     pool.wait_for("the long job to be idle", lambda: not pool.jobs(schedd, running))
     pool.remove(schedd, f"ClusterId == {long}")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pool_of_each_version_runs_jobs(version: str) -> None:
+    """All daemons are of the version that was asked for, or of the one it stands for."""
+    with CondorPool(htcondor=version) as pool:
+        pilot = pool.start_pilot("p1", cores=2)
+        kinds = ("Collector", "Negotiator", "Schedd", "StartDaemon")
+        found = {ad["CondorVersion"] for kind in kinds for ad in pool.query(kind)}
+        (text,) = found
+        major = int(text.removeprefix("$CondorVersion: ").partition(".")[0])
+        assert ("23" if major < 25 else "25") == version
+        pool.submit(pool.schedds[0], seconds=1)
+        (job,) = pool.wait_for(
+            "the job's end",
+            lambda: pool.jobs(pool.schedds[0], projection=["ExitCode"], history=True),
+        )
+        assert job["ExitCode"] == 0
+        pool.submit(pool.schedds[1])
+        pool.wait_for("a job to run", lambda: pool.jobs(pool.schedds[1], "JobStatus == 2"))
+        pilot.kill9()
+        assert pool.query("Slot", None, ["Name"])
 
 
 def test_a_killed_pilot_leaves_ghosts(fresh_pool: CondorPool) -> None:
