@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 # More arguments for pytest: make test PYTEST_ARGS="-k flow -x"
 PYTEST_ARGS ?=
+# Tests run side by side, a file to a worker: most of them wait for daemons. 0: one after the other.
+WORKERS ?= 4
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
 # One benchmark of poll, backlog, steady and import, and its options (--help):
@@ -42,7 +44,7 @@ lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 
 pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'

@@ -13,8 +13,28 @@ import pytest
 import structlog
 
 from gwmond import cli
+from tests.examples import load_profile
 from tests.pool.condor import CondorPool
 from tests.pool.prometheus import Prometheus
+
+load_profile()
+
+#: Files that take minutes: begun first, each by a worker of its own, they end with the others.
+LONG = (
+    "proof/",
+    "systemd/",
+    "recordings/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first, in the order of ``LONG``."""
+
+    def rank(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((n for n, part in enumerate(LONG) if f"tests/{part}" in path), len(LONG))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")

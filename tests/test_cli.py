@@ -25,7 +25,7 @@ from gwmond.snapshot import Snapshot
 from gwmond.sources.round import USED_UP, Status
 from gwmond.tables import Row
 from gwmond.web.server import bind
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 from tests.snapshots import BORED, evaluation, row, snapshot, status
 from tests.unprivileged import unprivileged
 
@@ -455,6 +455,7 @@ def test_interrupted_while_it_starts() -> None:
     """The same while commands are loaded, which takes most of the first second."""
     script = (
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's "&"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'gwmond.commands.demo': os.kill(os.getpid(), signal.SIGINT)\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 from gwmond.clock import REPLAY
 from gwmond.commands import demo
 from gwmond.ledger import LedgerReader
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until
 
 

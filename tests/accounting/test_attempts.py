@@ -21,6 +21,7 @@ from gwmond.accounting.attempts import (
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_facts import AttemptKey, Category, Outcome, Resources
 from tests.accounting.pilots import GOOD, ONE, us
+from tests.examples import examples
 
 STARTD, EPOCH = Source.STARTD_HISTORY, Source.EPOCH_HISTORY
 SCHEDD, SLOT = Source.SCHEDD_HISTORY, Source.LIVE_SLOT
@@ -219,7 +220,7 @@ FACTS = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(FACTS, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_of_facts_changes_nothing(facts: list[AttemptFact], random: Random) -> None:
     """Neither does telling one twice."""
@@ -234,7 +235,7 @@ def test_a_single_fact_is_merged_like_two_that_are_equal(told: AttemptFact) -> N
     assert attempts._merge(key, [told], 0) == attempts._merge(key, [told, told], 0)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(FACTS, max_size=8))
 def test_every_fact_is_in_one_attempt_and_nothing_is_made_up(facts: list[AttemptFact]) -> None:
     gathered = gather(facts)

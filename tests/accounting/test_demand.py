@@ -13,6 +13,7 @@ from gwmond.accounting.resources import need_of
 from gwmond.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.units import Resource
 from tests.accounting.make import A2, BIG, GPU, SMALL, A, B, C, group, pilot, template, verdicts
+from tests.examples import examples
 
 # --- where jobs could run
 
@@ -183,7 +184,7 @@ walltimes = st.sampled_from([None, 60, 3600, 7200])
 lefts = st.sampled_from([None, 0, 59, 60, 3600, 5000])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sets(st.builds(Shape, sizes, walltimes), min_size=1, max_size=5),
     st.dictionaries(st.builds(Place, sizes, lefts), st.integers(1, 5), max_size=6),

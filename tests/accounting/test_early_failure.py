@@ -28,6 +28,7 @@ from gwmond.accounting.early_failure import (
 )
 from gwmond.accounting.pilot_facts import Category, Outcome
 from tests.accounting.pilots import BROKEN, CUT, FAILED, GOOD, HELD, us
+from tests.examples import examples
 
 EARLY_EXIT = Outcome(Category.MISCONFIGURATION_BADPUT, "early_exit")
 FAIL, OK, LASTED = Result.FAILED_EARLY, Result.SUCCEEDED, Result.LASTED
@@ -254,7 +255,7 @@ STRATA = st.tuples(*(st.integers(0, 8) for _ in range(4))).map(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STRATA)
 def test_with_one_group_it_is_fishers_exact_test(of: Stratum) -> None:
     good_here, failed_far = of.here - of.failed_here, of.failed - of.failed_here
@@ -268,7 +269,7 @@ def test_with_one_group_it_is_fishers_exact_test(of: Stratum) -> None:
     assert least_p([of]) == pytest.approx(p_value([of._replace(failed_here=min(of[0], of[3]))]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(STRATA, min_size=1, max_size=3))
 def test_groups_are_independent(strata: list[Stratum]) -> None:
     """The same by going through all ways in which the failures could have fallen."""
@@ -289,7 +290,7 @@ def test_groups_are_independent(strata: list[Stratum]) -> None:
     assert p_value(strata) == pytest.approx(min(1.0, expected), abs=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_trials_changes_nothing(random: Random) -> None:
     trials = crowd(4, 6, node="bad") + crowd(1, 5, node="good", group="g2") + elsewhere(3, 30)

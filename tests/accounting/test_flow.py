@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 
 from gwmond.accounting.flow import SCALE, Assignment, DemandClass, Share, assign
 from gwmond.facts import EntryKey
+from tests.examples import examples
 
 KEYS = [EntryKey("site", f"e{i}") for i in range(6)]
 E0, E1, E2, E3, E4, E5 = KEYS
@@ -295,7 +296,7 @@ def check(
                 assert part <= by_key[name].edges[entry] * SCALE
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(networks())
 def test_the_flow_is_the_maximum_that_a_linear_program_finds(
     network: tuple[list[DemandClass], dict[EntryKey, int], dict[EntryKey, int]],
@@ -309,7 +310,7 @@ def test_the_flow_is_the_maximum_that_a_linear_program_finds(
     assert found.total_absorbed + found.total_assigned == round(lp.total() * SCALE)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(networks())
 def test_the_flow_is_the_most_even_that_a_linear_program_finds(
     network: tuple[list[DemandClass], dict[EntryKey, int], dict[EntryKey, int]],
@@ -323,7 +324,7 @@ def test_the_flow_is_the_most_even_that_a_linear_program_finds(
         assert flow == pytest.approx(even[key] * SCALE, abs=len(spare) + 0.5)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(networks(), st.randoms(use_true_random=False))
 def test_the_order_of_the_inputs_does_not_matter(
     network: tuple[list[DemandClass], dict[EntryKey, int], dict[EntryKey, int]], random: Random
@@ -341,7 +342,7 @@ def test_the_order_of_the_inputs_does_not_matter(
     assert assign(other, shuffled(spare), shuffled(absorb)) == assign(classes, spare, absorb)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(networks(), st.data())
 def test_another_site_never_lowers_a_total(
     network: tuple[list[DemandClass], dict[EntryKey, int], dict[EntryKey, int]], data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting.network import Ints, Network, fairest, reach, solve
+from tests.examples import examples
 
 
 def network(supply: list[int], edges: dict[tuple[int, int], int], sinks: int) -> Network:
@@ -67,7 +68,7 @@ def test_an_empty_network_has_an_empty_flow() -> None:
         assert int(fairest(net, limit, np.zeros_like(limit)).sum()) == 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(networks())
 def test_flow_is_maximal_and_within_bounds(given_: tuple[Network, Ints]) -> None:
     """The flow's value is that of the least cut, and it is a flow."""
@@ -85,7 +86,7 @@ def test_flow_is_maximal_and_within_bounds(given_: tuple[Network, Ints]) -> None
     assert (into == flow.inflow).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(networks(), st.data())
 def test_the_fairest_flow_is_a_maximum_with_the_others_as_fixed(
     given_: tuple[Network, Ints], data: st.DataObject
@@ -103,7 +104,7 @@ def test_the_fairest_flow_is_a_maximum_with_the_others_as_fixed(
     assert int(solve(net, fixed + even).inflow.sum()) == int((fixed + even).sum())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(networks(), st.sampled_from([60, 3600]))
 def test_no_exchange_makes_the_fairest_flow_more_even(
     given_: tuple[Network, Ints], grain: int

@@ -10,6 +10,7 @@ from gwmond.accounting.condor_codes import MEANINGS, Meaning
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import LABELS, RULES, classify, rule_of
 from gwmond.accounting.pilot_facts import Category
+from tests.examples import examples
 
 GOOD, MISCONFIGURED = Category.GOODPUT, Category.MISCONFIGURATION_BADPUT
 PREEMPTED, OTHER = Category.PREEMPTION_BADPUT, Category.UNCLASSIFIED
@@ -261,7 +262,7 @@ ENDINGS = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ENDINGS)
 def test_whatever_is_told_there_is_one_outcome(ending: Ending) -> None:
     outcome = classify(ending)

@@ -24,6 +24,7 @@ from gwmond.units import RESOURCES
 from tests.accounting.any_pilot import TIMES, pilots
 from tests.accounting.pilots import HOUR, S, us
 from tests.accounting.sums import residual
+from tests.examples import examples
 
 Kind = tuple[str, str, str]
 
@@ -42,7 +43,7 @@ def kinds(amounts: Amounts) -> Counter[Kind]:
     return of
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pilots())
 def test_nothing_is_invented_or_lost(life: PilotLife) -> None:
     """Settled and unsettled sum to the pilot's total in both measures, to the last micro."""
@@ -53,7 +54,7 @@ def test_nothing_is_invented_or_lost(life: PilotLife) -> None:
         assert found.settled == {}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pilots(finished=True))
 def test_categories_sum_to_resources_times_life(life: PilotLife) -> None:
     """All of a finished pilot is settled: its categories are its cores, units and chips."""
@@ -73,7 +74,7 @@ def test_categories_sum_to_resources_times_life(life: PilotLife) -> None:
         assert found.total.get(("cpu", "resource"), 0) == whole
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pilots(finished=True))
 def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
     """The rules once more, in fractions and with no care for speed, agree to a few micros."""
@@ -119,7 +120,7 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
         assert abs(found[kind] - exact[kind]) <= len(segments) * (len(life.attempts) + 1)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(pilots(), st.lists(st.tuples(TIMES, st.booleans()), min_size=1, max_size=4))
 def test_splitting_an_interval_changes_nothing(
     life: PilotLife, cuts: list[tuple[float, bool]]
@@ -139,7 +140,7 @@ def test_splitting_an_interval_changes_nothing(
     assert partition(life._replace(steps=tuple(steps))) == whole
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(pilots(finished=True), st.integers(0, 7), TIMES)
 def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, at: float) -> None:
     if not life.attempts:
@@ -157,7 +158,7 @@ def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, a
     assert kinds(partition(split).settled) == kinds(partition(life).settled)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(pilots(), st.randoms(use_true_random=False))
 def test_the_order_of_facts_changes_nothing(life: PilotLife, random: Random) -> None:
     other = life._replace(
@@ -167,7 +168,7 @@ def test_the_order_of_facts_changes_nothing(life: PilotLife, random: Random) -> 
     assert partition(other) == partition(life)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pilots() | st.none(), pilots())
 def test_any_two_versions_differ_by_what_is_added_and_corrected(
     before: PilotLife | None, after: PilotLife
@@ -221,7 +222,7 @@ def histories(draw: st.DrawFn) -> list[PilotLife]:
     return [*versions, final]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(histories())
 def test_growing_facts_settle_as_if_told_at_once(versions: list[PilotLife]) -> None:
     """The increments of all versions sum to what the last would settle alone; no corrections."""
@@ -235,7 +236,7 @@ def test_growing_facts_settle_as_if_told_at_once(versions: list[PilotLife]) -> N
     assert summed(*increments) == partition(versions[-1]).settled
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(pilots(), st.lists(pilots(), max_size=4))
 def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[PilotLife]) -> None:
     """Whatever the versions say, increments and corrections sum to the last one's partition."""
@@ -250,7 +251,7 @@ def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[Pil
     assert min(booked.values(), default=1) > 0
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(pilots(finished=True))
 def test_hours_are_right(life: PilotLife) -> None:
     """What is booked in an hour is what the pilot had in that hour."""

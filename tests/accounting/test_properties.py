@@ -20,6 +20,7 @@ from gwmond.accounting.site_time import Facts, evaluate
 from gwmond.facts import DemandGroup, EntryKey, Pilot, Size, Verdict
 from gwmond.units import RESOURCES, Resource
 from tests.accounting.make import NOW, group, pilot, request, template, totals
+from tests.examples import examples
 
 T = TypeVar("T")
 
@@ -141,7 +142,7 @@ def by_state(found: Evaluation, resource: Resource) -> Counter[State]:
     return sums
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(pools())
 def test_no_state_invents_or_loses_capacity(pool: Facts) -> None:
     """All parts of the spare sum to it, use and spare stay within capacity, always."""
@@ -163,7 +164,7 @@ def test_no_state_invents_or_loses_capacity(pool: Facts) -> None:
             assert row.state is row.parts[0].state
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pools())
 def test_the_bottleneck_exceeds_neither_demand_nor_spare(pool: Facts) -> None:
     """What is assigned is what entries call bottleneck, within demand and spare."""
@@ -177,7 +178,7 @@ def test_the_bottleneck_exceeds_neither_demand_nor_spare(pool: Facts) -> None:
         assert absorbed + bottleneck <= idle
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pools(all_open=True), st.data())
 def test_another_site_never_lowers_what_could_run(pool: Facts, data: st.DataObject) -> None:
     """Absorbed and assigned together never fall; the bottleneck neither, if it absorbs nothing."""
@@ -203,7 +204,7 @@ def test_another_site_never_lowers_what_could_run(pool: Facts, data: st.DataObje
         assert sum(in_total(busy, resource)[:2]) >= absorbed + assigned
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pools(), st.randoms(use_true_random=False))
 def test_the_order_of_facts_does_not_matter(pool: Facts, random: Random) -> None:
     """Shuffled pilots, groups, templates and mappings give the very same evaluation."""
@@ -226,7 +227,7 @@ def test_the_order_of_facts_does_not_matter(pool: Facts, random: Random) -> None
     assert evaluate(other, NOW) == evaluate(pool, NOW)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(pools(), st.integers(0, 10**6), st.booleans())
 def test_counters_get_use_and_spare_times_elapsed(pool: Facts, ms: int, known: bool) -> None:
     """Over each entry all states sum to (use + spare) x time, or capacity x time if unknown."""
@@ -241,7 +242,7 @@ def test_counters_get_use_and_spare_times_elapsed(pool: Facts, ms: int, known: b
         assert sums[at] == units * SCALE * ms
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(pools(all_open=True))
 def test_an_unknown_schedd_changes_no_bottleneck(pool: Facts) -> None:
     """What is proven by the schedds that answered stays; only insufficient demand is doubted."""

@@ -1,6 +1,7 @@
 """Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
 
-Names: poll, backlog (of job records), steady, import (of pilots' outputs).
+Names: poll, backlog (of job records), steady, import (of pilots' outputs), demo (its recording),
+examples (many random ones of all properties).
 
 Options without a name are those of ``poll``.
 """
@@ -10,13 +11,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import backlog, pilot_import, poll_cycle, steady
+from tests.bench import backlog, demo, pilot_import, poll_cycle, random_examples, steady
 
 _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
     "backlog": backlog.main,
     "steady": steady.main,
     "import": pilot_import.main,
+    "demo": demo.main,
+    "examples": random_examples.main,
 }
 
 

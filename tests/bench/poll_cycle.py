@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.pool import feign
-from tests.pool.condor import CondorPool, free_port
+from tests.pool.condor import CondorPool
+from tests.pool.ports import free_port
 
 SITES = 60
 GROUPS = 40

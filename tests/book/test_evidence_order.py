@@ -16,6 +16,7 @@ from tests.book.play import Play, record
 from tests.book.test_factory_jobs import SIZE, event, line, queue, told
 from tests.book.test_outputs import output, us
 from tests.book.test_properties import _check
+from tests.examples import examples
 
 KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
 WHOLE = frozenset({"whole", "silent", "summed_up", "counted", "ran"})
@@ -154,7 +155,7 @@ def lives(of: Play) -> list[tuple[int, int | None, object, dict[Assumption, Inte
     return sorted(found, key=repr)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_the_order_does_not_matter(data: st.DataObject) -> None:
     """Two tellings of the same facts give the same; and each proves itself."""

@@ -20,6 +20,7 @@ from gwmond.accounting.pilot_facts import Validation
 from gwmond.accounting.queue_jobs import AGE_US
 from gwmond.book.rules import SECOND_US
 from tests.book.play import T0, Play, shown
+from tests.examples import examples
 
 STARTD, PID = "glidein_24261_217254492", 24261
 FIGURE_7 = PilotName(site="Site", resource="Resource", startd=STARTD, node="node")
@@ -264,7 +265,7 @@ def ordered(
     return play
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(cases(), st.integers(0, 5), st.booleans())
 def test_the_order_makes_no_difference(
     case: tuple[list[PilotOutput], list[CentralEvent], list[CentralEvent]], cut: int, first: bool

@@ -18,6 +18,7 @@ from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import EntryKey, Pilot, Size
 from tests.accounting.sums import fold, residual
 from tests.book.stored import NoTrials, Stored
+from tests.examples import examples
 
 T0 = 1_700_000_000
 POLL_S = 60
@@ -226,14 +227,14 @@ def _check(stored: Stored) -> None:
     assert all(n >= 0 for n in stored.counts.values())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(truths())
 def test_what_is_booked_is_what_the_facts_say(truth: Truth) -> None:
     """Each pilot's time is divided exactly as its stored facts say, and sums are sums of it."""
     _check(_play(truth, truth.restarts))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(truths())
 def test_everything_is_settled_in_the_end(truth: Truth) -> None:
     """Days later nothing is open, every pilot is closed, and each attempt counted once."""

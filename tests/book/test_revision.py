@@ -17,6 +17,7 @@ from tests.book.test_evidence_order import lives
 from tests.book.test_factory_jobs import line, queue
 from tests.book.test_outputs import output, us
 from tests.book.test_properties import _check
+from tests.examples import examples
 
 LATEST = 100_000
 CORES, MEMORY, GPUS = (None, 1, 4, 8), (None, 2000, 16_000), (None, 0, 1)
@@ -100,7 +101,7 @@ def _runs(number: int) -> tuple[StarterRun, ...]:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(st.data())
 def test_the_order_does_not_matter(data: st.DataObject) -> None:
     """Pilots, their hours and counts are the same, with their sites; and each proves itself."""

@@ -23,6 +23,7 @@ from gwmond.book import witnesses
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.facts import Pilot
 from tests.book.play import DONE, T0, Play, claim, record, shown
+from tests.examples import examples
 
 NAME = "glidein_12_345"
 STARTD = f"{NAME}@node.example.org"
@@ -625,7 +626,7 @@ def test_a_logged_end_before_a_pilot_of_jobs_is_booked(restart: bool, adopted: b
     assert counted == {"pilots": 1, "attempts": 1}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(logs(), st.booleans())
 def test_neither_order_nor_repetition_matters(
     told: tuple[list[list[CentralEvent]], list[list[CentralEvent]]], restart: bool

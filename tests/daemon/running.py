@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from tests.daemon.probe import LatencyProbe
 from tests.daemon.scrape import Metrics
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until
 
 INTERVAL_S = 5.0

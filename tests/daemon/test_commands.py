@@ -23,7 +23,8 @@ from tests.daemon.gate import Gate
 from tests.daemon.running import RunningDaemon, configuration, gwmond, polls
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS, Metrics
-from tests.pool.condor import CondorPool, free_port
+from tests.pool.condor import CondorPool
+from tests.pool.ports import free_port
 
 STATES = {
     "Bored": "insufficient_demand",

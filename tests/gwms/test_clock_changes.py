@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gwmond.ledger.reader import LedgerReader
 from gwmond.sources.gwms import clock_changes, pilot_err, pilot_output, starter_log
 from gwmond.sources.gwms.texts import Zone
+from tests.examples import examples
 from tests.gwms import generate, simulated
 from tests.gwms.simulated import Job, Pilot
 
@@ -175,7 +176,7 @@ def test_what_is_no_change_of_the_clock(no_zones: None) -> None:
     assert zone.narrowed([spring + EDT, spring + EDT - 3000]) == zone
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     change=st.sampled_from(CHANGES),
     before=st.integers(HOUR, 40 * HOUR),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gwmond.accounting.records import JobRecord
 from gwmond.sources import history_files
 from gwmond.sources.gwms import embedded_history
+from tests.examples import examples
 from tests.gwms import generate, simulated
 from tests.sources.test_histories import RECORDINGS
 
@@ -78,7 +79,7 @@ def test_odd_values_are_read_the_same(name: str, value: str) -> None:
     assert embedded_history.parse(data) == slow(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_damaged_records_are_read_the_same(data: st.DataObject) -> None:
     """Wherever a few bytes are others."""

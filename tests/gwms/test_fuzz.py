@@ -24,6 +24,7 @@ from gwmond.sources.gwms import (
     starter_log,
 )
 from gwmond.sources.gwms.texts import Zone
+from tests.examples import examples
 from tests.gwms import figures, generate, simulated
 
 ZONE = Zone(((simulated.BASE, 3600),))
@@ -72,7 +73,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
     "central": (lambda raw: central_log.parse("p", raw), [figures.FIGURE_7.encode()]),
 }
 every = pytest.mark.parametrize("kind", PARSERS)
-quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 @every

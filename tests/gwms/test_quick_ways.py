@@ -10,13 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gwmond.sources.gwms import pilot_out, pilot_output, result_xml, texts
+from tests.examples import examples
 from tests.gwms import figures, generate, simulated
 
 PILOTS = list(simulated.pilots(5, 120))
 SHORT = [generate.xml(pilot).encode() for pilot in PILOTS]
 NEVER = re.compile("(?!)")
 quick = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

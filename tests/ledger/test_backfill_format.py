@@ -14,6 +14,7 @@ from gwmond.backfill import Hours
 from gwmond.ledger.hourly import HourlySeries, Reach
 from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
+from tests.examples import examples
 
 FAMILIES = {
     family.name: family
@@ -60,7 +61,7 @@ def series(draw: st.DrawFn, width: int) -> HourlySeries:
     return HourlySeries(names, before + sum(amount for _, amount in of), of, complete)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data(), st.sampled_from(sorted(backfill.SOURCES)))
 def test_what_is_written_is_read_back(data: st.DataObject, name: str) -> None:
     """prometheus_client reads the same; no value falls, and all are at full hours, in order."""

@@ -1,24 +1,11 @@
-"""What the ledger costs: a minute's commit, and an hour's bytes."""
+"""What the ledger costs: an hour's bytes."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from gwmond.ledger import Ledger
 from tests.ledger.batches import EPOCH, batch
-
-
-def test_a_minute_is_cheap(url: str) -> None:
-    """A commit of 400 increments with its entries takes a small part of the minute it is for."""
-    with Ledger.open(url) as ledger:
-        ledger.commit(batch(1, series=400))
-        start = time.perf_counter()
-        for number in range(2, 12):
-            ledger.commit(batch(number, series=400))
-        each = (time.perf_counter() - start) / 10
-    print(f"{each * 1000:.1f} ms for each commit of 400 increments")
-    assert each < 1
 
 
 def test_an_hour_is_small(file: Path) -> None:

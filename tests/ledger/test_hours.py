@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from gwmond.ledger.hours import HOUR_S, from_columns, split_hours, to_columns
 from gwmond.units import MICRO
+from tests.examples import examples
 
-bounded = settings(deadline=None, max_examples=200)
+bounded = settings(max_examples=examples(200))
 HOUR_US = HOUR_S * MICRO
 amounts = st.integers(0, 10**20)
 starts = st.integers(0, 2 * 10**9 * MICRO)

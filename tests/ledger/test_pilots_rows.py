@@ -33,6 +33,7 @@ from gwmond.ledger.pilot_model import (
     Told,
 )
 from gwmond.units import RESOURCES
+from tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 times = st.integers(0, LATEST_US)
@@ -156,7 +157,7 @@ pilots = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(attempts())
 def test_facts_come_back_exactly(row: AttemptRow) -> None:
     """With their types: a flag is a bool, and None is not False."""
@@ -167,7 +168,7 @@ def test_facts_come_back_exactly(row: AttemptRow) -> None:
         assert list(map(type, one.ending)) == list(map(type, other.ending))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(pilots, max_size=3, unique_by=lambda row: row.id),
     st.lists(attempts(), max_size=6, unique_by=lambda row: (row.pilot, row.key)),

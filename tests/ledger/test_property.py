@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
 from gwmond.ledger.hours import HOUR_S
+from tests.examples import examples
 from tests.ledger.batches import EPOCH, key, totals
 
 increments = st.builds(
@@ -29,7 +30,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(steps, max_size=8))
 def test_any_course(course: list[Step]) -> None:
     """Totals are the exact sums, and the residual is 0, after each batch, prune and restart."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gwmond.metrics.budget import KEPT_LABELS, OTHER, within
 from gwmond.metrics.family import Sample
+from tests.examples import examples
 
 LABELS = ("state", "site", "resource", "entry")
 KEPT = [i for i, name in enumerate(LABELS) if name in KEPT_LABELS]
@@ -45,7 +46,7 @@ def test_invariants(samples: list[Sample], budget: int) -> None:
 
 
 @given(counters, st.integers(1, 20), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_counters_never_go_down(before: list[Sample], budget: int, data: st.DataObject) -> None:
     """When counters grow and new ones come, no series that is shown gets less than it was."""
     grown = [s._replace(value=s.value + data.draw(st.integers(0, 500))) for s in before]

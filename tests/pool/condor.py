@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess, Popen, TimeoutExpired
@@ -20,6 +19,7 @@ from tests.pool.adtext import Value
 from tests.pool.client import ClientError, PoolClient
 from tests.pool.config import COMMON_CONFIG, POOL_CONFIG, deny_read_config
 from tests.pool.pilot import Pilot, make_local_dirs
+from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, USERS, Process, Sandbox, wait_until
 
 T = TypeVar("T")
@@ -35,14 +35,6 @@ _DAEMONS = {
     "SCHEDD": ("condor_schedd", "", "-local-name"),
     "SCHEDD2": ("condor_schedd", "-local-name", ""),
 }
-
-
-def free_port() -> int:
-    """A TCP port on loopback which nothing listens on (at this moment)."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class CondorPool(PoolClient):

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until
 
 #: One series of an answer: its labels, and its value at the time of the query.

@@ -17,6 +17,7 @@ from gwmond.sources import advertised, recording, slots
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
 from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
+from tests.examples import examples
 from tests.pool import feign
 from tests.sources.make import ATTRIBUTES as ATTRIBUTES_OF_POOL
 from tests.sources.make import classad
@@ -56,7 +57,6 @@ def everything(path: Path) -> str:
         return "".join(archive.read(name).decode() for name in archive.namelist())
 
 
-@settings(deadline=None)
 @given(ANSWERS, ANSWERS)
 def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after: Answer) -> None:
     """Applying what changed to an answer gives the next one; nothing is left of what vanished."""
@@ -64,7 +64,7 @@ def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after
     assert recording.difference(after, after) == {}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(FRAMES, st.integers(1, 4))
 def test_every_frame_is_read_as_it_was_written(frames: list[dict[str, Answer]], block: int) -> None:
     """Each stream of each frame comes back, however frames fall into blocks; or that it failed."""

@@ -21,6 +21,7 @@ from gwmond.sources.deltas import Ad
 from gwmond.sources.history_cursor import Limits
 from gwmond.sources.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.shifted import moved
+from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 from tests.sources.make import classad
 
@@ -71,7 +72,7 @@ FRAMES = st.lists(st.lists(ROWS, max_size=5), min_size=1, max_size=7)
 CONSTRAINTS = ("true", "NumShadowStarts > 1", "(ClusterId + ProcId) % 2 == 0", "Absent > 1")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from(recorded_runs.KINDS),
     FRAMES,

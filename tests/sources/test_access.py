@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from gwmond.sources import access
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 
 
 @pytest.mark.parametrize(

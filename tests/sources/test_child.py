@@ -17,7 +17,7 @@ import pytest
 
 from gwmond.sources import child
 from gwmond.sources.child import QueryError
-from tests.pool.condor import free_port
+from tests.pool.ports import free_port
 from tests.pool.sandbox import wait_until
 from tests.sources import child_tasks as tasks
 

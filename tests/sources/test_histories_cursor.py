@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gwmond.facts import Gap
 from gwmond.sources import history_cursor, history_fetch
 from gwmond.sources.history_cursor import HistoryAnswer, Limits, State
+from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 
 NOW = 1_700_000_000
@@ -216,7 +217,7 @@ def test_a_state_that_is_not_understood() -> None:
         assert len(answer.records) == 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     kind=st.sampled_from(KINDS),
     records=st.integers(2, 9),
@@ -279,7 +280,7 @@ def lies_in(row: Row, gap: Gap) -> bool:
     return start - DISORDER_S <= row.time <= end + DISORDER_S
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(text=st.text(max_size=40))
 def test_any_text_as_a_state(text: str) -> None:
     """Whatever a text says, it is a state or ValueError."""

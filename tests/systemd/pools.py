@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.pool.ports import free_port
+
 KINDS = ("refuses", "silent", "unknown")
-
-
-def free_port() -> int:
-    """A TCP port on loopback which nothing listens on (at this moment)."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextmanager

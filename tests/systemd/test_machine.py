@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.pool.condor import CondorPool
+from tests.pool.ports import free_port
 from tests.systemd.machine import Machine, NoMachineError, check
-from tests.systemd.pools import collector, config_text, free_port
+from tests.systemd.pools import collector, config_text
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.pool.ports import free_port
 from tests.systemd.manager import Manager
-from tests.systemd.pools import KINDS, collector, free_port, write_config
+from tests.systemd.pools import KINDS, collector, write_config
 
 WATCHDOG_S = 4.0
 #: The end comes at once; that is how long it may take on a machine that does much else.
