@@ -8,10 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gwmond import __version__
-from gwmond.config import Config, ConfigError, load, parse
+
+if TYPE_CHECKING:
+    from gwmond.config import Config
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 
@@ -54,8 +56,8 @@ class Command(Protocol):
         """Run the command and return its exit code."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of a command line; only the command that the line names is loaded."""
     formatter = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
         "gwmond",
@@ -66,7 +68,11 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"gwmond {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    named = next((word for word in argv if word in COMMANDS), "")
     for name, summary in COMMANDS.items():
+        if name != named:
+            commands.add_parser(name, help=summary)
+            continue
         command = _module(name)
         sub = commands.add_parser(
             name,
@@ -98,6 +104,8 @@ def parser() -> argparse.ArgumentParser:
 
 def configuration(arguments: argparse.Namespace) -> Config:
     """Return the configuration that the common options ask for; raises ConfigError."""
+    from gwmond.config import Config, load, parse  # noqa: PLC0415
+
     config = load(arguments.config) if arguments.config else Config()
     if arguments.collector:
         given = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
@@ -112,17 +120,25 @@ def configuration(arguments: argparse.Namespace) -> Config:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        arguments = parser().parse_args(argv)  # imports every command, which takes a while
-        return _module(arguments.command).execute(configuration(arguments), arguments)
-    except ConfigError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
-        return EXIT_BAD_CONFIG
+        arguments = parser(argv).parse_args(argv)
+        return _execute(arguments)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    from gwmond.config import ConfigError  # noqa: PLC0415 (pydantic takes a while to load)
+
+    try:
+        return _module(arguments.command).execute(configuration(arguments), arguments)
+    except ConfigError as error:
+        print(f"gwmond: {error}", file=sys.stderr)
+        return EXIT_BAD_CONFIG
 
 
 def _module(name: str) -> Command:

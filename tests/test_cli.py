@@ -37,7 +37,7 @@ def _no_configuration_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def arguments(*given: str) -> Namespace:
-    return cli.parser().parse_args(given)
+    return cli.parser(given).parse_args(given)
 
 
 def configuration(*given: str) -> Config:
@@ -458,7 +458,7 @@ def test_interrupted_while_it_starts() -> None:
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's "&"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'gwmond.commands.demo': os.kill(os.getpid(), signal.SIGINT)\n"
+        "        if name == 'gwmond.commands.sites': os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "from gwmond import cli\nsys.exit(cli.main(['sites']))\n"
     )

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
+
+from gwmond.sources import child
 
 PACKAGE = Path(__file__).parent.parent / "gwmond"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -42,18 +49,18 @@ def imports(path: Path, text: str | None = None) -> Iterator[Import]:
     package = ["gwmond", *path.relative_to(PACKAGE).parts[:-1]]
 
     def walk(node: ast.AST, lazy: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Import):
-                yield from (Import(alias.name, child.lineno, lazy) for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                base = package[: len(package) - child.level + 1] if child.level else []
-                module = ".".join([*base, *([child.module] if child.module else [])])
-                yield Import(module, child.lineno, lazy)
-                for alias in child.names:  # the name may be a module of its own
-                    yield Import(f"{module}.{alias.name}", child.lineno, lazy)
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.Import):
+                yield from (Import(alias.name, inner.lineno, lazy) for alias in inner.names)
+            elif isinstance(inner, ast.ImportFrom):
+                base = package[: len(package) - inner.level + 1] if inner.level else []
+                module = ".".join([*base, *([inner.module] if inner.module else [])])
+                yield Import(module, inner.lineno, lazy)
+                for alias in inner.names:  # the name may be a module of its own
+                    yield Import(f"{module}.{alias.name}", inner.lineno, lazy)
             else:
-                deeper = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-                yield from walk(child, lazy or deeper or _is_type_checking(child))
+                deeper = isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                yield from walk(inner, lazy or deeper or _is_type_checking(inner))
 
     return walk(ast.parse(path.read_text() if text is None else text), lazy=False)
 
@@ -171,3 +178,23 @@ def test_modules_say_what_they_are() -> None:
         if p.stat().st_size and not ast.get_docstring(ast.parse(p.read_text()))
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("modules", "unneeded"),
+    [
+        ("gwmond.cli", {"numpy", "pydantic", "scipy", "sqlalchemy", "structlog"}),
+        (",".join(child.PRELOAD), {"numpy", "scipy", "sqlalchemy", "fastapi", "alembic", "rich"}),
+    ],
+)
+def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> None:
+    """The command line, and the server from which each query is forked, load what they need."""
+    code = f"import sys, {modules}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert unneeded & set(done.stdout.split()) == set()

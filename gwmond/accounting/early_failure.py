@@ -41,14 +41,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache, reduce
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-from scipy.stats import false_discovery_control, hypergeom
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.outcomes import EARLY_EXIT
 from gwmond.accounting.pilot_facts import Category, Outcome
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 EARLY_US = 300_000_000
 """A program that ends within five minutes ended early."""
@@ -61,7 +61,7 @@ FALSE_DISCOVERIES = 0.01
 
 MIN_FAILURES = 3
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 Kind: TypeAlias = Literal["pilot", "node"]
 Unit: TypeAlias = tuple[Kind, str]
 
@@ -218,6 +218,8 @@ def p_value(strata: Iterable[Stratum]) -> float:
     >>> round(p_value([Stratum(here=3, failed_here=3, jobs=6, failed=3)]), 9)
     0.05
     """
+    import numpy as np  # noqa: PLC0415 (SciPy and NumPy take a second to load: only who tests pays)
+
     groups = list(strata)
     observed = sum(of.failed_here for of in groups)
     if observed == 0:
@@ -243,6 +245,9 @@ def _level(least: Sequence[float], rate: float) -> float:
 @lru_cache(maxsize=65536)
 def _chances(here: int, jobs: int, failed: int) -> Floats:
     """Return the probability of 0, 1, ... failures here, up to the most that there can be."""
+    import numpy as np  # noqa: PLC0415
+    from scipy.stats import hypergeom  # noqa: PLC0415
+
     return np.asarray(hypergeom.pmf(np.arange(min(here, failed) + 1), jobs, failed, here))
 
 
@@ -290,6 +295,8 @@ def _compare(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
             )
     if not findings:
         return {}
+    from scipy.stats import false_discovery_control  # noqa: PLC0415
+
     adjusted = false_discovery_control([of.p for of in findings.values()], method="by")
     return {
         unit: finding._replace(adjusted=float(value))

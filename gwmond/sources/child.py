@@ -24,10 +24,10 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# Whatever a child would import by itself costs it 80 ms: options come pickled as models of
-# gwmond.config, and every child imports the parent's main module.
-_PRELOAD = [
-    *("htcondor2", "classad2", "gwmond.cli"),
+#: What the fork server loads.  Whatever a child would import by itself costs it 80 ms: options come
+#: pickled as models of gwmond.config, and every child imports the parent's main module.
+PRELOAD = [
+    *("htcondor2", "classad2", "gwmond.cli", "gwmond.config"),
     *("gwmond.sources.tasks", "gwmond.sources.history_tasks", "gwmond.sources.gwms_tasks"),
 ]
 
@@ -67,7 +67,7 @@ def start() -> None:
     """
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
-    _CONTEXT.set_forkserver_preload(_PRELOAD)
+    _CONTEXT.set_forkserver_preload(PRELOAD)
 
 
 def stop() -> None:
