@@ -21,9 +21,27 @@ load_profile()
 
 #: Files that take minutes: begun first, each by a worker of its own, they end with the others.
 LONG = (
+    "proof/test_ledger.py",
+    "daemon/test_restart.py",
+    "daemon/test_pilots.py",
+    "referee/",
+    "daemon/test_reconciled.py",
+    "daemon/test_faults.py",
     "proof/",
+    "daemon/test_ledger_faults.py",
+    "daemon/test_advertised.py",
+    "daemon/test_central_logs.py",
+    "daemon/test_monitored.py",
     "systemd/",
+    "daemon/",
+    "recordings/test_live_runs.py",
+    "test_demo.py",
+    "sources/test_histories_live.py",
+    "pool/",
     "recordings/",
+    "accounting/test_flow.py",
+    "accounting/test_properties.py",
+    "accounting/test_pilot_properties.py",
 )
 
 
@@ -39,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[CondorPool]:
-    """The one pool of the whole session: collector, negotiator, two schedds.
+    """The one pool of a worker: collector, negotiator, two schedds.
 
     For tests which do no harm to its daemons; each has its own pilots, jobs and names.
     """

@@ -1,4 +1,4 @@
-"""Fixtures: a pool of a module's own, and the sites feigned in it."""
+"""Fixtures: a pool, and the sites feigned in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from tests.pool.condor import CondorPool
 
 
 @pytest.fixture(scope="module")
-def shared_scene() -> Iterator[Scene]:
-    """A pool of this module alone: each test has its own sites, and removes its jobs."""
-    with CondorPool() as pool:
-        yield Scene(pool)
+def shared_scene(pool: CondorPool) -> Iterator[Scene]:
+    """The session's pool, empty, for this module: each test has its own sites."""
+    scene = Scene(pool)
+    yield scene
+    scene.clear()
 
 
 @pytest.fixture

@@ -6,11 +6,21 @@ import itertools
 from typing import Any
 
 from tests.pool import feign
-from tests.pool.adtext import Expr, literal
+from tests.pool.adtext import literal
 from tests.pool.condor import CondorPool
+from tests.pool.sandbox import USERS
 
 #: A feigned pilot of this many cores is as many canonical units.
 PILOT = 8
+
+
+#: What takes ads out again that this command puts into a collector.
+INVALIDATING = {
+    "UPDATE_STARTD_AD": "INVALIDATE_STARTD_ADS",
+    "UPDATE_AD_GENERIC": "INVALIDATE_ADS_GENERIC",
+    "UPDATE_LICENSE_AD": "INVALIDATE_LICENSE_ADS",
+    "UPDATE_MASTER_AD": "INVALIDATE_MASTER_ADS",
+}
 
 
 Tables = dict[str, dict[str, object]]
@@ -68,12 +78,20 @@ class Scene:
 
     def withdraw(self, name: str) -> None:
         """Take a feigned pilot out of the collector, as it does itself when it ends."""
-        ad = {
-            "MyType": "Query",
-            "TargetType": "Machine",
-            "Requirements": Expr(f'Machine == "{name}"'),
-        }
-        self.pool.advertise([ad], "INVALIDATE_STARTD_ADS")
+        self.pool.invalidate("Machine", "INVALIDATE_STARTD_ADS", f'Machine == "{name}"')
+
+    def clear(self) -> None:
+        """Take all feigned ads and all jobs out of the pool, for those who use the pool next."""
+        for kind, command in feign.COMMANDS.items():
+            if kind != "DaemonMaster":  # the pool's own masters are of this kind
+                self.pool.invalidate(kind, INVALIDATING[command])
+        for schedd in self.pool.schedds:
+            for user in USERS:
+                self.pool.remove(schedd, user=user)
+        self.pool.wait_for("an empty pool", self._is_empty)
+
+    def _is_empty(self) -> bool:
+        return not any(self.pool.jobs(schedd) for schedd in self.pool.schedds)
 
     def resource(self, site: str, entry: str = "", **said: Any) -> None:
         """Feign what the frontend says of the site's entry (tests.pool.feign.glideresource)."""

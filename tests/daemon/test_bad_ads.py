@@ -46,8 +46,9 @@ def test_ads_that_make_no_sense(shared_scene: Scene, daemon: Callable[..., Runni
     scene.resource("Good", running=1)
     scene.jobs(5, "Good")
     running = daemon(scene.pool.collector, tables=pledged(Good=20) | polls(4))
-    before = running.metrics()
-    assert before.units("Good", "provisioning_bottleneck") == 5
+    before = running.wait_until(
+        "the good site's state", lambda m: m.units("Good", "provisioning_bottleneck") == 5
+    )
     assert not before.rows("gwmond_problems_total")
 
     slots = [

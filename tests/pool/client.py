@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.pool.adtext import Value, ad_text, literal
+from tests.pool.adtext import Expr, Value, ad_text, literal
 
 _CHILD = Path(__file__).resolve().with_name("client_child.py")
 _READING, _TRIES = frozenset({"query", "jobs", "matching"}), 3
@@ -118,6 +118,11 @@ class PoolClient:
         """Put ads made with tests.pool.feign into the collector, e.g. by UPDATE_STARTD_AD."""
         texts = [ad_text(ad) for ad in ads]
         return int(self._call("advertise", "", 120, texts=texts, command=command))
+
+    def invalidate(self, my_type: str, command: str, constraint: str = "true") -> None:
+        """Take ads out of the collector, as who sent them does when it ends."""
+        ad = {"MyType": "Query", "TargetType": my_type, "Requirements": Expr(constraint)}
+        self.advertise([ad], command)
 
     def query(
         self,

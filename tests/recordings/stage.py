@@ -79,8 +79,7 @@ class Stage:
 
     def _invalidate(self, kind: str, names: list[str], command: str) -> None:
         listed = f'stringListMember(Name, "{",".join(names)}")'
-        query = {"MyType": "Query", "TargetType": kind, "Requirements": feign.Expr(listed)}
-        self._pool.advertise([query], command)
+        self._pool.invalidate(kind, command, listed)
 
     def _ads(self) -> Iterable[feign.Ad]:
         pool = self._simulation
