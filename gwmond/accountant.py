@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -222,6 +223,12 @@ class Accountant:
         before = [of for part in self._lasting.values() for of in part]
         lasting = [of._replace(records=0) for of in before if (of.source, of.problem) not in words]
         return problems + lasting
+
+    @property
+    def below_one_unit(self) -> AbstractSet[str]:
+        """The entries with pilots that are a canonical unit only as each pilot is at least one."""
+        book = self._keeper.book
+        return book.below_one_unit if book is not None else frozenset()
 
     def _left_out(self) -> list[Problem]:
         """Say which records could not be accounted since this was asked last."""

@@ -219,6 +219,8 @@ class Importer:
             if number and not (reason in _NAMED and self._problems[reason]):
                 detail = book.files.shown(reason, number)
                 self._note([Problem("records", reason, detail, number)])
+        for entry in sorted(book.below_one_unit):
+            self._note([Problem("entries", "below_one_unit", entry, 1)])
 
     def _note(self, problems: Iterable[Problem]) -> None:
         """Count problems, and keep an example of each.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from gwmond.accounting.capacity import Capacity, PeakWindow, in_use
 from gwmond.accounting.entries import EntryTotals, combine
 from gwmond.accounting.pending import Waiting
+from gwmond.accounting.resources import is_below_one_unit
 from gwmond.accounting.site_time import Facts
 from gwmond.config import Config
 from gwmond.entries import (
@@ -46,7 +47,7 @@ class Picture(NamedTuple):
     ``pilots`` are all that ads tell of, ``pilot_groups`` sums of those that have not ended.
     ``pilots_complete``: collectors that are trusted have shown every pilot.  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
-    glideresource ads that are accounted.
+    glideresource ads that are accounted.  ``q``: MiB of a canonical unit.
     """
 
     pilots: tuple[Pilot, ...]
@@ -66,11 +67,19 @@ class Picture(NamedTuple):
     entries: frozenset[EntryKey]
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
+    q: int
 
     @property
     def registered(self) -> tuple[Pilot, ...]:
         """The pilots whose startd has registered."""
         return tuple(pilot for pilot in self.pilots if not pilot.failed)
+
+    @property
+    def below_one_unit(self) -> frozenset[str]:
+        """The entries whose pilots are a canonical unit only as each pilot is at least one."""
+        sizes = {(p.entry.entry, p.size) for p in self.registered}
+        sizes |= {(key.entry, total.pilot_size) for key, total in (self.totals or {}).items()}
+        return frozenset(e for e, size in sizes if size and is_below_one_unit(size, self.q))
 
     def facts(self, verdicts: Mapping[tuple[str, str], Any]) -> Facts:
         """Return what the evaluation works on."""
@@ -145,6 +154,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         entries=entries,
         memory=after,
         entry_monitors=shown.entries,
+        q=q,
     )
 
 

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TextIO, TypeAlias
 
-from gwmond.accounting.pilot_facts import Category, PilotLife, Resources, Validation
-from gwmond.accounting.pilot_segments import NOTHING
+from gwmond.accounting.pilot_facts import Category, PilotLife, Resources, Step, Validation
+from gwmond.accounting.pilot_segments import NOTHING, total_rate
 from gwmond.accounting.pilot_time import own_category, total
+from gwmond.accounting.shares import MILLI
 from gwmond.category_time import (
     CATEGORIES,
     KINDS,
@@ -32,7 +33,7 @@ from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import Order, PilotFilter, PilotReports
 from gwmond.periods import both
 from gwmond.pilot_jobs import jobs_of
-from gwmond.units import DEFAULT_MEMORY_MIB, canonical
+from gwmond.units import DEFAULT_MEMORY_MIB
 
 State: TypeAlias = Literal["running", "idle", "open", "retiring", "failed", "ended"]
 """``open``: only its output tells of it, without an end, and not whether it runs jobs."""
@@ -169,12 +170,12 @@ def line_of(
         state = "running"
     else:
         state = "open" if row.identity.origin == "files" else "idle"
-    size, jobs = max(row.steps).size if row.steps else NOTHING, jobs_of(row, attempts)
+    step, jobs = max(row.steps, default=Step(0, NOTHING)), jobs_of(row, attempts)
     return PilotLine(
         row=row,
         state=state,
-        size=size,
-        canonical_units=canonical(size.cores, size.memory_mib, q),
+        size=step.size,
+        canonical_units=total_rate(step.size, "cpu", "canonical", q, step.least) // MILLI,
         running_jobs=len(running),
         attempts=jobs.number,
         users_now=_users(running),

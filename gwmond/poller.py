@@ -68,6 +68,7 @@ class Poller:
         self._succeeded: dict[tuple[str, str], float | None] = {}
         self._told: set[tuple[str, str]] = set()
         self._begun: list[Problem] = []  # since the last poll
+        self._below_one_unit: frozenset[str] = frozenset()
         self._accountant: Accountant | None = None
         if keeper is not None and pool.tells_runs:
             self._accountant = Accountant(
@@ -102,6 +103,7 @@ class Poller:
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
         after._told, after._begun = self._told, self._begun
+        after._below_one_unit = self._below_one_unit
         return after
 
     def failed(self, problem: str) -> None:
@@ -145,7 +147,7 @@ class Poller:
             found = pool.gatherer.last()
             stages.end("pilots")
         self._memory = picture.memory
-        problems += [*found.problems, *_doubts(picture.doubtful)]
+        problems += [*found.problems, *_doubts(picture.doubtful), *self._small(picture)]
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
@@ -216,6 +218,15 @@ class Poller:
         )
         evaluation = evaluate(facts, int(now), settings)
         return evaluation, residual(evaluation)
+
+    def _small(self, picture: Picture) -> list[Problem]:
+        """Return a problem, counted once an entry, where pilots are less than a canonical unit."""
+        booked = self._accountant.below_one_unit if self._accountant else frozenset()
+        small = picture.below_one_unit | booked
+        new = small - self._below_one_unit
+        self._below_one_unit |= small
+        what = f"each pilot counts as one unit: {_few(sorted(small))}"
+        return [Problem("entries", "below_one_unit", what, len(new))] if small else []
 
     def _count(self, problems: Iterable[Problem]) -> None:
         """Count problems; log each kind at each source once when it begins, and when it is over."""

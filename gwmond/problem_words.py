@@ -31,6 +31,11 @@ FILES: Mapping[str, Help] = {
         "jobs of the factory that may be any of several pilots: its numbers come again",
         "nothing; import directories of several factories into ledgers of their own",
     ),
+    "below_one_unit": Help(
+        "entries whose pilots have a core and less memory than a canonical unit: each such pilot "
+        "counts as one unit",
+        "nothing, if they are meant to be so small; else ask for more memory in the entry",
+    ),
     "bad_base64": Help(
         "a log within an output that is damaged: it is not base64 all through", _DAMAGED
     ),

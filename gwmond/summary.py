@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable
 
-from gwmond.accounting.resources import units_of
+from gwmond.accounting.resources import is_below_one_unit, units_of, units_of_pilot
 from gwmond.facts import FAILED_SILENT_S, EntryKey, Pilot
 from gwmond.snapshot import PilotGroup, PilotUnits
 from gwmond.units import RESOURCES, Resource
@@ -19,9 +19,9 @@ def pilot_groups(
     ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
 
     Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
-    (never more than the rest), by design section 3.  A pilot whose validation failed has not
-    registered: it is counted apart, until it has ended, and has no units.  Neither has one of
-    unknown size.
+    (never more than the rest), by design section 3; a pilot below one unit is either as a whole.
+    A pilot whose validation failed has not registered: it is counted apart, until it has ended, and
+    has no units.  Neither has one of unknown size.
     """
     of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
     for pilot in pilots:
@@ -50,7 +50,10 @@ def _has_ended(failed: Pilot, now: float) -> bool:
 def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
     if pilot.size is None:
         return PilotUnits(0, 0, 0)
-    total = units_of(pilot.size, resource, q)
+    total = units_of_pilot(pilot.size, resource, q)
+    if resource == "cpu" and is_below_one_unit(pilot.size, q):  # none of its parts is a unit
+        busy = total if pilot.jobs else 0
+        return PilotUnits(total, busy, total - busy if pilot.free else 0)
     idle = min(total, sum(units_of(size, resource, q) for size in pilot.free))
     busy = min(total - idle, sum(units_of(size, resource, q) for size in pilot.jobs))
     return PilotUnits(total, busy, idle)

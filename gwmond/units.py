@@ -37,6 +37,15 @@ def canonical(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> i
     return max(0, min(math.floor(cores), math.floor(memory_mib // q)))
 
 
+def pilot_units(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
+    """Return the canonical units of a whole pilot: with one core, at least one (design, section 2).
+
+    >>> pilot_units(1, 1900), pilot_units(8, 16000), pilot_units(0.5, 4000), canonical(1, 1900)
+    (1, 8, 0, 0)
+    """
+    return max(canonical(cores, memory_mib, q), min(math.floor(cores), 1))
+
+
 def need(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
     """Return the canonical units that a job occupies: the larger of its cores and memory / q.
 

@@ -295,6 +295,29 @@ def test_ads_that_outlive_their_pilot(
     assert picture.pilots == (told._replace(name="pilot0"),)
 
 
+@pytest.mark.parametrize(
+    ("free", "jobs", "units"),
+    [
+        ((Size(1, 1900),), (), (1, 0, 1)),  # total, busy, idle
+        ((), (Size(1, 1500),), (1, 1, 0)),
+        ((Size(1, 400),), (Size(1, 1500),), (1, 1, 0)),
+        ((), (), (1, 0, 0)),  # its slot refuses
+    ],
+)
+def test_a_pilot_below_one_unit_counts_as_one(
+    scene: Scene, free: tuple[Size, ...], jobs: tuple[Size, ...], units: tuple[int, int, int]
+) -> None:
+    """It is busy or idle as a whole, and its entry is named; pilots to come count as well."""
+    small = Size(1, 1900)
+    scene.slots(pilot(A, size=small)._replace(free=free, jobs=jobs))
+    scene.requests(request(A, pilot_size=BIG), request(B, running=0, pilot_size=small))
+    picture = scene.take()
+    assert picture.below_one_unit == {A.entry, B.entry}
+    (of,) = picture.pilot_groups.values()
+    assert of.units["cpu"] == units
+    assert picture.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
+
+
 def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     """It is there, and of its capacity nothing is known."""
     scene.slots(pilot(A)._replace(size=None, free=()))

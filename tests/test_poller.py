@@ -133,6 +133,23 @@ def test_from_ads_to_counters(polls: Polls) -> None:
     assert render(catalog.FAMILIES, second, 1000).text
 
 
+def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
+    """They count as a unit each; that is told when it begins, and counted once."""
+    small = partitionable_slot(
+        "p", cpus=1, memory=1900, started=NOW - 60, now=NOW, glidein=glidein()
+    )
+    polls.pool.answers["cm", "slots"] = [heard(small, NOW)]
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            found = polls.poll()
+    assert found.evaluation.rows[ENTRY, "cpu"].in_use == 1
+    assert found.problems["entries", "below_one_unit"] == 1
+    told = [of for of in logs if of.get("problem") == "below_one_unit"]
+    assert [(of["event"], of["detail"]) for of in told] == [
+        ("problem", "each pilot counts as one unit: entry")
+    ]
+
+
 def test_verdicts_are_kept(polls: Polls) -> None:
     """What was matched once is not matched again, until jobs or pilots are others."""
     assert matched(polls.poll()) == 1

@@ -4,7 +4,8 @@ Units: whole canonical units; hours are hours since the epoch.
 
 Source of the rules: design page, section 4.  The capacity of an entry is the first that exists of
 
-1. ``pledge``: what the configuration says, for the entry or for its site;
+1. ``pledge``: what the configuration says, for the entry or for its site (with one core, at least
+   one unit, as a pilot);
 2. ``peak``: the most units seen running at once in a trailing window (a peak of zero says only
    that nothing was tried, and does not count);
 3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
@@ -21,7 +22,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.apportion import apportion
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.resources import units_of
+from gwmond.accounting.resources import units_of_pilot
 from gwmond.facts import EntryKey, Pilot, Size
 from gwmond.units import DEFAULT_MEMORY_MIB, Resource
 
@@ -86,7 +87,7 @@ def in_use(
     """
     used: defaultdict[EntryKey, int] = defaultdict(int)
     for pilot in pilots:
-        used[pilot.entry] += 0 if pilot.size is None else units_of(pilot.size, resource, q)
+        used[pilot.entry] += 0 if pilot.size is None else units_of_pilot(pilot.size, resource, q)
     return dict(used)
 
 
@@ -102,7 +103,7 @@ def limit(
     ):
         return None
     pilots = max(totals.max_pilots - totals.others_running, 0)
-    return pilots * units_of(totals.pilot_size, resource, q)
+    return pilots * units_of_pilot(totals.pilot_size, resource, q)
 
 
 def share_pledge(
@@ -140,12 +141,13 @@ def capacities(
     and the rest is divided among the site's other entries.
     """
     entries = sorted(set(entries))
-    pledged = {key: units_of(pledges[key], resource, q) for key in entries if key in pledges}
+    pledged = {key: units_of_pilot(pledges[key], resource, q) for key in entries if key in pledges}
     for site, size in site_pledges.items():
         own = [key for key in entries if key.site == site]
         others = {key: used.get(key, 0) for key in own if key not in pledges}
-        rest = units_of(size, resource, q) - sum(pledged[key] for key in own if key in pledges)
-        pledged |= share_pledge(max(rest, 0), others, peaks)
+        promised = sum(pledged[key] for key in own if key in pledges)
+        rest = max(units_of_pilot(size, resource, q) - promised, 0)
+        pledged |= share_pledge(rest, others, peaks)
     return {
         key: _first(
             used.get(key, 0), pledged.get(key), peaks.get(key), limit(totals.get(key), resource, q)

@@ -43,10 +43,15 @@ class Resources(NamedTuple):
 
 
 class Step(NamedTuple):
-    """From ``at_us`` on the pilot has these resources, until its next step."""
+    """From ``at_us`` on the pilot has these resources, until its next step.
+
+    ``least``: with one core it is at least so many canonical units.  That is 1; it is 0 in what an
+    earlier release has stored, whose amounts rest on it.
+    """
 
     at_us: int
     size: Resources
+    least: int = 1
 
 
 class AttemptKey(NamedTuple):

@@ -14,9 +14,10 @@ canonical units"; design page, section 3.  In a segment with running attempts
 
 Without running attempts the whole segment is the pilot's own, a canonical unit or not.
 
-The total is C core-seconds (``resource``) or canonical(C, M) canonical seconds (``canonical``), of
-GPUs G chip-seconds in both.  Invariants: the parts of a segment sum to its total, none is
-negative, and the parts of its pieces sum to its own, wherever it is cut (see shares).
+The total is C core-seconds (``resource``) or U canonical seconds (``canonical``), of GPUs G
+chip-seconds in both.  U is canonical(C, M), and at least 1 where C is (``Step.least``).
+Invariants: the parts of a segment sum to its total, none is negative, and the parts of its pieces
+sum to its own, wherever it is cut (see shares).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from gwmond.accounting.pilot_facts import (
 )
 from gwmond.accounting.shares import MILLI, accrued, cascade, milli
 from gwmond.facts import Evidence
-from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical
+from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical, pilot_units
 
 NOTHING = Resources(0, 0, 0)
 Kind: TypeAlias = tuple[Resource, Measure]
@@ -65,9 +66,9 @@ class Estimated(NamedTuple):
 class Segment(NamedTuple):
     """A stretch of a pilot's life in which nothing changes.
 
-    ``running`` is sorted by key.  ``known`` is false where another attempt may still turn up;
-    ``estimated``: whether the pilot's own time rests on an estimate, of CPU and of GPUs, and the
-    canonical time of what runs (see ``Estimates``).
+    ``running`` is sorted by key, ``least`` is that of ``Step``.  ``known`` is false where another
+    attempt may still turn up; ``estimated``: whether the pilot's own time rests on an estimate, of
+    CPU and of GPUs, and the canonical time of what runs (see ``Estimates``).
     """
 
     start_us: int
@@ -76,11 +77,12 @@ class Segment(NamedTuple):
     running: tuple[Attempt, ...]
     known: bool
     estimated: Estimated = Estimated()
+    least: int = 1
 
     @property
     def described(self) -> tuple[object, ...]:
         """All that the division of this segment depends on, besides its times."""
-        return self.size, self.running, self.estimated
+        return self.size, self.least, self.running, self.estimated
 
     @property
     def finished(self) -> bool:
@@ -91,7 +93,7 @@ class Segment(NamedTuple):
 def sizes(life: PilotLife) -> list[Step]:
     """Return the resources over time, sorted, the first from the start of the life on."""
     steps = sorted(life.steps) or [Step(life.start_us, NOTHING)]
-    return [Step(min(steps[0].at_us, life.start_us), steps[0].size), *steps[1:]]
+    return [steps[0]._replace(at_us=min(steps[0].at_us, life.start_us)), *steps[1:]]
 
 
 def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
@@ -132,6 +134,7 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
                 tuple(spans[i][2] for i in running),
                 end <= life.known_us,
                 Estimated(*[_covers(of, begin) for of in life.estimated]),
+                steps[current].least,
             )
         )
     return segments
@@ -174,13 +177,16 @@ def idle_units(segment: Segment, q: int = DEFAULT_MEMORY_MIB) -> int:
 
 
 @lru_cache(maxsize=4096)
-def total_rate(size: Resources, resource: Resource, measure: Measure, q: int) -> int:
-    """Return what a pilot of this size brings, in thousandths of a unit."""
+def total_rate(
+    size: Resources, resource: Resource, measure: Measure, q: int, least: int = 1
+) -> int:
+    """Return what a pilot of this size brings, in thousandths of a unit (``least``: see Step)."""
     if resource == "gpu":
         return milli(size.gpus)
     if measure == "resource":
         return milli(size.cores)
-    return canonical(milli(size.cores) / MILLI, milli(size.memory_mib) / MILLI, q) * MILLI
+    units = pilot_units if least else canonical
+    return units(milli(size.cores) / MILLI, milli(size.memory_mib) / MILLI, q) * MILLI
 
 
 class Meter:
@@ -222,7 +228,7 @@ def meters(segment: Segment, of: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) ->
     made: dict[tuple[Resource, int], Meter] = {}
     found = []
     for resource, measure in of:
-        rate = total_rate(size, resource, measure, q)
+        rate = total_rate(size, resource, measure, q, segment.least)
         meter = made.get((resource, rate))
         if meter is None:
             if resource == "gpu" and running:

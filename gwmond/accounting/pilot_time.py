@@ -178,7 +178,7 @@ def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMO
         if first < last:
             for resource in RESOURCES:
                 for measure in MEASURES:
-                    rate = total_rate(step.size, resource, measure, q)
+                    rate = total_rate(step.size, resource, measure, q, step.least)
                     totals[resource, measure] += accrued(rate, last) - accrued(rate, first)
     return dict(+totals)
 

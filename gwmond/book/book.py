@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from gwmond.accounting.factory_jobs import NewFact
@@ -89,6 +90,11 @@ class Book:
     def contradictions(self) -> Mapping[str, int]:
         """How often sources differed on a field of an attempt, so far."""
         return self._joining.contradictions
+
+    @property
+    def below_one_unit(self) -> AbstractSet[str]:
+        """The entries with pilots that are a canonical unit only as each pilot is at least one."""
+        return self._sightings.sizes.below_one_unit
 
     @property
     def left_out(self) -> Mapping[str, int]:

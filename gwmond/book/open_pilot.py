@@ -175,7 +175,7 @@ class OpenPilot:
         for index, step in enumerate(self.steps):
             last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
             last = min(max(last, first), until)
-            rate = total_rate(step.size, resource, "canonical", q)
+            rate = total_rate(step.size, resource, "canonical", q, step.least)
             total += accrued(rate, last) - accrued(rate, first)
             first = last
         return total

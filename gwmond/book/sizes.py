@@ -20,9 +20,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gwmond.accounting.pilot_facts import Assumption, Resources
+from gwmond.accounting.resources import is_below_one_unit
 from gwmond.book.open_pilot import SIZES, OpenPilot, resources
 from gwmond.book.rules import LATEST_US
-from gwmond.facts import EntryRequest
+from gwmond.facts import EntryRequest, Size
 from gwmond.ledger.pilot_model import Told
 from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
@@ -46,6 +47,8 @@ class Sizes:
 
     def __init__(self, q: int) -> None:
         self._unit = Resources(1, q)
+        self.below_one_unit: set[str] = set()
+        """Entries with a pilot that is a canonical unit only as a pilot is at least one."""
         self._sizes: defaultdict[str, Counter[tuple[float, float]]] = defaultdict(Counter)
         self._gpus: defaultdict[str, Counter[float]] = defaultdict(Counter)
         self._expected: dict[str, Resources] = {}
@@ -65,6 +68,7 @@ class Sizes:
         """Say what a number of pilots of an entry have, as far as it is told."""
         if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
             _add(self._sizes[entry], (cores, memory_mib), number)
+            self._measure(entry, cores, memory_mib)
         if gpus is not None and 0 <= gpus <= MAX_CORES:
             _add(self._gpus[entry], gpus, number)
 
@@ -99,6 +103,7 @@ class Sizes:
         if cores is None or memory_mib is None:
             rules.add(Assumption.SIZE)
             cores, memory_mib = self._whole(entry, cores, memory_mib)
+        self._measure(entry, cores, memory_mib)
         if gpus is None:
             expected = self._expected.get(entry)
             usually = most(self._gpus.get(entry))
@@ -106,6 +111,10 @@ class Sizes:
             if gpus > 0:
                 rules.add(Assumption.GPUS)
         return Filled(Resources(cores, memory_mib, gpus), frozenset(rules), told)
+
+    def _measure(self, entry: str, cores: float, memory_mib: float) -> None:
+        if is_below_one_unit(Size(cores, memory_mib), round(self._unit.memory_mib)):
+            self.below_one_unit.add(entry)
 
     def _whole(
         self, entry: str, cores: float | None, memory_mib: float | None

@@ -109,7 +109,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(clean(of.factory), clean(of.key.site), clean(of.key.entry), clean(of.group)),
         *(clean(of.node), of.origin, time_us(row.start_us), maybe_time(row.end_us)),
         time_us(row.contact_us),
-        encode_json([(step.at_us, *map(_amount, step.size)) for step in row.steps]),
+        encode_json([(step.at_us, *map(_amount, step.size), step.least) for step in row.steps]),
         str(row.validation),
         encode_json(_rules(row)),
         *(row.ended, maybe_time(row.retire_us), maybe_time(row.die_us)),
@@ -141,7 +141,7 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         start_us=start,
         end_us=end,
         contact_us=contact,
-        steps=tuple(Step(at, Resources(*size)) for at, *size in json.loads(steps)),
+        steps=_stored_steps(steps),
         validation=Validation(validation),
         assumed=assumed,
         ended=ended,
@@ -168,13 +168,21 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
     """Return the kind of the columns ``KIND_COLUMNS``, or raise ``Undecodable``; None: no size."""
     number, told, steps, estimated, *who = values
     try:
-        sizes = [Resources(*size) for _, *size in json.loads(steps)]
+        sizes = [step.size for step in _stored_steps(steps)]
         rules = frozenset(_stored_rules(json.loads(estimated))[0])
         of = _told(told)
         of = None if of is None else of._replace(pid=None, unnamed=False)
         return PilotKind(of, sizes[-1], rules, *who) if sizes else None
     except (ValueError, KeyError, TypeError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
+
+
+def _stored_steps(stored: str) -> tuple[Step, ...]:
+    """Return a pilot's steps; in those of earlier releases ``least`` was 0 and is not written."""
+    return tuple(
+        Step(at, Resources(cores, memory_mib, gpus), *(least or (0,)))
+        for at, cores, memory_mib, gpus, *least in json.loads(stored)
+    )
 
 
 def _told(stored: str | None) -> Told | None:

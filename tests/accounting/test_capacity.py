@@ -147,6 +147,20 @@ def test_an_entry_with_a_pledge_of_its_own_leaves_the_rest_of_the_sites() -> Non
     assert over == {A: Capacity(60, "pledge"), A2: Capacity(0, "pledge")}
 
 
+def test_pilots_below_one_unit_are_capacity_and_use() -> None:
+    """1000 pilots of 1 core and 1900 MiB: by limit, use and pledge a unit each."""
+    small = Size(1, 1900)
+    (ad,) = totals(
+        request(A, max_pilots=1000, running=0, total_running=0, pilot_size=small)
+    ).values()
+    assert limit(ad, "cpu") == 1000
+    assert in_use([pilot(size=small), pilot(size=small)], "cpu") == {A: 2}
+    found = capacities(
+        [A], "cpu", used={}, pledges={A: small}, site_pledges={}, peaks={}, totals={}
+    )
+    assert found == {A: Capacity(1, "pledge")}
+
+
 def test_use_is_counted_by_entry_in_canonical_units() -> None:
     """Pilots count with their canonical size: memory can be what limits a pilot."""
     pilots = [pilot(A), pilot(A, size=Size(8, 4000)), pilot(B, size=GPU)]

@@ -90,7 +90,7 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
         seconds = segment.end_us - segment.start_us
         running = segment.running
         cores, memory, chips = (thousandths(of) for of in segment.size)
-        units = min(cores // 1, memory // q)
+        units = max(min(cores // 1, memory // q), min(cores // 1, 1))  # with a core, one unit
         used = [tuple(thousandths(of) for of in attempt.size) for attempt in running]
         free_cores = cores - sum(of[0] for of in used)
         free_memory = memory - sum(of[1] for of in used)

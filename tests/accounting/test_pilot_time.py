@@ -9,6 +9,7 @@ from gwmond.accounting.pilot_facts import (
     Category,
     PilotLife,
     Resources,
+    Step,
     Validation,
 )
 from gwmond.accounting.pilot_segments import cut
@@ -60,6 +61,28 @@ def test_without_jobs_all_time_is_overhead_multiple_or_not() -> None:
     found = partition(pilot(job("a", 0, 0.5), size=Resources(3, 3000), end=HOUR + 0.5))
     assert hours(found)["pilot_overhead"] == 3
     assert hours(found, measure="canonical")["pilot_overhead"] == 1
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_pilot_below_one_unit_is_one(cores: int) -> None:
+    """An hour of 1900 MiB: one canonical hour, its job's while that ran, else the pilot's own."""
+    size = Resources(cores, 1900)
+    found = partition(pilot(job("a", 0, HOUR / 4, size=Resources(1, 1000)), size=size))
+    assert hours(found, measure="canonical") == {"goodput": 0.25, "pilot_overhead": 0.75}
+    assert hours(found) == {"goodput": 0.25 * cores, "pilot_overhead": 0.75 * cores}
+    assert residual(found) == {}
+    alone = partition(pilot(size=size))
+    assert hours(alone, measure="canonical") == {"decision_problem": 1}
+
+
+def test_what_an_earlier_release_has_stored_stays_as_it_was_booked() -> None:
+    """It took such a pilot for nothing; a new size is booked by the rule of today."""
+    old = Step(T0, Resources(1, 1900), least=0)
+    life = pilot(size=Resources(1, 1900))._replace(steps=(old,))
+    assert hours(partition(life), measure="canonical") == {}
+    grown = life._replace(steps=(old, Step(T0 + HOUR * S // 2, Resources(1, 1950))))
+    assert hours(partition(grown), measure="canonical") == {"decision_problem": 0.5}
+    assert residual(partition(grown)) == {}
 
 
 def test_gpus_have_no_remainder() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.accounting.resources import need_of, units_of
+from gwmond.accounting.resources import is_below_one_unit, need_of, units_of, units_of_pilot
 from gwmond.facts import Size
 from gwmond.units import Resource
 
@@ -44,3 +44,23 @@ def test_the_unit_of_memory_is_configured() -> None:
     """Another size of the canonical unit changes offers and needs alike."""
     assert units_of(Size(8, 16000), "cpu", 4000) == 4
     assert need_of(Size(1, 8000), "cpu", 4000) == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "units", "below"),
+    [
+        (Size(1, 1900), 1, True),  # never nothing
+        (Size(2, 1900), 1, True),
+        (Size(1, 0), 1, True),
+        (Size(1, 2000), 1, False),
+        (Size(8, 15900), 7, False),
+        (Size(0.9, 1900), 0, False),  # less than a core
+        (Size(0, 16000, 1), 0, False),
+    ],
+)
+def test_a_pilot_with_a_core_is_at_least_one_unit(size: Size, units: int, below: bool) -> None:
+    """A pilot is, as a whole; a remainder of the same size may be none."""
+    assert units_of_pilot(size, "cpu") == units
+    assert is_below_one_unit(size) is below
+    assert (units_of(size, "cpu") == units) is not below
+    assert units_of_pilot(size, "gpu") == size.gpus

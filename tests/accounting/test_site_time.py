@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.capacity import Capacity
+from gwmond.accounting.capacity import Capacity, capacities, in_use
 from gwmond.accounting.demand import JobCounts
 from gwmond.accounting.evaluation import (
     DemandTotals,
@@ -292,6 +292,30 @@ def test_a_saturated_site_keeps_its_capacity_but_has_no_spare() -> None:
         )
     )
     assert (found.capacity.units, found.in_use, found.spare) == (100, 8, 0)
+
+
+def test_an_entry_of_pilots_below_one_unit_is_not_nothing() -> None:
+    """The limit is 1000 pilots of 1 core and 1900 MiB, 20 run, 500 jobs wait: a bottleneck."""
+    small = Size(1, 1900)
+    ads = totals(request(A, max_pilots=1000, running=20, total_running=20, pilot_size=small))
+    running = [pilot(size=small)] * 20
+    capacity = capacities(
+        [A], "cpu", used=in_use(running, "cpu"), pledges={}, site_pledges={}, peaks={}, totals=ads
+    )
+    found = row(
+        facts(
+            capacities={(A, "cpu"): capacity[A]},
+            pilots=running,
+            totals=ads,
+            groups=[group(500, small)],
+            templates=[template(A, small)],
+        )
+    )
+    assert (found.capacity, found.in_use) == (Capacity(1000, "limit"), 20)
+    assert said(found)[2] == {
+        ("provisioning_bottleneck", "nothing_requested"): 500,
+        ("insufficient_demand", ""): 480,
+    }
 
 
 def test_sites_share_demand_by_their_spare() -> None:

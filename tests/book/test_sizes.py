@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Assumption, Resources, Validation
+from gwmond.accounting.attempts import Source
+from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.book.book import Book
-from gwmond.book.rules import Rules
+from gwmond.book.rules import SECOND_US, Rules
 from gwmond.book.sizes import Sizes, expected_sizes
 from gwmond.facts import EntryKey, Size
 from gwmond.ledger.store import Ledger
 from tests.accounting.make import request
-from tests.book.play import Play, shown
+from tests.book.play import T0, Play, record, shown
 from tests.book.test_outputs import output, told, us
 
 SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
@@ -176,3 +178,25 @@ def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) ->
         ledger.commit_pilots(book.batch(now_us))
         (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
         assert row.closed
+
+
+def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 core and 1900 MiB: what was booked stays, also where it is booked anew; sums stay exact."""
+    play, small = Play(), [shown(cores=1, memory=1900)]
+    with monkeypatch.context() as earlier:
+        earlier.setattr("gwmond.book.open_pilot.Step", partial(Step, least=0))
+        play.live(0, 1800, small, records=[record("1.0", 60, 600)])
+        assert play.seconds("canonical") == {}
+    play.restart()
+    play.live(1860, 3600, small)
+    play.poll(3660, small, records=[record("1.0", 60, 900, source=Source.SCHEDD_HISTORY)])
+    play.rest(3720)
+    assert play.pilot().steps == (Step(T0 * SECOND_US, Resources(1, 1900), least=0),)
+    assert play.seconds("canonical") == {}
+    assert sum(play.seconds().values()) == 3660
+
+    new = Play()
+    new.live(0, 3600, small, records=[record("1.0", 60, 600)])
+    new.rest(3660)
+    assert new.seconds("canonical") == new.seconds() == {"goodput": 540, "pilot_overhead": 3060}
+    assert new.book.below_one_unit == {"entry"}

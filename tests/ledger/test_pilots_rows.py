@@ -23,7 +23,15 @@ from gwmond.accounting.pilot_facts import (
 from gwmond.facts import EntryKey
 from gwmond.ledger import Ledger
 from gwmond.ledger.fact_codec import _ENDING, _PLAIN, decode_facts, encode_facts
-from gwmond.ledger.pilot_codec import KINDS, LARGEST, LATEST_US, identity
+from gwmond.ledger.pilot_codec import (
+    KINDS,
+    LARGEST,
+    LATEST_US,
+    PILOT_COLUMNS,
+    identity,
+    pilot_row,
+    pilot_values,
+)
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     End,
@@ -34,6 +42,7 @@ from gwmond.ledger.pilot_model import (
 )
 from gwmond.units import RESOURCES
 from tests.examples import examples
+from tests.ledger.pilot_batches import now_us, pilot_at
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 times = st.integers(0, LATEST_US)
@@ -204,3 +213,14 @@ def test_identities_stay_apart() -> None:
     assert max(map(len, stored)) <= 512
     assert [identity(of) for of in stored] == stored
     assert stored[:2] == names[:2]
+
+
+def test_sizes_of_earlier_releases_are_read() -> None:
+    """They do not say that a pilot is at least one unit: what was booked rests on that."""
+    found = pilot_at(1, now_us(9))
+    assert found is not None
+    values = list(pilot_values(found.row._replace(steps=(Step(5, Resources(1, 1900)),))))
+    at = PILOT_COLUMNS.index("steps")
+    assert values[at] == "[[5,1.0,1900.0,0.0,1]]"
+    values[at] = "[[5,1.0,1900.0,0.0]]"
+    assert pilot_row([*values, 0]).steps == (Step(5, Resources(1, 1900), least=0),)

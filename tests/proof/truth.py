@@ -82,11 +82,16 @@ def _canonical(cores: float, memory: float) -> int:
     return max(0, int(min(cores, memory / UNIT_MIB)))
 
 
+def _units(pilot: PilotTruth) -> int:
+    """A pilot with a core is at least one unit."""
+    return max(_canonical(pilot.cores, pilot.memory), min(int(pilot.cores), 1))
+
+
 def _divide(
     pilot: PilotTruth, start: float, end: float, spans: Sequence[_Span]
 ) -> dict[tuple[str, str], float]:
     """Seconds by measure and category, for one choice of all moments."""
-    total = {"resource": pilot.cores, "canonical": _canonical(pilot.cores, pilot.memory)}
+    total = {"resource": pilot.cores, "canonical": _units(pilot)}
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
     edges = {start, end} | {t for of in spans for t in (of.start, of.end) if start < t < end}
     cuts = sorted(edges)
