@@ -20,6 +20,7 @@ FAILED_SILENT_S = 2 * 350
 silent for longer is gone."""
 
 Evidence: TypeAlias = Literal["measured", "estimated"]
+EVIDENCE: tuple[Evidence, ...] = ("measured", "estimated")
 
 
 class EntryKey(NamedTuple):

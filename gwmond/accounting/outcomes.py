@@ -217,6 +217,12 @@ LABELS: frozenset[str] = frozenset({EARLY_EXIT, SUMMARISED, *(rule.outcome for r
 """All values of the label ``outcome``, besides the empty one of a pilot's own time."""
 
 
+RUNS: tuple[tuple[Category, str], ...] = tuple(
+    sorted({(rule.category, rule.outcome) for rule in RULES} | {(_MISCONFIGURED, EARLY_EXIT)})
+)
+"""Every category and outcome under which a run can be counted; what is summarised is no run."""
+
+
 @lru_cache(maxsize=65536)  # most attempts end alike
 def rule_of(ending: Ending) -> Rule:
     """Return the line of the table that decides.

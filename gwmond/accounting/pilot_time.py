@@ -55,6 +55,14 @@ from gwmond.accounting.shares import accrued
 from gwmond.facts import Evidence
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 
+OWN = (
+    Category.PILOT_OVERHEAD,
+    Category.VALIDATION_FAILS,
+    Category.DECISION_PROBLEM,
+    Category.UNCLASSIFIED,
+)
+"""What a pilot's own time can be."""
+
 
 class Row(NamedTuple):
     """Where an amount is booked; ``outcome`` and ``attempt`` are empty for the pilot's own time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import inf
 
 from gwmond.metrics.family import Sample
 
@@ -23,13 +24,15 @@ def within(
     """Return at most about ``budget`` samples and how many were folded into ``other``.
 
     Gauges with the largest values stay, and the oldest counters: one that moved into ``other``
-    and out again would make it go down, which reads as a restart.  Of the rest, every label but
-    KEPT_LABELS becomes ``other`` and values add up, so that sums over a family stay what they are.
+    and out again would make it go down, which reads as a restart.  Counters of which nothing
+    was counted yet have no ``created`` and go first.  Of the rest, every label but KEPT_LABELS
+    becomes ``other`` and values add up, so that sums over a family stay what they are.  Zeros
+    that go are not in the number: they are missed by nobody.
     """
     if len(samples) <= budget:
         return list(samples), 0
     if any(sample.created is not None for sample in samples):
-        ranked = sorted(samples, key=lambda s: s.created or 0)  # stable: as they are given
+        ranked = sorted(samples, key=_age)  # stable: as they are given
     else:
         ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
     folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
@@ -45,4 +48,8 @@ def within(
             group.append(kept[key])
         created = [s.created for s in group if s.created is not None]
         kept[key] = Sample(key, sum(s.value for s in group), min(created, default=None))
-    return list(kept.values()), len(samples) - budget
+    return list(kept.values()), sum(1 for sample in ranked[budget:] if sample.value)
+
+
+def _age(counter: Sample) -> float:
+    return inf if counter.created is None else counter.created

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 
 from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.zeros import with_zeros
 from gwmond.snapshot import Snapshot
 
 _EVENTS = "gwmond_factory_queue_events_total"
 _QUEUE = "queue_"
+_QUEUE_EVENTS = tuple(
+    kind.value.removeprefix(_QUEUE) for kind in FactoryKind if kind.value.startswith(_QUEUE)
+)
 _KINDS: dict[str, FactoryKind] = {}
 _KEPT = " Kept in the ledger: it goes on after restarts." + POLLED
 _LINES = " As the lines of completed_jobs_*.log that were read have it, by when they were written."
@@ -22,11 +26,16 @@ _CLIENT = " client is frontend.group, of completed_jobs the frontend alone."
 
 def _events(s: Snapshot) -> Iterator[Sample]:
     if s.pilot_time is None:
-        return
-    for (entry, client, kind), shown in s.pilot_time.factory.items():
-        if kind.value.startswith(_QUEUE):
-            event = kind.value.removeprefix(_QUEUE)
-            yield Sample((event, entry, client), shown.micros, shown.created)
+        return iter(())
+    counted = {
+        (kind.value.removeprefix(_QUEUE), entry, client): shown
+        for (entry, client, kind), shown in s.pilot_time.factory.items()
+        if kind.value.startswith(_QUEUE)
+    }
+    clients = dict.fromkeys(of[1:] for of in counted)
+    known = ((event, *of) for of in clients for event in _QUEUE_EVENTS)
+    samples = (Sample(of, shown.micros, shown.created) for of, shown in counted.items())
+    return with_zeros(samples, known)
 
 
 def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:

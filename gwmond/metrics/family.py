@@ -17,7 +17,7 @@ POLLED = " As of the last poll."
 
 
 class Sample(NamedTuple):
-    """One value; ``created`` is when a counter began (epoch seconds)."""
+    """One value; ``created`` is when a counter began (epoch seconds), None before it did."""
 
     labels: tuple[str, ...]
     value: float

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from gwmond.accounting.pilot_facts import Measure
-from gwmond.ledger.pilot_model import ASSUMED
+from gwmond.accounting.outcomes import RUNS
+from gwmond.accounting.pilot_facts import BEARS, Category, Measure
+from gwmond.accounting.pilot_time import OWN
+from gwmond.facts import EVIDENCE
+from gwmond.ledger.pilot_model import ASSUMED, CountKey, Shown
 from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.zeros import places, with_zeros
 from gwmond.snapshot import Snapshot
 from gwmond.units import MICRO, Resource
 
@@ -27,7 +31,7 @@ _PLACE = ("resource", "category", "site", "entry", "group", "evidence")
 def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
     """Sum over outcomes: each series never falls, so their sum does not."""
     if s.pilot_time is None:
-        return
+        return iter(())
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
     for of, shown in s.pilot_time.shown.items():
@@ -35,8 +39,20 @@ def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
             of_sum = of.resource, of.category.value, of.site, of.entry, of.group, of.evidence
             sums[of_sum] += shown.micros
             created[of_sum] = min(shown.created, created.get(of_sum, shown.created))
-    for labels, micros in sums.items():
-        yield Sample(labels, micros / MICRO, created[labels])
+    known = (
+        (resource, category.value, *place, evidence)
+        for place, resources in places(s).items()
+        for resource in resources
+        for category in Category
+        for evidence in EVIDENCE
+    )
+    return with_zeros(_samples(sums, created), known)
+
+
+def _samples(
+    micros: Mapping[tuple[str, ...], int], created: Mapping[tuple[str, ...], float]
+) -> Iterator[Sample]:
+    return (Sample(of, amount / MICRO, created[of]) for of, amount in micros.items())
 
 
 def _unsettled(s: Snapshot) -> Iterator[Sample]:
@@ -45,12 +61,18 @@ def _unsettled(s: Snapshot) -> Iterator[Sample]:
             yield Sample((resource, *key, group), micros / MICRO)
 
 
-def _attempts(s: Snapshot) -> Iterator[Sample]:
+def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Shown]]:
     if s.pilot_time is not None:
-        for of, shown in s.pilot_time.counted.items():
-            if of.what == "attempts":
-                labels = of.category.value, of.outcome, of.site, of.entry, of.group
-                yield Sample(labels, shown.micros, shown.created)
+        yield from ((of, shown) for of, shown in s.pilot_time.counted.items() if of.what == what)
+
+
+def _attempts(s: Snapshot) -> Iterator[Sample]:
+    counted = (
+        Sample((of.category.value, *of[2:]), shown.micros, shown.created)
+        for of, shown in _counted(s, "attempts")
+    )
+    known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
+    return with_zeros(counted, known)
 
 
 _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
@@ -59,7 +81,7 @@ _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.item
 def _assumed(s: Snapshot) -> Iterator[Sample]:
     """Sum over the pilots' own categories."""
     if s.pilot_time is None:
-        return
+        return iter(())
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
     for of, shown in s.pilot_time.counted.items():
@@ -67,16 +89,22 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
             rule = resource, of.outcome, of.site, of.entry, of.group
             sums[rule] += shown.micros
             created[rule] = min(shown.created, created.get(rule, shown.created))
-    for labels, micros in sums.items():
-        yield Sample(labels, micros / MICRO, created[labels])
+    known = (
+        (resource, rule.value, *place)
+        for place, resources in places(s).items()
+        for resource in resources
+        for rule in sorted(BEARS[resource])
+    )
+    return with_zeros(_samples(sums, created), known)
 
 
 def _ended(s: Snapshot) -> Iterator[Sample]:
-    if s.pilot_time is not None:
-        for of, shown in s.pilot_time.counted.items():
-            if of.what == "pilots":
-                labels = of.category.value, of.site, of.entry, of.group
-                yield Sample(labels, shown.micros, shown.created)
+    counted = (
+        Sample((of.category.value, of.site, of.entry, of.group), shown.micros, shown.created)
+        for of, shown in _counted(s, "pilots")
+    )
+    known = ((category.value, *place) for place in places(s) for category in OWN)
+    return with_zeros(counted, known)
 
 
 FAMILIES = (

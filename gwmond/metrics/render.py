@@ -28,8 +28,8 @@ FOLDED = Family(
     "gwmond_series_folded",
     "gauge",
     "",
-    'Series of a family that are summed under "other", to stay within metrics.series_budget. '
-    "Unit: series." + POLLED,
+    'Series of a family that are summed under "other", to stay within metrics.series_budget; '
+    "those at 0 are not counted. Unit: series." + POLLED,
     ("family",),
     lambda _: (),
 )

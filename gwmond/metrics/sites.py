@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from gwmond.accounting.evaluation import State, entry_states
 from gwmond.accounting.flow import SCALE
+from gwmond.accounting.integrate import IN_USE
 from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.zeros import entries, with_zeros
 from gwmond.snapshot import Snapshot
+from gwmond.units import MICRO
 
 PARTS = (
     State.PROVISIONING_BOTTLENECK,
@@ -17,6 +20,33 @@ PARTS = (
     State.DOWN,
     State.UNKNOWN,
 )
+_WITHOUT_REASON = (State.INSUFFICIENT_DEMAND, State.FILLING, State.DOWN)
+
+
+def _seconds(s: Snapshot) -> Iterator[Sample]:
+    counted = (
+        Sample(
+            (key.resource, key.state, key.reason, key.site, key.entry),
+            total.micros / MICRO,
+            total.created,
+        )
+        for key, total in sorted(s.totals.items())
+    )
+    known = ((resource, *of, *key) for resource, key in entries(s) for of in _reasons_met(s))
+    return with_zeros(counted, known)
+
+
+def _reasons_met(s: Snapshot) -> set[tuple[str, str]]:
+    """Return states without a reason, and states with the reasons that any entry has met so far.
+
+    With each of the forty reasons that there are, entries would have ten times as many series.  Of
+    a reason that is new in the whole pool ``increase()`` misses the first interval between polls.
+    """
+    counted = {(key.state, key.reason) for key in s.totals}
+    now = {
+        (part.state.value, part.reason) for row in s.evaluation.rows.values() for part in row.parts
+    }
+    return {(IN_USE, ""), *((state.value, "") for state in _WITHOUT_REASON), *counted, *now}
 
 
 def _units(s: Snapshot) -> Iterator[Sample]:
@@ -98,14 +128,7 @@ FAMILIES = (
         "unknown. reason is empty where none applies. Unit: canonical seconds (1 core + 2 GB, or 1 "
         "GPU, for a second). Integrated over real time between polls; kept in the ledger.",
         ("resource", "state", "reason", "site", "entry"),
-        lambda s: (
-            Sample(
-                (key.resource, key.state, key.reason, key.site, key.entry),
-                total.micros / 1_000_000,
-                total.created,
-            )
-            for key, total in sorted(s.totals.items())
-        ),
+        _seconds,
     ),
     Family(
         "gwmond_site_canonical_units",

@@ -42,6 +42,11 @@ class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
         """The sum of the series with at least these labels."""
         return sum(self.rows(name, **labels).values())
 
+    def reasons(self, state: str, **labels: str) -> set[str]:
+        """With which reasons time of a state was counted."""
+        rows = self.rows(SECONDS, state=state, **labels)
+        return {dict(have)["reason"] for have, seconds in rows.items() if seconds}
+
     def state(self, site: str) -> str:
         """The state of a site that has one entry; empty when it is not known."""
         rows = self.rows("gwmond_site_state", site=site)

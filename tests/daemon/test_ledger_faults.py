@@ -137,8 +137,7 @@ def test_a_ledger_that_is_damaged_while_it_is_used(
     passed = last.accounted_at - saved.accounted_at
     spent = last.seconds("Busy") - saved.seconds("Busy")
     assert spent == pytest.approx(CAPACITY * passed, abs=CAPACITY)
-    unknown = {dict(labels)["reason"] for labels in last.rows(SECONDS, state="unknown")}
-    assert unknown == {"missed_poll"}
+    assert last.reasons("unknown") == {"missed_poll"}
 
 
 def test_two_daemons_on_one_ledger(steady: Scene, daemon: Start) -> None:

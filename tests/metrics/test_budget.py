@@ -40,8 +40,9 @@ def test_invariants(samples: list[Sample], budget: int) -> None:
     assert len({sample.labels for sample in kept}) == len(kept)
     combinations = {tuple(sample.labels[i] for i in KEPT) for sample in samples}
     assert len(kept) <= budget + len(combinations)
-    assert folded == max(0, len(samples) - budget)
-    if not folded:
+    zeros = sum(1 for sample in samples if not sample.value)
+    assert len(samples) - budget - zeros <= folded <= max(0, len(samples) - budget)
+    if len(samples) <= budget:
         assert kept == samples
 
 
@@ -55,6 +56,22 @@ def test_counters_never_go_down(before: list[Sample], budget: int, data: st.Data
     shown = {s.labels: s.value for s in within(before, LABELS, budget)[0]}
     after = {s.labels: s.value for s in within([*grown, *new], LABELS, budget)[0]}
     assert all(after[labels] >= value for labels, value in shown.items())
+
+
+@given(counters, st.integers(1, 20), st.data())
+def test_a_counter_that_begins_takes_no_place_from_another(
+    before: list[Sample], budget: int, data: st.DataObject
+) -> None:
+    """Zeros take the places that are left, and one that becomes a number none of older ones."""
+    real = {sample.labels for sample in before}
+    zeros = [Sample(labels, 0) for labels in data.draw(st.lists(keys, unique=True))]
+    zeros = [zero for zero in zeros if zero.labels not in real]
+    shown = {s.labels: s.value for s in within([*zeros, *before], LABELS, budget)[0]}
+    plain = {s.labels: s.value for s in within(before, LABELS, budget)[0]}
+    assert plain.items() <= shown.items()
+    begun = [zero._replace(value=5, created=10.0) for zero in zeros[:3]]
+    after = {s.labels: s.value for s in within([*begun, *zeros[3:], *before], LABELS, budget)[0]}
+    assert all(after[labels] >= value for labels, value in shown.items() if value)
 
 
 def test_largest_gauges_stay() -> None:

@@ -1,0 +1,78 @@
+"""Counters of what is known from the first poll on: 0 until something is counted.
+
+Prometheus's ``increase()`` ignores the value with which a series begins, so a series has to be
+there before its first increment.  Whatever can be counted of an entry (or of an entry's pilots of
+a frontend group) has a series as soon as that entry (or group) is known.  The ledger has no rows
+of such zeros, and OpenMetrics no ``_created``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from gwmond.facts import EntryKey, EntryRequest
+from gwmond.metrics.family import Sample
+from gwmond.snapshot import Snapshot
+from gwmond.units import RESOURCES, Resource
+
+Place: TypeAlias = tuple[str, str, str]
+"""Site, entry and frontend group."""
+
+
+def with_zeros(samples: Iterable[Sample], known: Iterable[tuple[str, ...]]) -> Iterator[Sample]:
+    """Yield the samples, then a zero for all labels in ``known`` that have none."""
+    counted = set()
+    for sample in samples:
+        counted.add(sample.labels)
+        yield sample
+    for labels in known:
+        if labels not in counted:
+            yield Sample(labels, 0.0)
+
+
+def entries(s: Snapshot) -> Iterator[tuple[Resource, EntryKey]]:
+    """Yield the entries of which time is accounted; for GPUs those that have any.
+
+    None without a ledger: nothing is counted then.
+    """
+    if s.ledger.last_commit is not None:
+        for (key, resource), row in s.evaluation.rows.items():
+            if resource == "cpu" or row.capacity.units > 0:
+                yield resource, key
+
+
+def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
+    """Return where pilots are, were counted, or are asked for, and which resources they have.
+
+    An entry of which a group asks nothing has no pilots of that group.  CPUs are always among the
+    resources.  Without a ledger there are no places.
+    """
+    if s.pilot_time is None:
+        return {}
+    cpu: frozenset[Resource] = frozenset({"cpu"})
+    found: dict[Place, frozenset[Resource]] = {}
+    for request in s.requests:
+        if _may_have_pilots(request):
+            found[*request.entry, request.group] = cpu
+    for (key, group), pilots in s.pilots.items():
+        have = {r for r in RESOURCES if r in pilots.units and pilots.units[r].total > 0}
+        found[*key, group] = cpu | have
+    for count in s.pilot_time.counted:
+        found.setdefault((count.site, count.entry, count.group), cpu)
+    series: Iterable[tuple[Resource, Place]] = (
+        *((resource, (*key, group)) for resource, key, group in s.pilot_time.unsettled),
+        *((of.resource, (of.site, of.entry, of.group)) for of in s.pilot_time.shown),
+    )
+    for resource, place in series:
+        found[place] = found.get(place, cpu) | {resource}
+    return found
+
+
+def _may_have_pilots(request: EntryRequest) -> bool:
+    """Return whether pilots are asked for or exist; what is not known may be."""
+    numbers = (
+        *(request.requested_idle, request.submitted_wait, request.pending),
+        *(request.running, request.held),
+    )
+    return any(number != 0 for number in numbers)

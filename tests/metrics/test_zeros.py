@@ -1,0 +1,105 @@
+"""Counters that are there before anything is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gwmond.accounting.outcomes import RUNS
+from gwmond.accounting.pilot_facts import Category
+from gwmond.facts import EntryKey
+from gwmond.metrics import catalog
+from gwmond.metrics.family import Sample
+from gwmond.metrics.zeros import places
+from gwmond.snapshot import LedgerStatus, PilotTime, Snapshot
+from tests.accounting.make import request
+from tests.snapshots import BORED, STARVING, snapshot
+
+NEW = EntryKey("T2_New", "new-ce1")
+GROUP = "frontend.main"
+FAMILIES = {family.name: family for family in catalog.FAMILIES}
+SPENT = "gwmond_pilot_canonical_seconds_total"
+OF_SITES = "gwmond_site_canonical_seconds_total"
+NOTHING = PilotTime({}, {}, {}, {}, {}, None)
+
+
+def asked(**said: Any) -> Snapshot:
+    """A pool whose ledger is new and in which a group asks something of a new entry."""
+    none: dict[str, Any] = dict.fromkeys(
+        ("requested_idle", "submitted_wait", "pending", "running", "held"), 0
+    )
+    requests = (request(NEW, group=GROUP)._replace(**{**none, **said}),)
+    return snapshot(pilot_time=NOTHING, pilots={}, requests=requests, totals={})
+
+
+def samples(s: Snapshot, name: str, key: EntryKey = NEW) -> list[Sample]:
+    """The samples of a family that are of one entry."""
+    family = FAMILIES[name]
+    at = family.labels.index("entry")
+    return [sample for sample in family.samples(s) if sample.labels[at] == key.entry]
+
+
+def test_each_category_of_pilots_that_are_asked_for_is_0() -> None:
+    """All categories, measured and estimated, of CPUs: no GPU is known of there."""
+    found = samples(asked(requested_idle=1), SPENT)
+    assert {sample.labels for sample in found} == {
+        ("cpu", category.value, *NEW, GROUP, evidence)
+        for category in Category
+        for evidence in ("measured", "estimated")
+    }
+    assert {(sample.value, sample.created) for sample in found} == {(0.0, None)}
+
+
+def test_each_outcome_of_runs_is_0() -> None:
+    """Runs have a series for each line of the table of outcomes, pilots for what they can be."""
+    found = samples(asked(pending=2), "gwmond_pilot_attempts_total")
+    assert {sample.labels[:2] for sample in found} == set(RUNS)
+    ended = samples(asked(held=1), "gwmond_pilots_ended_total")
+    assert {sample.labels[0] for sample in ended} == {
+        *("pilot_overhead", "decision_problem", "validation_fails", "unclassified")
+    }
+
+
+def test_a_group_that_asks_nothing_of_an_entry_has_no_pilots_there() -> None:
+    """What is not known may be, though."""
+    assert not samples(asked(), SPENT)
+    assert samples(asked(running=None), SPENT)
+
+
+def test_gpus_are_counted_where_pilots_have_some() -> None:
+    """By what their slots show, or by what was counted."""
+    found = places(snapshot())
+    assert found[*STARVING, GROUP] == {"cpu", "gpu"}
+    assert found[*BORED, ""] == {"cpu"}
+
+
+def test_what_was_counted_stays_as_it_is() -> None:
+    """A number is shown once, with its beginning; zeros are beside it."""
+    found = [s for s in samples(snapshot(), SPENT, STARVING) if s.labels[4] == GROUP]
+    assert len({sample.labels for sample in found}) == len(found) == 2 * 2 * len(Category)
+    assert sorted(sample.value for sample in found if sample.value) == [5e-6, 2.0, 3600.0]
+    assert all((sample.created is None) == (sample.value == 0) for sample in found)
+
+
+def test_entries_have_the_states_and_reasons_that_any_has_met() -> None:
+    """Of CPUs, and of GPUs where the entry has some."""
+    found = {sample.labels[:3] for sample in samples(snapshot(), OF_SITES, STARVING)}
+    assert {of for of in found if of[0] == "cpu"} == {
+        ("cpu", "in_use", ""),
+        ("cpu", "provisioning_bottleneck", "frontend_limit"),
+        ("cpu", "insufficient_demand", ""),
+        ("cpu", "filling", ""),
+        ("cpu", "down", ""),
+        ("cpu", "unknown", "pilots"),
+    }
+    assert {of[1:] for of in found if of[0] == "gpu"} == {of[1:] for of in found}
+    bored = {sample.labels[:3] for sample in samples(snapshot(), OF_SITES, BORED)}
+    assert bored == {of for of in found if of[0] == "cpu"}
+
+
+def test_without_a_ledger_nothing_is_counted() -> None:
+    """`gwmond once` has no counters, and neither has a daemon whose ledger was never there."""
+    bare = replace(asked(requested_idle=1), pilot_time=None, ledger=LedgerStatus(True, "", None, 0))
+    for name in (SPENT, "gwmond_pilot_attempts_total", OF_SITES):
+        assert not samples(bare, name, NEW)
+        assert not samples(bare, name, STARVING)
