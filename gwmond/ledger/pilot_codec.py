@@ -55,6 +55,9 @@ KINDS: tuple[tuple[Resource, Measure], ...] = (
 """What an attempt's four columns of micros are, in their order."""
 
 
+_SELDOM = Told()[4:]
+
+
 class Undecodable(Exception):
     """A stored row is not what was written: the ledger is damaged."""
 
@@ -117,7 +120,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(of.factory_job.rpartition("#")[2]),
-        None if row.told is None else encode_json(row.told if any(row.told[4:]) else row.told[:4]),
+        None if row.told is None else encode_json(_reported(row.told)),
     )
 
 
@@ -183,6 +186,11 @@ def _stored_steps(stored: str) -> tuple[Step, ...]:
         Step(at, Resources(cores, memory_mib, gpus), *(least or (0,)))
         for at, cores, memory_mib, gpus, *least in json.loads(stored)
     )
+
+
+def _reported(told: Told) -> Values:
+    """Return what was reported of a pilot, short where the last two fields are their defaults."""
+    return told[:4] if told[4:] == _SELDOM else told
 
 
 def _told(stored: str | None) -> Told | None:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, get_args
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting.attempts import AttemptFact, Source
@@ -162,8 +162,52 @@ pilots = st.builds(
         Told,
         *[st.none() | st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False)] * 3,
         st.booleans(),
+        st.none() | st.integers(0, 2**22),
+        st.booleans(),
     ),
 )
+
+ZEROS = PilotRow(
+    id=0,
+    identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),
+    start_us=0,
+    end_us=0,
+    contact_us=0,
+    steps=(Step(0, Resources(0, 0, 0)),),
+    validation=Validation.UNKNOWN,
+    assumed={Assumption.BEGIN: (0, 1)},
+    ended="",
+    retire_us=0,
+    die_us=0,
+    known_until_us=0,
+    mark_us=0,
+    ran_jobs=False,
+    closed=False,
+    settled={("cpu", "resource", Category.GOODPUT, ""): 0},
+    validation_end_us=0,
+    told=Told(0, 0, 0, site=False, pid=0),
+)
+ZERO_CODES = {
+    name: 0 for name in Ending._fields if name.endswith(("_code", "_signal", "_subcode", "_status"))
+}
+ZERO_FACT = AttemptFact(
+    Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Resources(0, 0, 0), "", "", Ending(**ZERO_CODES)
+)
+ZERO_RUN = AttemptRow(
+    pilot=0,
+    key=AttemptKey("", 0),
+    start_us=0,
+    end_us=0,
+    size=Resources(0, 0, 0),
+    user="",
+    job_group="",
+    outcome=None,
+    result="",
+    open=False,
+    settled=dict.fromkeys(KINDS, 0),
+    facts=(ZERO_FACT, ZERO_FACT._replace(source=Source.LIVE_SLOT, run=None)),
+)
+"""Rows in which every number is 0, which is not the same as absent."""
 
 
 @settings(max_examples=examples(200))
@@ -182,6 +226,7 @@ def test_facts_come_back_exactly(row: AttemptRow) -> None:
     st.lists(pilots, max_size=3, unique_by=lambda row: row.id),
     st.lists(attempts(), max_size=6, unique_by=lambda row: (row.pilot, row.key)),
 )
+@example([ZEROS], [ZERO_RUN])
 def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
