@@ -14,7 +14,7 @@ A batch stays in the book until ``stored``: what could not be stored comes again
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
@@ -74,8 +74,11 @@ class Book:
         for row in state.pilots:
             self._shelf.add_pilot(OpenPilot.of(row, kept_us=row.mark_us))
         self._shelf.recall_attempts(state.attempts)
+        rows: defaultdict[int, list[AttemptRow]] = defaultdict(list)
+        for attempt in state.attempts:
+            rows[attempt.pilot].append(attempt)
         for pilot in self._shelf.pilots.values():
-            pilot.note_booked()
+            pilot.note_booked(rows[pilot.id])
             pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
             pilot.counted = booking.counted(pilot)
             self._sightings.sizes.note_pilot(pilot)

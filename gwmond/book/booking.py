@@ -57,14 +57,14 @@ def book(
     Afterwards the pilot's ``settled``, ``mark_us``, ``known_us`` and ``booked`` are those of now.
     """
     known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
-    since = min(pilot.from_us, pilot.mark_us)
-    after = pilot.life(known_us)
-    before = pilot.booked
+    after, before = pilot.life(known_us), pilot.booked
+    since = pilot.mark_us
     if before is not None and own_category(before) != own_category(after):
         since = min(since, before.start_us, after.start_us)
-    if since < pilot.kept_us and pilot.ran_jobs:
+    if min(since, pilot.from_us) < pilot.kept_us and pilot.ran_jobs:
         load_whole(pilot)
         before, after = pilot.booked, pilot.life(known_us)
+    since = min(since, pilot.from_us)  # what was loaded may differ from what was booked
     delta = advance(before, after, (since, FAR_US), rules.q)
     entries = _entries(delta, pilot)
     if entries or pilot.from_us < FAR_US:

@@ -120,11 +120,7 @@ class Joining:
                 self.contradictions[contradiction.field] += 1
             if attempt is not None and attempt.pilot is pilot:
                 kept.add(attempt)
-                if merged != attempt.merged:
-                    pilot.touch(attempt.start_us)
-                    attempt.merged = merged
-                    pilot.touch(attempt.start_us)
-                attempt.facts, attempt.dirty = of, True
+                attempt.replace(merged, of)
             else:
                 attempt = self._new(pilot, merged, of)
                 kept.add(attempt)

@@ -91,6 +91,14 @@ class OpenAttempt:
         size = self.merged.size or NOTHING
         return Attempt(self.key, self.start_us, self.end_us, size, outcome)
 
+    def replace(self, merged: Merged, facts: tuple[AttemptFact, ...]) -> None:
+        """Take in what more is known of it."""
+        before = self.attempt()
+        changed = merged != self.merged
+        self.merged, self.facts, self.dirty = merged, facts, True
+        if changed or self.attempt() != before:
+            self.pilot.touch(min(before.start_us, self.start_us))
+
     def row(self) -> AttemptRow:
         """Return it as it is stored."""
         merged, booked = self.merged, self.attempt()
@@ -111,13 +119,16 @@ class OpenAttempt:
 
     @classmethod
     def of(cls, row: AttemptRow, pilot: OpenPilot) -> OpenAttempt:
-        """Return a stored attempt, merged anew from its facts."""
-        made = [(merged, facts) for merged, facts in merge_each(row.facts) if facts]
-        merged, facts = next((of for of in made if of[0].key == row.key), made[0])
+        """Return a stored attempt, merged anew from its facts by today's rules.
+
+        If these make several attempts of them, all facts stay with it until more is known.
+        """
+        made = [merged for merged, _ in merge_each(row.facts)]
+        merged = next((of for of in made if of.key == row.key), made[0])
         return cls(
             pilot,
             merged._replace(key=row.key),
-            facts,
+            row.facts,
             outcome=row.outcome,
             result=row.result,
             judged=row.outcome,

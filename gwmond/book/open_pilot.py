@@ -6,6 +6,7 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from gwmond.accounting.pilot_segments import total_rate
 from gwmond.accounting.shares import accrued
 from gwmond.book.rules import FAR_US, SECOND_US
 from gwmond.facts import AD_LIFETIME_S
-from gwmond.ledger.pilot_model import End, PilotIdentity, PilotRow, Told
+from gwmond.ledger.pilot_model import AttemptRow, End, PilotIdentity, PilotRow, Told
 
 if TYPE_CHECKING:
     from gwmond.book.open_attempt import OpenAttempt
@@ -241,9 +242,14 @@ class OpenPilot:
                 pilot.canonical[resource] += micros
         return pilot
 
-    def note_booked(self) -> None:
-        """Take what is known now as the version that is booked (after it was loaded)."""
-        self.booked = self.life(self.known_us)
+    def note_booked(self, rows: Iterable[AttemptRow] = ()) -> None:
+        """Take what is stored as the version that is booked (right after it was loaded).
+
+        ``rows``: its attempts in memory, as they are stored.  They may differ from the attempts
+        that today's rules make of the same facts.
+        """
+        stored = tuple(row.attempt for row in sorted(rows, key=lambda row: row.key))
+        self.booked = self.life(self.known_us)._replace(attempts=stored)
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

@@ -193,14 +193,21 @@ class Shelf:
                 self.add_pilot(pilot)
 
     def recall_attempts(self, rows: Iterable[AttemptRow]) -> None:
-        """Take stored attempts in that are not in memory, on pilots that are."""
+        """Take stored attempts in that are not in memory, on pilots that are.
+
+        What today's rules make of an attempt otherwise than it was booked is booked anew.
+        """
         for row in rows:
             pilot = self.pilots.get(row.pilot)
             if pilot is None or row.key in pilot.attempts or (row.pilot, row.key) in self.moved:
                 continue
             if row.key.job not in self.jobs:
                 self.partly.add(row.key.job)
-            self.add_attempt(OpenAttempt.of(row, pilot))
+            attempt = OpenAttempt.of(row, pilot)
+            self.add_attempt(attempt)
+            if attempt.attempt() != row.attempt and not pilot.pruned:
+                attempt.dirty = True
+                pilot.touch(min(attempt.start_us, row.start_us))
 
     def load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take in all attempts of a pilot that are not in memory, as they were booked."""
@@ -220,6 +227,5 @@ class Shelf:
         self.recall_attempts(rows)
         pilot.ran_jobs, pilot.kept_us = False, 0
         if booked is not None:
-            stored = [OpenAttempt.of(row, pilot).attempt() for row in missing]
-            both = (*booked.attempts, *stored)
+            both = (*booked.attempts, *(row.attempt for row in missing))
             pilot.booked = booked._replace(attempts=both, ran_jobs=False)

@@ -230,8 +230,7 @@ def resize(pilot: OpenPilot, size: Resources) -> None:
     for attempt in pilot.attempts.values():
         if attempt.summarised:
             resized = [fact._replace(size=size) for fact in attempt.facts]
-            ((attempt.merged, attempt.facts),) = merge_each(resized)
-            attempt.dirty = True
+            attempt.replace(*merge_each(resized)[0])
 
 
 def _tell(
@@ -261,9 +260,7 @@ def _tell(
             if fact is None:
                 joining.remove(attempt)
             elif attempt.facts != (fact,):  # the same one, so that what is booked for it is known
-                pilot.touch(min(attempt.start_us, fact.start_us or attempt.start_us))
-                ((attempt.merged, attempt.facts),) = merge_each([fact])
-                attempt.dirty = True
+                attempt.replace(*merge_each([fact])[0])
     for job, fact in sorted(by_job.items()):
         joining.add(job, [fact])
         for attempt in pilot.attempts.values():

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_facts import (
-    Attempt,
     AttemptKey,
     Category,
     Measure,
@@ -36,9 +35,7 @@ def life_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
         end_us=row.end_us,
         now_us=row.contact_us,
         steps=row.steps,
-        attempts=tuple(
-            Attempt(of.key, of.start_us, of.end_us, of.size, of.outcome) for of in attempts
-        ),
+        attempts=tuple(of.attempt for of in attempts),
         validation=row.validation,
         known_until_us=row.known_until_us,
         estimated=estimates(row.assumed),

@@ -14,6 +14,7 @@ from gwmond.accounting.attempts import AttemptFact
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import (
     Assumption,
+    Attempt,
     AttemptKey,
     Category,
     Interval,
@@ -166,6 +167,11 @@ class AttemptRow(NamedTuple):
     open: bool
     settled: Mapping[tuple[Resource, Measure], Micros]
     facts: tuple[AttemptFact, ...]
+
+    @property
+    def attempt(self) -> Attempt:
+        """It as it was booked; what its facts say by today's rules may differ."""
+        return Attempt(self.key, self.start_us, self.end_us, self.size, self.outcome)
 
 
 class PilotCorrection(NamedTuple):

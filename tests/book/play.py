@@ -10,7 +10,7 @@ from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
-from gwmond.book.rules import SECOND_US, Rules
+from gwmond.book.rules import FAR_US, SECOND_US, Rules
 from gwmond.facts import EntryKey, Pilot, Size
 from gwmond.ledger.pilot_model import PilotRow
 from tests.book.stored import Stored
@@ -106,6 +106,7 @@ class Play:
     def restart(self) -> None:
         """Forget all that is only in memory."""
         self.book = Book(self.stored.load(), self.rules)
+        assert all(pilot.from_us == FAR_US for pilot in self.book.pilots)
 
     def poll(
         self,
