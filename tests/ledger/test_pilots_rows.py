@@ -187,11 +187,17 @@ ZEROS = PilotRow(
     validation_end_us=0,
     told=Told(0, 0, 0, site=False, pid=0),
 )
-ZERO_CODES = {
-    name: 0 for name in Ending._fields if name.endswith(("_code", "_signal", "_subcode", "_status"))
-}
+ZERO_CODES = Ending(
+    exit_code=0,
+    exit_signal=0,
+    hold_code=0,
+    hold_subcode=0,
+    vacate_code=0,
+    vacate_subcode=0,
+    starter_status=0,
+)
 ZERO_FACT = AttemptFact(
-    Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Resources(0, 0, 0), "", "", Ending(**ZERO_CODES)
+    Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Resources(0, 0, 0), "", "", ZERO_CODES
 )
 ZERO_RUN = AttemptRow(
     pilot=0,
