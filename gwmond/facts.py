@@ -141,7 +141,7 @@ class EntryRequest(NamedTuple):
 
 
 class Template(NamedTuple):
-    """An empty pilot of an entry, to match job groups against.
+    """An empty pilot of an entry and a frontend group, to match job groups against.
 
     ``evidence`` is ``measured`` when made from a live healthy slot, ``estimated`` when only the
     glideresource ad describes it.
@@ -153,6 +153,7 @@ class Template(NamedTuple):
     size: Size
     lifetime_s: int | None
     evidence: Evidence
+    group: str = ""
 
 
 class Verdict(StrEnum):

@@ -44,14 +44,3 @@ def pilot_units(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) ->
     (1, 8, 0, 0)
     """
     return max(canonical(cores, memory_mib, q), min(math.floor(cores), 1))
-
-
-def need(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) -> int:
-    """Return the canonical units that a job occupies: the larger of its cores and memory / q.
-
-    Rounded up, and at least one: a job that asks for nothing still takes a place.
-
-    >>> need(1, 1000), need(1, 4001), need(8, 16000), need(0, 0)
-    (1, 3, 8, 1)
-    """
-    return max(1, math.ceil(cores), -math.floor(-memory_mib // q))

@@ -1,29 +1,29 @@
 """From idle jobs to demand classes: where jobs could run, and how many could go there.
 
-Units: canonical units are whole; jobs are counted; times are seconds.
+Units: canonical units; jobs are counted; times are seconds.
 
-Source of the rules: design page, section 4.
+Source of the rules: design page, sections 2 and 4.
 
-- A job may go to an entry if matching does not say no, it fits an empty pilot (the template) and
-  its walltime fits the template's lifetime.  A verdict that is missing counts as *possible*.
-- Of ``cpu`` a job needs ``units.need`` of its cores and memory, of ``gpu`` its GPUs.  A job without
-  GPUs never needs ``gpu``; one with GPUs needs ``cpu`` too, but only where GPUs are spare.
-- An edge carries whole jobs: as many as the spare capacity holds, and as there are.
-
-Each resource is a maximum flow of its own, so adding a site never lowers a total.
+- A *template* is an empty pilot of an entry and a frontend group.  A job may go to an entry if it
+  may run on one of its templates: matching does not say no, the job fits, and its walltime fits the
+  template's lifetime.  A verdict that is missing counts as *possible*.
+- What a job takes of an entry is ``need.need_at`` of the template; of several that it matches, of
+  the one where it takes least, those of which it is certain first.
+- Free slots and pending pilots take only jobs that match their own frontend group's template.
+- An edge carries whole jobs: as many as the spare capacity holds.  A job with GPUs goes only where
+  GPUs and cores are spare.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from math import fsum, lcm
+from math import lcm
 from typing import NamedTuple, TypeAlias
 
-from gwmond.accounting.absorb import Places, Shape, absorption
-from gwmond.accounting.flow import SCALE, Assignment, DemandClass
-from gwmond.accounting.resources import need_of
+from gwmond.accounting.absorb import Berth, Places, Shape, absorption, of_group
+from gwmond.accounting.need import Need, need_at, own_need
+from gwmond.accounting.program import DemandClass, Edge
 from gwmond.facts import DemandGroup, EntryKey, Template, Verdict
 from gwmond.units import DEFAULT_MEMORY_MIB, Resource
 
@@ -31,20 +31,42 @@ Verdicts: TypeAlias = Mapping[tuple[str, str], Verdict]
 """By (signature of the group, signature of the template)."""
 
 
+_ROUNDING = 1e-9
+
+
+class Offer(NamedTuple):
+    """A template on which a job could run, and what it takes there; ``sure``: it surely matches."""
+
+    template: Template
+    need: Need
+    sure: bool
+
+
 class Match(NamedTuple):
-    """A group and the entries where it could run on an empty pilot; ``possible`` are uncertain.
+    """A group and the templates on which it could run.
+
+    ``own`` is the least that a job takes of an empty pilot: of those that it matches, else of those
+    that it fits, else what it asks for.  ``needs`` is what it takes at each entry, ``possible`` are
+    the entries where nothing but uncertain matches were found.
 
     Invariant: keys of matches differ, and do not depend on the order of the groups.
     """
 
     key: str
     group: DemandGroup
-    entries: tuple[EntryKey, ...]
+    offers: tuple[Offer, ...]
+    needs: Mapping[EntryKey, Need]
     possible: frozenset[EntryKey]
+    own: Need
+
+    @property
+    def entries(self) -> tuple[EntryKey, ...]:
+        """The entries where the group could run, sorted."""
+        return tuple(self.needs)
 
     @property
     def shape(self) -> Shape:
-        """Return what decides whether one of its jobs fits."""
+        """What decides whether one of its jobs fits."""
         return Shape(self.group.size, self.group.walltime_s)
 
 
@@ -61,28 +83,31 @@ class JobCounts(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """The classes of one resource, and what absorbers hold, ready for ``flow.assign``."""
+    """Classes of jobs, and what berths have, ready for ``flow.assign``."""
 
     classes: tuple[DemandClass, ...]
-    absorb: Mapping[EntryKey, int]
+    free: Mapping[Berth, Need]
 
 
 def match(
-    groups: Iterable[DemandGroup], templates: Iterable[Template], verdicts: Verdicts
+    groups: Iterable[DemandGroup],
+    templates: Iterable[Template],
+    verdicts: Verdicts,
+    q: int = DEFAULT_MEMORY_MIB,
 ) -> tuple[Match, ...]:
     """Return where each group that has jobs could run."""
-    templates = sorted(templates, key=lambda template: template.entry)
-    fitting: dict[Shape, list[tuple[str, EntryKey]]] = {}
-    known: dict[tuple[str, Shape], tuple[tuple[EntryKey, ...], frozenset[EntryKey]]] = {}
+    templates = sorted(templates, key=lambda template: (template.entry, template.group))
+    fitting: dict[Shape, list[tuple[Template, Need]]] = {}
+    known: dict[tuple[str, Shape], Match] = {}
     matches: list[Match] = []
     for group in sorted((group for group in groups if group.jobs > 0), key=_order):
         shape = Shape(group.size, group.walltime_s)
         if shape not in fitting:
-            fitting[shape] = [(t.signature, t.entry) for t in templates if _fits(shape, t)]
+            fitting[shape] = _fitting(shape, templates, q)
         kind = (group.signature, shape)
         if kind not in known:
-            known[kind] = _entries(group.signature, fitting[shape], verdicts)
-        matches.append(Match(f"{len(matches):08}", group, *known[kind]))
+            known[kind] = _match(group, fitting[shape], verdicts, q)
+        matches.append(known[kind]._replace(key=f"{len(matches):08}", group=group))
     return tuple(matches)
 
 
@@ -91,25 +116,45 @@ def _order(group: DemandGroup) -> tuple[object, ...]:
     return (group.schedd, group.accounting_group, group.signature, group.size, walltime, group.jobs)
 
 
-def _fits(shape: Shape, template: Template) -> bool:
-    """Return whether one job fits an empty pilot, and may end within the pilot's lifetime."""
-    return all(job <= empty for job, empty in zip(shape.size, template.size, strict=True)) and (
-        shape.walltime_s is None
-        or template.lifetime_s is None
-        or shape.walltime_s <= template.lifetime_s
+def _fitting(shape: Shape, templates: Iterable[Template], q: int) -> list[tuple[Template, Need]]:
+    """Return the templates that a job fits and in whose lifetime it may end."""
+    needs = {size: need_at(shape.size, size, q) for size in {t.size for t in templates}}
+    return [
+        (template, need)
+        for template in templates
+        if (need := needs[template.size]) is not None
+        and (
+            shape.walltime_s is None
+            or template.lifetime_s is None
+            or shape.walltime_s <= template.lifetime_s
+        )
+    ]
+
+
+def _match(
+    group: DemandGroup, fitting: Sequence[tuple[Template, Need]], verdicts: Verdicts, q: int
+) -> Match:
+    """Return where a group could run, of the templates that it fits."""
+    offers: list[Offer] = []
+    best: dict[EntryKey, tuple[bool, Need]] = {}
+    for template, need in fitting:
+        verdict = verdicts.get((group.signature, template.signature), Verdict.POSSIBLE)
+        if verdict is Verdict.NO:
+            continue
+        offer = Offer(template, need, verdict is Verdict.YES)
+        offers.append(offer)
+        found = (not offer.sure, need)
+        best[template.entry] = min(best.get(template.entry, found), found)
+    needs = {key: need for key, (_, need) in best.items()}
+    own = min(needs.values(), default=None) or min((need for _, need in fitting), default=None)
+    return Match(
+        key="",
+        group=group,
+        offers=tuple(offers),
+        needs=needs,
+        possible=frozenset(key for key, (unsure, _) in best.items() if unsure),
+        own=own or own_need(group.size, q),
     )
-
-
-def _entries(
-    signature: str, templates: Iterable[tuple[str, EntryKey]], verdicts: Verdicts
-) -> tuple[tuple[EntryKey, ...], frozenset[EntryKey]]:
-    """Return the entries that are not excluded, in the order of the templates."""
-    sure: dict[EntryKey, bool] = {}
-    for of, key in templates:
-        verdict = verdicts.get((signature, of), Verdict.POSSIBLE)
-        if verdict is not Verdict.NO:
-            sure[key] = verdict is Verdict.YES or sure.get(key, False)
-    return tuple(sure), frozenset(key for key, is_sure in sure.items() if not is_sure)
 
 
 def job_counts(matches: Iterable[Match]) -> dict[EntryKey, JobCounts]:
@@ -134,64 +179,82 @@ def job_counts(matches: Iterable[Match]) -> dict[EntryKey, JobCounts]:
 
 def demand(
     matches: Sequence[Match],
-    resource: Resource,
     spare: Mapping[Resource, Mapping[EntryKey, int]],
     places: Places,
+    templates: Iterable[Template],
     q: int = DEFAULT_MEMORY_MIB,
 ) -> Demand:
-    """Return the classes of jobs that need ``resource``.
+    """Return the classes of jobs, with what they find at entries and at berths.
 
     ``spare`` are the canonical units that entries could still provide, for both resources.
     """
-    wanted = [item for item in matches if need_of(item.group.size, resource, q) > 0]
-    shapes: defaultdict[Shape, set[EntryKey]] = defaultdict(set)
-    for item in wanted:
-        shapes[item.shape].update(item.entries)
-    absorbing = absorption(shapes, places, resource, q)
-    classes: list[DemandClass] = []
-    for item in wanted:
-        size, jobs = item.group.size, item.group.jobs
-        each = need_of(size, resource, q)
-        edges: dict[EntryKey, int] = {}
-        absorbers: dict[EntryKey, int] = {}
-        holds = absorbing.jobs[item.shape]
-        for key in item.entries:
-            fitting = spare[resource].get(key, 0) // each
-            if size.gpus:
-                fitting = min(fitting, spare["gpu"].get(key, 0) // size.gpus)
-            if fitting > 0:
-                edges[key] = min(jobs, fitting) * each
-            if (held := holds.get(key, 0)) > 0:
-                absorbers[key] = min(jobs, held) * each
-        classes.append(DemandClass(item.key, jobs * each, edges, absorbers))
-    return Demand(tuple(classes), absorbing.units)
-
-
-def carried(
-    matches: Iterable[Match],
-    assignment: Assignment,
-    resource: Resource,
-    q: int = DEFAULT_MEMORY_MIB,
-) -> tuple[dict[EntryKey, float], frozenset[EntryKey]]:
-    """Return the jobs assigned to each entry, and the entries where a *possible* match carries.
-
-    Classes that were bundled carry each flow in proportion, so jobs are fractional.
-    """
-    by_key = {item.key: item for item in matches}
-    jobs: defaultdict[EntryKey, list[float]] = defaultdict(list)
-    uncertain: set[EntryKey] = set()
-    for bundle in assignment.bundles:
-        members = [by_key[key] for key in bundle.keys]
-        whole = sum(bundle.weights) * SCALE
-        a_unit = sum(
-            (
-                Fraction(weight, need_of(item.group.size, resource, q) * whole)
-                for item, weight in zip(members, bundle.weights, strict=True)
-            ),
-            Fraction(),
+    judges = _judges(places, templates)
+    wanted: defaultdict[Shape, set[Berth]] = defaultdict(set)
+    alike: dict[int, dict[Berth, Need]] = {}  # groups that match alike have the same offers
+    for item in matches:
+        berths = alike.get(id(item.offers))
+        if berths is None:
+            berths = alike[id(item.offers)] = _berths(item, judges)
+            wanted[item.shape].update(berths)
+    holding = absorption(wanted, places, q)
+    edges = {
+        id(item.offers): (
+            {
+                key: Edge(jobs, need, need)
+                for key, need in item.needs.items()
+                if (jobs := _fitting_into(spare, key, need)) > 0
+            },
+            {
+                berth: Edge(hold.jobs, need, hold.takes)
+                for berth, need in alike[id(item.offers)].items()
+                if (hold := holding.holds[item.shape].get(berth)) is not None
+            },
         )
-        for key, flow in bundle.entries.items():
-            jobs[key].append(float(flow * a_unit))
-            if any(key in item.possible for item in members):
-                uncertain.add(key)
-    return {key: fsum(parts) for key, parts in jobs.items()}, frozenset(uncertain)
+        for item in {id(item.offers): item for item in matches}.values()
+    }
+    return Demand(
+        tuple(
+            DemandClass(
+                *(item.key, item.group.jobs, item.own, *edges[id(item.offers)], item.possible)
+            )
+            for item in matches
+        ),
+        holding.units,
+    )
+
+
+def _fitting_into(
+    spare: Mapping[Resource, Mapping[EntryKey, int]], key: EntryKey, need: Need
+) -> int:
+    """Return how many whole jobs the spare capacity of an entry holds."""
+    jobs = spare["cpu"].get(key, 0) / need.cpu
+    if need.gpu > 0:
+        jobs = min(jobs, spare["gpu"].get(key, 0) / need.gpu)
+    return int(jobs + _ROUNDING)
+
+
+def _judges(
+    places: Places, templates: Iterable[Template]
+) -> Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]:
+    """Return of which berths each template tells what may run there, by entry."""
+    by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
+    for template in templates:
+        by_entry[template.entry].append(template)
+    found: defaultdict[EntryKey, defaultdict[Template, tuple[Berth, ...]]] = defaultdict(
+        lambda: defaultdict(tuple)
+    )
+    for berth in sorted(places):
+        for template in of_group(by_entry[berth.entry], berth.group):
+            found[berth.entry][template] += (berth,)
+    return found
+
+
+def _berths(
+    item: Match, judges: Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]
+) -> dict[Berth, Need]:
+    """Return the berths that may take a group's jobs, and what a job counts as there."""
+    found: dict[Berth, Need] = {}
+    for offer in item.offers:
+        for berth in judges.get(offer.template.entry, {}).get(offer.template, ()):
+            found[berth] = min(found.get(berth, offer.need), offer.need)
+    return found

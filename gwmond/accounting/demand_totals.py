@@ -5,38 +5,39 @@ Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fr
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from gwmond.accounting.demand import JobCounts, Match, job_counts
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import DemandTotals, EntryJobs
-from gwmond.accounting.flow import SCALE, Assignment
-from gwmond.accounting.resources import need_of
+from gwmond.accounting.flow import SCALE, Assignment, Share
 from gwmond.facts import EntryKey
-from gwmond.units import Resource
+from gwmond.units import RESOURCES, Resource
 
 
 def demand_totals(
-    matches: Iterable[Match], resource: Resource, flow: Assignment, known: bool, q: int
+    matches: Iterable[Match], found: Assignment, known: bool
 ) -> dict[tuple[str, Resource], DemandTotals]:
-    """Return what became of each schedd's demand; only its amount if pilots are not ``known``."""
-    sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    """Return what became of each schedd's demand; only its amount if pilots are not ``known``.
+
+    A job that is placed counts as what it takes there, any other as the least that it takes.
+    """
+    sums: defaultdict[tuple[str, Resource], list[Share]] = defaultdict(list)
     for item in matches:
-        units = item.group.jobs * need_of(item.group.size, resource, q)
-        if units > 0:
-            share = flow.classes[item.key]
-            sums[item.group.schedd].update(
-                idle=units * SCALE, absorbed=share.absorbed, assigned=share.assigned
-            )
-    return {
-        (schedd, resource): DemandTotals(
-            of["idle"], of["absorbed"], of["assigned"], of["idle"] - of["absorbed"] - of["assigned"]
-        )
-        if known
-        else DemandTotals(of["idle"], None, None, None)
-        for schedd, of in sorted(sums.items())
-    }
+        for resource in RESOURCES:
+            if share := found.classes.get((item.key, resource)):
+                if not known:
+                    units = item.group.jobs * item.own.units(resource)
+                    share = Share(0, 0, round(units * SCALE))
+                sums[item.group.schedd, resource].append(share)
+    totals: dict[tuple[str, Resource], DemandTotals] = {}
+    for key, shares in sorted(sums.items()):
+        absorbed, assigned, unmatched = (sum(parts) for parts in zip(*shares, strict=True))
+        idle = absorbed + assigned + unmatched
+        whole = DemandTotals(idle, absorbed, assigned, unmatched)
+        totals[key] = whole if known else DemandTotals(idle, None, None, None)
+    return totals
 
 
 def entry_jobs(

@@ -1,226 +1,173 @@
-"""Maximum flow of demand to free slots, pending pilots and spare capacity.
+"""Which idle jobs free slots, pending pilots and spare capacity could have taken.
 
-Units: what comes in is in whole canonical units, what goes out in 1/``SCALE`` of a unit.
+Units: jobs are counted, possibly in fractions; what comes out is in 1/``SCALE`` canonical unit.
 
-Sources are demand classes (idle jobs); sinks are, for each entry, an *absorber* (free slots of
-running pilots and pending pilots) and its *spare capacity*.  Source of the rules: design page,
-section 4.
+Source of the rules: design page, section 4.  This is a linear program (SciPy's HiGHS): its
+variables are the jobs of each class at each sink, where a sink is the spare capacity of an entry or
+a *berth* (free slots and pending pilots of one frontend group at an entry).  A job takes other
+units at other entries, and one that needs GPUs takes its cores with them, so this is no flow of
+one commodity.  In this order,
 
-- Absorption is taken off first: ``A`` is the maximum flow to absorbers alone.  The flows that
-  sinks can receive form a polymatroid, so every flow which fills the absorbers with ``A`` extends
-  to a maximum flow of the whole network: what spare capacity could really have run is
-  ``B = maxflow(both) - A``, whichever way the absorbers were filled.
-- Among all these maximum flows the one is taken whose ratios flow / spare are lexicographically
-  most even (the smallest as large as possible, then the next, ...).  It is unique (see network).
-- Absorbers are filled in the same most even way, so that what is reported of them is unique too.
+1. berths take as much demand as they can: it is no bottleneck;
+2. spare capacity takes as much of the rest as it can.  Both are counted in the least units that a
+   job takes anywhere, so that no entry is preferred because jobs waste more of it;
+3. of all such assignments the one is taken which fills entries most evenly: the largest ratio of
+   what is assigned to what is spare is as small as possible, then the next, and so on.  Entries
+   whose ratio cannot be smaller have a dual price (the complementary slackness of linear programs);
+   they are fixed, and the program is solved again for the others.  Parts of the pool that share
+   no demand are solved together, so few rounds are needed.
 
-Invariants: all arithmetic is on integers; totals are exact maximum flows (multiples of ``SCALE``);
-the ratios are most even up to the rounding to 1/``SCALE`` unit a sink; the result does not depend
-on the order of the inputs.  Of classes with different edges the split between *classes* is one of
-several possible; classes whose edges are alike up to a factor get the same proportion.
+Only whole jobs run: a class sends no entry more jobs than fit into its spare alone, and where the
+needs of all classes are multiples of some amount, so is the capacity that they can use.
 
-Where a capacity does not fit SciPy's int32, the flow is computed with a coarser grain.
+Classes with the same choice are one; their members share in proportion to their jobs.  Of classes
+with different choices the split between *classes* is one of several possible.
+
+Invariants: what entries get sums to what classes are assigned, in whole 1/``SCALE`` units, and no
+entry gets more than its spare; the result does not depend on the order of the inputs.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from gwmond.accounting.absorb import Berth
 from gwmond.accounting.apportion import apportion
-from gwmond.accounting.network import INT32_MAX, Ints, Network, fairest, reach, solve
+from gwmond.accounting.need import Need
+from gwmond.accounting.program import DemandClass, Floats, Program, build, largest, most_even
 from gwmond.facts import EntryKey
+from gwmond.units import RESOURCES, Resource
 
 SCALE = 1000
 """Results are in 1/SCALE canonical units: fine enough to share one unit among many entries."""
 
-
-class DemandClass(NamedTuple):
-    """Idle jobs which may go to the same sinks, in whole canonical units.
-
-    The value of an edge is the largest number of units that this class may send there.
-    """
-
-    key: str
-    units: int
-    edges: Mapping[EntryKey, int]
-    absorbers: Mapping[EntryKey, int]
+_FINE = 10**9  # weights of shares are whole numbers of this part
+_NOTHING = 1e-6  # of a job
+_DIGITS = 5  # of numbers of jobs
 
 
 class Share(NamedTuple):
-    """What became of one class's units, in 1/SCALE units."""
+    """What became of one class's demand of one resource, in 1/SCALE units; their sum is all."""
 
     absorbed: int
     assigned: int
-
-
-class Bundle(NamedTuple):
-    """Classes whose edges are alike up to a factor, and their common flow to spare capacity.
-
-    Class ``keys[i]`` carries ``weights[i] / sum(weights)`` of each flow (1/SCALE units).
-    """
-
-    keys: tuple[str, ...]
-    weights: tuple[int, ...]
-    entries: Mapping[EntryKey, int]
+    unmatched: int
 
 
 class Assignment(NamedTuple):
-    """The flow, in 1/SCALE units.
+    """What could have run where.
 
-    Invariants: the values of ``entries`` sum to ``total_assigned``, those of ``absorbed`` to
-    ``total_absorbed``; so do the shares of ``classes``; no entry gets more than its spare.
+    ``units``: 1/SCALE units of each entry's spare that jobs could have used, zeros included;
+    ``jobs``: how many jobs those are; ``free``: how many each berth takes; ``uncertain``:
+    entries and resources where a *possible* match carries any.
     """
 
-    entries: Mapping[EntryKey, int]
-    absorbed: Mapping[EntryKey, int]
-    classes: Mapping[str, Share]
-    bundles: tuple[Bundle, ...]
-    total_absorbed: int
-    total_assigned: int
-
-
-class _Merged(NamedTuple):
-    """Normalised classes: units, sinks and capacities divided by their greatest divisor."""
-
-    units: int
-    sinks: tuple[int, ...]
-    caps: tuple[int, ...]
-
-
-def _merge(
-    classes: Iterable[DemandClass],
-    absorbers: Mapping[EntryKey, int],
-    spares: Mapping[EntryKey, int],
-    limits: Sequence[int],
-) -> list[tuple[_Merged, list[tuple[str, int]]]]:
-    """Return the distinct networks of classes, each with its members and their factors, sorted.
-
-    No edge needs to carry more than its class has or its sink takes, and no class can send more
-    than its edges carry.  Classes which then differ by a factor only are one class: a flow of the
-    sum splits in proportion, within the bounds of each.
-    """
-    bundles: dict[_Merged, list[tuple[str, int]]] = {}
-    for item in classes:
-        found: list[tuple[int, int]] = []
-        for index, edges in ((absorbers, item.absorbers), (spares, item.edges)):
-            for key, most in edges.items():
-                if (sink := index.get(key)) is not None:
-                    bound = min(most, item.units, limits[sink])
-                    if bound > 0:
-                        found.append((sink, bound))
-        if not found:
-            continue
-        found.sort()
-        sinks, caps = zip(*found, strict=True)
-        units = min(item.units, sum(caps))
-        factor = math.gcd(units, *caps)
-        merged = _Merged(units // factor, sinks, tuple(cap // factor for cap in caps))
-        bundles.setdefault(merged, []).append((item.key, factor))
-    return sorted((merged, sorted(members)) for merged, members in bundles.items())
-
-
-def _network(bundles: Sequence[tuple[_Merged, list[tuple[str, int]]]], sinks: int) -> Network:
-    factors = [sum(factor for _, factor in members) for _, members in bundles]
-    degree = [len(merged.sinks) for merged, _ in bundles]
-    supply = [merged.units * f for (merged, _), f in zip(bundles, factors, strict=True)]
-    head = [sink for merged, _ in bundles for sink in merged.sinks]
-    cap = [c for merged, _ in bundles for c in merged.caps]
-    return Network(
-        np.array(supply, dtype=np.int64),
-        np.repeat(np.arange(len(bundles), dtype=np.int64), degree),
-        np.array(head, dtype=np.int64),
-        np.array(cap, dtype=np.int64) * np.repeat(np.array(factors, dtype=np.int64), degree),
-        np.zeros(sinks, dtype=np.int64),
-    )
-
-
-def _grain(net: Network, limit: Ints) -> int:
-    largest = max(int(a.max(initial=0)) for a in (net.supply, net.cap, limit))
-    for grain in (SCALE, SCALE // 10, SCALE // 100, 1):
-        if largest * grain <= INT32_MAX:
-            return grain
-    raise ValueError(f"{largest} canonical units are too many for the flow")
+    units: Mapping[tuple[EntryKey, Resource], int]
+    classes: Mapping[tuple[str, Resource], Share]
+    jobs: Mapping[EntryKey, float]
+    free: Mapping[Berth, float]
+    uncertain: frozenset[tuple[EntryKey, Resource]]
 
 
 def assign(
     classes: Iterable[DemandClass],
-    spare: Mapping[EntryKey, int],
-    absorb: Mapping[EntryKey, int],
+    spare: Mapping[Resource, Mapping[EntryKey, int]],
+    free: Mapping[Berth, Need],
 ) -> Assignment:
-    """Assign demand to absorbers first, then to spare capacity, as evenly as possible.
+    """Assign demand to berths first, then to spare capacity, as evenly as possible.
 
-    ``spare`` and ``absorb`` are whole canonical units by entry; entries without room may be left
-    out.  Keys of classes must differ.
+    ``spare`` are whole canonical units by entry, ``free`` what each berth has.
     """
-    classes = list(classes)
-    absorber_keys = sorted(key for key, units in absorb.items() if units > 0)
-    spare_keys = sorted(key for key, units in spare.items() if units > 0)
-    limits = [absorb[key] for key in absorber_keys] + [spare[key] for key in spare_keys]
-    many = len(absorber_keys)
-    bundles = _merge(
-        classes,
-        {key: i for i, key in enumerate(absorber_keys)},
-        {key: many + i for i, key in enumerate(spare_keys)},
-        limits,
-    )
-    shares = {item.key: Share(0, 0) for item in classes}
-    if len(shares) != len(classes):
+    classes = sorted(classes, key=lambda item: item.key)
+    if len({item.key for item in classes}) != len(classes):
         raise ValueError("keys of demand classes must differ")
-    net = _network(bundles, len(limits))
-    grain = _grain(net, np.minimum(np.array(limits, dtype=np.int64), reach(net)))
-    net = Network(net.supply * grain, net.tail, net.head, net.cap * grain, net.direct)
-    is_absorber = np.arange(len(limits)) < many
-    weight = np.array(limits, dtype=np.int64) * grain
-    nothing = np.zeros_like(weight)
-    absorbed = fairest(net, np.where(is_absorber, weight, 0), nothing)
-    assigned = fairest(net, np.where(is_absorber, 0, weight), absorbed)
-    edge = solve(net, absorbed + assigned).edge * (SCALE // grain)
-    return _collect(bundles, shares, net, edge, absorber_keys, spare_keys)
+    program = build(classes, spare, free)
+    jobs = most_even(program, largest(program)) if len(program.source) else np.zeros(0)
+    return _collect(program, classes, jobs, spare)
 
 
 def _collect(
-    bundles: Sequence[tuple[_Merged, list[tuple[str, int]]]],
-    shares: dict[str, Share],
-    net: Network,
-    edge: Ints,
-    absorber_keys: Sequence[EntryKey],
-    spare_keys: Sequence[EntryKey],
+    program: Program,
+    classes: Sequence[DemandClass],
+    jobs: Floats,
+    spare: Mapping[Resource, Mapping[EntryKey, int]],
 ) -> Assignment:
-    """Sum the flow of the edges by sink and by class."""
-    many = len(absorber_keys)
-    into = np.zeros(many + len(spare_keys), dtype=np.int64)
-    np.add.at(into, net.head, edge)
-    ends = np.searchsorted(net.tail, np.arange(len(bundles) + 1))
-    out: list[Bundle] = []
-    for i, (_, members) in enumerate(bundles):
-        heads, flows = net.head[ends[i] : ends[i + 1]], edge[ends[i] : ends[i + 1]]
-        factors = [factor for _, factor in members]
-        taken = int(flows[heads < many].sum())
-        totals = apportion(int(flows.sum()), factors)
-        for (key, _), total, part in zip(members, totals, apportion(taken, totals), strict=True):
-            shares[key] = Share(part, total - part)
-        carried = (heads >= many) & (flows > 0)
-        out.append(
-            Bundle(
-                tuple(key for key, _ in members),
-                tuple(factors),
-                {
-                    spare_keys[head - many]: value
-                    for head, value in zip(
-                        heads[carried].tolist(), flows[carried].tolist(), strict=True
-                    )
-                },
-            )
-        )
+    """Sum the jobs of the edges by sink and by class, in whole 1/SCALE units."""
+    sinks, berths = program.room.shape[1], len(program.berths)
+    count = np.bincount(program.sink, jobs, sinks).round(_DIGITS).tolist()
+    units: dict[tuple[EntryKey, Resource], int] = {}
+    shares: dict[tuple[str, Resource], Share] = {}
+    for row, resource in enumerate(RESOURCES):
+        amounts = program.need[row] * jobs
+        into = np.bincount(program.sink, amounts, sinks)[berths:]
+        into = np.minimum(into, program.room[row, berths:])
+        rounded = _rounded(into.tolist())
+        for key, amount in zip(program.entries, rounded, strict=True):
+            if (limit := spare[resource].get(key)) is not None:
+                units[key, resource] = min(amount, limit * SCALE)
+        total = sum(units.get((key, resource), 0) for key in program.entries)
+        shares |= _shares(program, classes, jobs, row, resource, total)
+    possible = [
+        frozenset().union(*(item.possible for item in bundle.members)) for bundle in program.bundles
+    ]
+    uncertain: set[tuple[EntryKey, Resource]] = set()
+    for edge in np.flatnonzero(program.assigned & (jobs > _NOTHING)).tolist():
+        key = program.entries[program.sink[edge] - berths]
+        if key in possible[program.source[edge]]:
+            uncertain |= {
+                (key, r) for row, r in enumerate(RESOURCES) if program.need[row, edge] > 0
+            }
     return Assignment(
-        entries={key: int(into[many + i]) for i, key in enumerate(spare_keys)},
-        absorbed={key: int(into[i]) for i, key in enumerate(absorber_keys)},
+        units=units,
         classes=shares,
-        bundles=tuple(out),
-        total_absorbed=int(into[:many].sum()),
-        total_assigned=int(into[many:].sum()),
+        jobs=dict(zip(program.entries, count[berths:], strict=True)),
+        free=dict(zip(program.berths, count[:berths], strict=True)),
+        uncertain=frozenset(uncertain),
     )
+
+
+def _shares(
+    program: Program,
+    classes: Sequence[DemandClass],
+    jobs: Floats,
+    row: int,
+    resource: Resource,
+    assigned: int,
+) -> dict[tuple[str, Resource], Share]:
+    """Return what became of each class's demand of one resource; ``assigned`` is their sum."""
+    many = len(program.bundles)
+    amounts = program.need[row] * jobs
+    to_spare = np.bincount(program.source, np.where(program.assigned, amounts, 0), many)
+    to_free = np.bincount(program.source, np.where(program.assigned, 0, amounts), many)
+    placed = np.minimum(np.bincount(program.source, jobs, many), program.supply)
+    keys: list[str] = []
+    taken: list[tuple[float, float, float]] = []
+    for bundle, *sums in zip(
+        program.bundles, to_free.tolist(), to_spare.tolist(), placed.tolist(), strict=True
+    ):
+        for item in bundle.members:
+            if (own := item.own.units(resource)) > 0:
+                part = item.jobs / bundle.jobs
+                keys.append(item.key)
+                left = (bundle.jobs - sums[2]) * part * own
+                taken.append((sums[0] * part, sums[1] * part, left))
+    found = {
+        (item.key, resource): Share(0, 0, round(item.jobs * item.own.units(resource) * SCALE))
+        for item in classes
+        if item.own.units(resource) > 0
+    }
+    idle = [round(sum(amounts) * SCALE) for amounts in taken]
+    into = apportion(assigned, [round(spared * _FINE) for _, spared, _ in taken])
+    free = _rounded([freed for freed, _, _ in reversed(taken)])[::-1]  # ties the other way round
+    for key, whole, absorbed, spared in zip(keys, idle, free, into, strict=True):
+        found[key, resource] = Share(absorbed, spared, max(whole - absorbed - spared, 0))
+    return found
+
+
+def _rounded(amounts: Sequence[float]) -> list[int]:
+    """Return amounts in whole 1/SCALE units, which sum to the rounded sum."""
+    total = round(sum(amounts) * SCALE)
+    return apportion(total, [round(amount * _FINE) for amount in amounts])

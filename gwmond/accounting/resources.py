@@ -1,9 +1,9 @@
-"""Canonical units of one resource: of a pilot, of a slot or remainder, and what a job needs."""
+"""Canonical units of one resource: of a pilot, and of a slot or remainder."""
 
 from __future__ import annotations
 
 from gwmond.facts import Size
-from gwmond.units import DEFAULT_MEMORY_MIB, Resource, canonical, need, pilot_units
+from gwmond.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
 
 
 def units_of(size: Size, resource: Resource, q: int = DEFAULT_MEMORY_MIB) -> int:
@@ -27,12 +27,3 @@ def units_of_pilot(size: Size, resource: Resource, q: int = DEFAULT_MEMORY_MIB) 
 def is_below_one_unit(size: Size, q: int = DEFAULT_MEMORY_MIB) -> bool:
     """Return whether a pilot of this size is a unit only because a pilot is at least one."""
     return units_of_pilot(size, "cpu", q) > units_of(size, "cpu", q)
-
-
-def need_of(size: Size, resource: Resource, q: int = DEFAULT_MEMORY_MIB) -> int:
-    """Return the canonical units of ``resource`` that one job needs; 0 if it does not use it.
-
-    >>> need_of(Size(1, 4001), "cpu"), need_of(Size(1, 4001), "gpu")
-    (3, 0)
-    """
-    return size.gpus if resource == "gpu" else need(size.cores, size.memory_mib, q)

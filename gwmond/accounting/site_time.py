@@ -35,12 +35,12 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gwmond.accounting.absorb import places
+from gwmond.accounting.absorb import Pending, pending_by_group, places
 from gwmond.accounting.capacity import Capacity, in_use
-from gwmond.accounting.demand import Verdicts, carried, demand, match
+from gwmond.accounting.demand import Verdicts, demand, match
 from gwmond.accounting.demand_totals import demand_totals, entry_jobs
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.evaluation import DemandTotals, EntryTime, Evaluation, Part, State
+from gwmond.accounting.evaluation import EntryTime, Evaluation, Part, State
 from gwmond.accounting.flow import SCALE, assign
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.reasons import Signs, explain
@@ -77,6 +77,7 @@ class Facts(NamedTuple):
     templates: Sequence[Template]
     verdicts: Verdicts
     doubtful: Mapping[EntryKey, str] = MappingProxyType({})
+    asked: Pending = MappingProxyType({})
 
     @property
     def has_factory(self) -> bool:
@@ -104,9 +105,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     q = settings.q
     pilots = facts.pilots or ()
     entries = facts.all_entries
-    matches = match(facts.groups, facts.templates, facts.verdicts)
-    waiting = {key: wait.pending for key, wait in facts.waiting.items()}
-    free = places(pilots, waiting, facts.templates)
+    matches = match(facts.groups, facts.templates, facts.verdicts, q)
+    free = places(pilots, pending_by_group(_starting(facts), facts.asked), facts.templates)
 
     rows: dict[tuple[EntryKey, Resource], EntryTime] = {}
     spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
@@ -122,28 +122,36 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
 
     signs = _signs(facts, has_factory, now_s, settings)
     offered = _evidence(facts.templates)
-    totals: dict[tuple[str, Resource], DemandTotals] = {}
-    jobs: dict[EntryKey, float] | None = None
+    wanted = demand(matches, spare, free, facts.templates, q)
+    flow = assign(wanted.classes, spare, wanted.free)
     for resource in RESOURCES:
-        wanted = demand(matches, resource, spare, free, q)
-        flow = assign(wanted.classes, spare[resource], wanted.absorb)
-        carries, uncertain = carried(matches, flow, resource, q)
-        if resource == "cpu" and facts.pilots is not None:
-            jobs = carries
-        totals |= demand_totals(matches, resource, flow, facts.pilots is not None, q)
+        needed = any(item.own.units(resource) > 0 for item in matches)
         for key in spare[resource]:
             missing = "" if facts.demand_complete else "demand"
-            evidence: Evidence = "estimated" if key in uncertain else "measured"
-            if wanted.classes:
+            evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
+            if needed:
                 if not missing and key not in offered:
                     missing = "no_template"
                 evidence = "estimated" if offered.get(key) == "estimated" else evidence
             rows[key, resource] = _after_flow(
-                rows[key, resource], flow.entries[key], missing, signs[key], evidence
+                rows[key, resource], flow.units[key, resource], missing, signs[key], evidence
             )
+    known = facts.pilots is not None
+    totals = demand_totals(matches, flow, known)
+    jobs = flow.jobs if known else None
     theirs = facts.totals or {}
     counted = entry_jobs(entries, matches, jobs, theirs, facts.demand_complete, offered)
     return Evaluation(dict(sorted(rows.items())), totals, counted)
+
+
+def _starting(facts: Facts) -> dict[EntryKey, int]:
+    """Return the pending pilots that may start: their entry is neither down nor saturated."""
+    totals = facts.totals or {}
+    return {
+        key: wait.pending
+        for key, wait in facts.waiting.items()
+        if wait.beyond == 0 and not (key in totals and totals[key].down)
+    }
 
 
 def _before_flow(

@@ -184,9 +184,9 @@ FAMILIES = (
         "gauge",
         "",
         "Idle jobs that could run at the entry: matching (each at every entry it matches), "
-        "proportional (divided among them), unique (nowhere else), assigned (by maximum flow to "
-        "spare capacity). While part of the demand is unknown: at least so many, and absent where "
-        "none are known. Unit: jobs." + POLLED,
+        "proportional (divided among them), unique (nowhere else), assigned (to spare "
+        "capacity, each job once). While part of the demand is unknown: at least so many, and "
+        "absent where none are known. Unit: jobs." + POLLED,
         ("kind", "site", "entry"),
         _idle_jobs,
     ),

@@ -42,12 +42,13 @@ def pilot(
     remaining_s: int | None = None,
     started: int = NOW - 86400,
     factory: str = "factory",
+    group: str = "frontend.main",
 ) -> Pilot:
     return Pilot(
         name="pilot",
         started=started,
         entry=entry,
-        group="frontend.main",
+        group=group,
         factory=factory,
         size=size,
         free=tuple(free),
@@ -77,8 +78,10 @@ def template(
     lifetime_s: int | None = None,
     evidence: Evidence = "measured",
     signature: str | None = None,
+    group: str = "frontend.main",
 ) -> Template:
-    return Template(entry, "[]", signature or entry.entry, size, lifetime_s, evidence)
+    named = signature or entry.entry
+    return Template(entry, "[]", named, size, lifetime_s, evidence, group)
 
 
 def verdicts(
@@ -174,6 +177,7 @@ def facts(
     verdicts: Mapping[tuple[str, str], Verdict] | None = None,
     demand_complete: bool = True,
     entries: Iterable[EntryKey] = (),
+    asked: Mapping[EntryKey, Mapping[str, int]] | None = None,
 ) -> Facts:
     """By default every entry of ``capacities`` has a template, and every group matches all."""
     capacities = capacities or {}
@@ -192,4 +196,5 @@ def facts(
         demand_complete=demand_complete,
         templates=templates,
         verdicts=verdicts,
+        asked=asked or {},
     )

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.absorb import Place, Shape, absorption, places
-from gwmond.accounting.demand import JobCounts, carried, demand, job_counts, match
-from gwmond.accounting.flow import SCALE, assign
-from gwmond.accounting.resources import need_of
+from gwmond.accounting.absorb import (
+    Berth,
+    Hold,
+    Place,
+    Shape,
+    absorption,
+    pending_by_group,
+    places,
+)
+from gwmond.accounting.demand import JobCounts, Verdicts, demand, job_counts, match
+from gwmond.accounting.flow import Assignment, assign
+from gwmond.accounting.need import Need, need_at, own_need
 from gwmond.facts import DemandGroup, EntryKey, Size, Template, Verdict
-from gwmond.units import Resource
+from gwmond.units import RESOURCES
 from tests.accounting.make import A2, BIG, GPU, SMALL, A, B, C, group, pilot, template, verdicts
 from tests.examples import examples
 
@@ -101,9 +109,12 @@ def test_jobs_that_can_run_nowhere_are_counted_nowhere() -> None:
 # --- what absorbs demand
 
 
-def fit(shape: Shape, *free: Size, left: int | None = None, resource: Resource = "cpu") -> int:
-    found = absorption({shape: [A]}, {A: {Place(s, left): 1 for s in free}}, resource, 2000)
-    return found.jobs[shape].get(A, 0)
+HERE = Berth(A, "frontend.main")
+
+
+def fit(shape: Shape, *free: Size, left: int | None = None) -> int:
+    found = absorption({shape: [HERE]}, {HERE: {Place(s, left): 1 for s in free}}, 2000)
+    return found.holds[shape][HERE].jobs if HERE in found.holds[shape] else 0
 
 
 @pytest.mark.parametrize(
@@ -136,16 +147,24 @@ def test_the_time_left_must_suffice(walltime: int | None, left: int | None, jobs
     assert fit(Shape(SMALL, walltime), BIG, left=left) == jobs
 
 
-def test_what_free_slots_hold_is_at_least_what_one_class_could_put_there() -> None:
-    """Jobs that take memory rather than cores are absorbed as far as they fit."""
-    small, fat = Shape(Size(1, 2000), None), Shape(Size(1, 4000), None)
-    free = {A: {Place(Size(4, 16000), None): 3}}
-    assert absorption({small: [A]}, free, "cpu", 2000).units == {A: 12}
-    found = absorption({small: [A], fat: [A]}, free, "cpu", 2000)
-    assert found.units == {A: 24}
-    assert found.jobs == {small: {A: 12}, fat: {A: 12}}
-    none = absorption({Shape(Size(9, 1), None): [A]}, free, "cpu", 2000)
-    assert none.units == {}
+def test_a_place_is_divided_by_the_jobs_that_fit_into_it() -> None:
+    """Jobs that take memory rather than cores fill a place as far as they fit."""
+    small, fat = Shape(Size(1, 2000), None), Shape(Size(1, 8000), None)
+    free = {HERE: {Place(Size(4, 16000), None): 3}}
+    found = absorption({small: [HERE], fat: [HERE]}, free, 2000)
+    assert found.units == {HERE: Need(12)}
+    assert found.holds[small][HERE] == Hold(12, Need(1))
+    assert found.holds[fat][HERE] == Hold(6, Need(2))
+    none = absorption({Shape(Size(9, 1), None): [HERE]}, free, 2000)
+    assert (none.units, none.holds) == ({}, {Shape(Size(9, 1), None): {}})
+
+
+def test_jobs_with_gpus_leave_cores_to_others() -> None:
+    """A place of 8 cores and 2 GPUs holds two jobs with GPUs, which take a core each."""
+    shape = Shape(Size(1, 2000, 1), None)
+    found = absorption({shape: [HERE]}, {HERE: {Place(GPU, None): 1}}, 2000)
+    assert found.holds[shape][HERE] == Hold(2, Need(1, 1))
+    assert found.units == {HERE: Need(8, 2)}
 
 
 def test_free_slots_of_retiring_pilots_absorb_nothing() -> None:
@@ -156,22 +175,36 @@ def test_free_slots_of_retiring_pilots_absorb_nothing() -> None:
         pilot(A, free=[Size(8, 16000)], accepting=False),
         pilot(B),
     ]
-    found = places(pilots, {B: 3, C: 2, A: 0}, [template(B, GPU, lifetime_s=7200)])
+    pending = {B: {"frontend.main": 3}, C: {"frontend.main": 2}, A: {"": 0}}
+    found = places(pilots, pending, [template(B, GPU, lifetime_s=7200)])
     assert found == {
-        A: {Place(Size(2, 4000), 100): 2, Place(Size(1, 2000), 100): 1},
-        B: {Place(GPU, 7200): 3},
+        HERE: {Place(Size(2, 4000), 100): 2, Place(Size(1, 2000), 100): 1},
+        Berth(B, "frontend.main"): {Place(GPU, 7200): 3},
     }
 
 
 def test_pending_pilots_are_of_the_largest_measured_template() -> None:
-    """Of several templates of an entry the measured go first, then the largest."""
+    """Of several templates of a group the measured go first, then the largest."""
     templates = [
         template(A, Size(4, 8000), signature="x"),
         template(A, Size(64, 99000), evidence="estimated", signature="y"),
         template(A, BIG, signature="z"),
     ]
     for order in (templates, templates[::-1]):
-        assert places([], {A: 1}, order) == {A: {Place(BIG, None): 1}}
+        for known in ("frontend.main", ""):  # a group that is not known may be any
+            assert places([], {A: {known: 1}}, order) == {Berth(A, known): {Place(BIG, None): 1}}
+
+
+def test_pending_pilots_are_of_their_own_frontend_groups() -> None:
+    """The queue's number is divided as the ads of the groups count, each with its own size."""
+    asked = {A: {"fe.small": 1, "fe.big": 3, "fe.none": 0}, B: {"fe.none": 0}}
+    pending = pending_by_group({A: 8, B: 2}, asked)
+    assert pending == {A: {"fe.small": 2, "fe.big": 6}, B: {"": 2}}
+    templates = [template(A, SMALL, group="fe.small"), template(A, BIG, group="fe.big")]
+    assert places([], pending, templates) == {
+        Berth(A, "fe.small"): {Place(SMALL, None): 2},
+        Berth(A, "fe.big"): {Place(BIG, None): 6},
+    }
 
 
 sizes = st.builds(
@@ -188,122 +221,197 @@ lefts = st.sampled_from([None, 0, 59, 60, 3600, 5000])
 @given(
     st.sets(st.builds(Shape, sizes, walltimes), min_size=1, max_size=5),
     st.dictionaries(st.builds(Place, sizes, lefts), st.integers(1, 5), max_size=6),
-    st.sampled_from(["cpu", "gpu"]),
 )
 def test_counting_alike_places_together_changes_nothing(
-    shapes: set[Shape], free: dict[Place, int], resource: Resource
+    shapes: set[Shape], free: dict[Place, int]
 ) -> None:
     """The histogram gives what going through each place and shape gives."""
-    found = absorption({shape: [A] for shape in shapes}, {A: free}, resource, 2000)
+    found = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for shape in shapes:
-        alone = {
-            place: fit(shape, place.size, left=place.remaining_s, resource=resource)
-            for place in free
-        }
+        alone = {place: fit(shape, place.size, left=place.remaining_s) for place in free}
         jobs = sum(count * alone[place] for place, count in free.items())
-        assert found.jobs[shape].get(A, 0) == jobs
-        assert jobs * need_of(shape.size, resource) <= found.units.get(A, 0)
+        hold = found.holds[shape].get(HERE, Hold(0, Need(0)))
+        assert hold.jobs == jobs
+        for resource in RESOURCES:
+            taken = jobs * hold.takes.units(resource)
+            assert taken <= found.units.get(HERE, Need(0)).units(resource) + 1e-9
 
 
 def test_places_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few places are looked at in one go, all of them are counted."""
     shapes = [Shape(Size(1, 2000), None), Shape(Size(2, 4000), 60)]
     free = {Place(Size(i, 2000 * i), 10 * i): i for i in range(1, 9)}
-    whole = absorption({shape: [A] for shape in shapes}, {A: free}, "cpu", 2000)
+    whole = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for chunk in (1, 4, 5, 1000):
         monkeypatch.setattr("gwmond.accounting.absorb._CHUNK", chunk)
-        assert absorption({shape: [A] for shape in shapes}, {A: free}, "cpu", 2000) == whole
-    assert whole.jobs == {shapes[0]: {A: 204}, shapes[1]: {A: 3 * 6 + 3 * 7 + 4 * 8}}
+        assert absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000) == whole
+    jobs = {shape: hold[HERE].jobs for shape, hold in whole.holds.items()}
+    assert jobs == {shapes[0]: 204, shapes[1]: 3 * 6 + 3 * 7 + 4 * 8}
+
+
+# --- what a job takes
+
+
+@pytest.mark.parametrize(
+    ("job", "empty", "need"),
+    [
+        (Size(1, 2048), Size(8, 16384), Need(1)),
+        (Size(8, 16384), Size(8, 16384), Need(8)),
+        (Size(5, 2000), BIG, Need(8)),
+        (Size(3, 2000), BIG, Need(4)),
+        (Size(1, 4001), BIG, Need(8 / 3)),
+        (Size(1, 4096), Size(64, 256000), Need(64 / 62)),
+        (Size(1, 1000), Size(1, 1900), Need(1)),
+        (Size(0.5, 100), Size(1, 2000), Need(0.5)),
+        (Size(0, 0), BIG, Need(1)),
+        (Size(8, 1000, 1), GPU, Need(8, 1)),
+        (Size(1, 1000, 2), GPU, Need(1, 2)),
+        (Size(1, 1000, 2), Size(8, 16000, 3), Need(1, 3)),
+        (Size(9, 1000), BIG, None),
+        (Size(1, 16001), BIG, None),
+        (Size(1, 1000, 1), BIG, None),
+    ],
+)
+def test_a_job_takes_the_pilot_divided_by_how_many_fit(
+    job: Size, empty: Size, need: Need | None
+) -> None:
+    """Memory is never rounded up alone; what no other such job could use is taken as well."""
+    assert need_at(job, empty) == need
+
+
+def test_a_job_that_fits_no_pilot_counts_as_what_it_asks_for() -> None:
+    """Without a pilot to divide there is nothing to round."""
+    assert own_need(Size(1, 3000)) == Need(1.5)
+    assert own_need(Size(0, 0, 2)) == Need(1, 2)
+    (found,) = match([group(size=Size(64, 2000))], [template()], {})
+    assert (found.entries, found.own) == ((), Need(64))
+
+
+def test_demand_that_is_refused_counts_as_what_it_would_take() -> None:
+    """START decides where a job runs, not how large it is."""
+    job = group(size=Size(1, 2048))
+    (found,) = match([job], [template(A, Size(8, 16384))], {("any", A.entry): Verdict.NO})
+    assert (found.entries, found.own) == ((), Need(1))
 
 
 # --- classes
 
 
+GPUS = [template(A, GPU), template(B, GPU)]
+
+
 def classes_of(
     groups: Sequence[DemandGroup],
-    resource: Resource,
     cpu: dict[EntryKey, int],
     gpu: dict[EntryKey, int] | None = None,
     pending: dict[EntryKey, int] | None = None,
-) -> list[tuple[int, dict[EntryKey, int], dict[EntryKey, int]]]:
-    templates = [template(A, GPU), template(B, GPU)]
+    templates: Sequence[Template] = GPUS,
+) -> list[tuple[dict[EntryKey, int], dict[Berth, int]]]:
+    """Return how many jobs of each class entries and berths could take."""
     matches = match(groups, templates, verdicts(groups, templates))
-    free = places([], pending or {}, templates)
-    found = demand(matches, resource, {"cpu": cpu, "gpu": gpu or {}}, free)
-    return [(c.units, dict(c.edges), dict(c.absorbers)) for c in found.classes]
+    free = places([], pending_by_group(pending or {}, {}), templates)
+    found = demand(matches, {"cpu": cpu, "gpu": gpu or {}}, free, templates)
+    return [
+        (
+            {key: edge.jobs for key, edge in c.spare.items()},
+            {berth: edge.jobs for berth, edge in c.free.items()},
+        )
+        for c in found.classes
+    ]
 
 
 def test_an_edge_carries_whole_jobs() -> None:
-    """An edge is bounded by the jobs there are and by the whole jobs that spare holds."""
-    assert classes_of([group(10, Size(4, 8000))], "cpu", {A: 11, B: 3}) == [(40, {A: 8}, {})]
-    assert classes_of([group(1, Size(4, 8000))], "cpu", {A: 11, B: 400}) == [(4, {A: 4, B: 4}, {})]
-    assert classes_of([group(9, Size(4, 8000))], "cpu", {A: 4, B: 7}) == [(36, {A: 4, B: 4}, {})]
+    """An edge is bounded by the whole jobs that spare holds."""
+    assert classes_of([group(10, Size(4, 8000))], {A: 11, B: 3}) == [({A: 2}, {})]
+    assert classes_of([group(1, Size(4, 8000))], {A: 11, B: 400}) == [({A: 2, B: 100}, {})]
+    assert classes_of([group(9, Size(5, 8000))], {A: 8, B: 17}) == [({A: 1, B: 2}, {})]
 
 
-def test_need_is_in_canonical_units() -> None:
-    """A job of one core and much memory needs units by its memory."""
-    assert classes_of([group(2, Size(1, 4001))], "cpu", {A: 100}) == [(6, {A: 6}, {})]
-
-
-def test_gpu_jobs_need_cores_only_where_gpus_are_spare() -> None:
-    """A GPU job's cores count where its GPUs could run, no more jobs than GPUs allow."""
+def test_gpu_jobs_go_only_where_gpus_are_spare() -> None:
+    """A GPU job's cores count where its GPUs could run, no more jobs than either allows."""
     job = [group(10, Size(2, 4000, 1))]
-    assert classes_of(job, "cpu", {A: 100, B: 100}, {A: 3}) == [(20, {A: 6}, {})]
-    assert classes_of(job, "gpu", {A: 100, B: 100}, {A: 3}) == [(10, {A: 3}, {})]
+    assert classes_of(job, {A: 100, B: 100}, {A: 3}) == [({A: 3}, {})]
+    assert classes_of(job, {A: 4, B: 100}, {A: 3}) == [({A: 2}, {})]
     pairs = [group(10, Size(2, 4000, 2))]
-    assert classes_of(pairs, "cpu", {A: 100, B: 100}, {A: 5, B: 1}) == [(20, {A: 4}, {})]
-    assert classes_of(pairs, "gpu", {A: 100, B: 100}, {A: 5, B: 1}) == [(20, {A: 4}, {})]
+    assert classes_of(pairs, {A: 100, B: 100}, {A: 5, B: 1}) == [({A: 2}, {})]
 
 
 def test_jobs_without_gpus_never_need_gpus() -> None:
     """A CPU job may use a GPU pilot's cores, but is no demand for GPUs."""
-    assert classes_of([group(10)], "gpu", {A: 100}, {A: 3}) == []
-    assert classes_of([group(10)], "cpu", {A: 100}, {A: 3}) == [(10, {A: 10}, {})]
+    assert classes_of([group(10)], {A: 100}, {A: 3}) == [({A: 100}, {})]
+    (found,) = match([group(10)], GPUS, {})
+    assert found.own == Need(1, 0)
 
 
 def test_pending_pilots_absorb_jobs() -> None:
-    """Pending pilots take what fits in empty ones, not more than there is."""
-    assert classes_of([group(100)], "cpu", {}, None, {A: 2}) == [(100, {}, {A: 16})]
-    assert classes_of([group(3)], "cpu", {}, None, {A: 2}) == [(3, {}, {A: 3})]
-    assert classes_of([group(9, Size(3, 6000))], "cpu", {}, None, {A: 2}) == [(27, {}, {A: 12})]
+    """Pending pilots take what fits in empty ones."""
+    assert classes_of([group(100)], {}, None, {A: 2}) == [({}, {Berth(A, ""): 16})]
+    assert classes_of([group(9, Size(3, 6000))], {}, None, {A: 2}) == [({}, {Berth(A, ""): 4})]
     gpu_job = [group(100, Size(1, 2000, 1))]
-    assert classes_of(gpu_job, "gpu", {}, None, {A: 2}) == [(100, {}, {A: 4})]
-    assert classes_of(gpu_job, "cpu", {}, None, {A: 2}) == [(100, {}, {A: 4})]
+    assert classes_of(gpu_job, {}, None, {A: 2}) == [({}, {Berth(A, ""): 4})]
 
 
-def test_assigned_jobs_and_uncertain_entries_are_read_from_the_flow() -> None:
-    """Flow divided by need is jobs; an entry is uncertain if a possible match carries any."""
-    groups = [group(3, Size(2, 4000), signature="sure"), group(4, signature="maybe")]
+def test_a_berth_takes_only_what_its_own_group_starts() -> None:
+    """Free slots and pending pilots of a group that refuses the jobs absorb none of them."""
+    templates = [
+        template(A, signature="ta", group="fe.voA"),
+        template(A, signature="tb", group="fe.voB"),
+    ]
+    known = {("any", "ta"): Verdict.NO, ("any", "tb"): Verdict.YES}
+    matches = match([group(100)], templates, known)
+    assert matches[0].entries == (A,)
+    free = [pilot(A, free=[BIG], group=g) for g in ("fe.voA", "fe.voB", "fe.new")]
+    pending = {A: {"fe.voA": 5, "fe.voB": 2}}
+    found = demand(matches, {"cpu": {}, "gpu": {}}, places(free, pending, templates), templates)
+    (only,) = found.classes
+    assert {berth.group: edge.jobs for berth, edge in only.free.items()} == {
+        "fe.voB": 24,
+        "fe.new": 8,  # no template tells what it starts, so any of the entry's may
+    }
+
+
+def test_jobs_take_what_they_take_of_the_template_that_they_match() -> None:
+    """Of several templates the one counts where a job takes least, the certain ones first."""
+    templates = [
+        template(A, Size(5, 10000), signature="five", group="fe.five"),
+        template(A, BIG, signature="eight", group="fe.eight"),
+    ]
+    job = group(size=Size(5, 1000))
+    for five, eight, need in (
+        (Verdict.YES, Verdict.YES, Need(5)),
+        (Verdict.NO, Verdict.YES, Need(8)),
+        (Verdict.POSSIBLE, Verdict.YES, Need(8)),
+        (Verdict.POSSIBLE, Verdict.POSSIBLE, Need(5)),
+    ):
+        (found,) = match([job], templates, {("any", "five"): five, ("any", "eight"): eight})
+        assert found.needs == {A: need}
+
+
+def assigned(
+    groups: Sequence[DemandGroup], known: Verdicts, spare: Mapping[EntryKey, int]
+) -> Assignment:
     templates = [template(A), template(B), template(A2)]
-    known = verdicts(groups, templates, sure=[B, A2], maybe=[A])
-    known["maybe", B.entry] = Verdict.POSSIBLE
-    known["maybe", A2.entry] = Verdict.POSSIBLE
     matches = match(groups, templates, known)
-    spare: dict[EntryKey, int] = {A: 100, B: 100, A2: 0}
-    found = demand(matches, "cpu", {"cpu": spare, "gpu": {}}, {})
-    jobs, uncertain = carried(matches, assign(found.classes, spare, found.absorb), "cpu")
-    assert jobs == {A: 3.0, B: 4.0}
-    assert uncertain == {B}
+    found = demand(matches, {"cpu": spare, "gpu": {}}, {}, templates)
+    return assign(found.classes, {"cpu": spare, "gpu": {}}, found.free)
+
+
+def test_assigned_jobs_and_uncertain_entries() -> None:
+    """An entry is uncertain if a possible match carries any of its jobs."""
+    groups = [group(3, Size(2, 4000), signature="sure"), group(4, signature="maybe")]
+    known = {
+        **dict.fromkeys((("sure", B.entry), ("sure", A2.entry), ("maybe", A.entry)), Verdict.NO),
+        **dict.fromkeys((("maybe", B.entry), ("maybe", A2.entry)), Verdict.POSSIBLE),
+        ("sure", A.entry): Verdict.YES,
+    }
+    found = assigned(groups, known, {A: 100, B: 100, A2: 0})
+    assert found.jobs == {A: 3.0, B: 4.0, A2: 0}
+    assert found.uncertain == {(B, "cpu")}
 
 
 def test_one_possible_match_among_alike_groups_makes_the_entry_uncertain() -> None:
-    """Groups that flow together are as uncertain as the least certain of them."""
+    """Groups that are assigned together are as uncertain as the least certain of them."""
     groups = [group(4, signature="sure"), group(4, signature="maybe")]
-    templates = [template(A)]
-    known = verdicts(groups, templates) | {("maybe", A.entry): Verdict.POSSIBLE}
-    matches = match(groups, templates, known)
-    found = demand(matches, "cpu", {"cpu": {A: 100}, "gpu": {}}, {})
-    flow = assign(found.classes, {A: 100}, found.absorb)
-    assert len(flow.bundles) == 1
-    assert carried(matches, flow, "cpu") == ({A: 8.0}, frozenset({A}))
-
-
-def test_alike_groups_of_unlike_need_carry_their_own_jobs() -> None:
-    """Classes that flow together are divided by the need of each."""
-    groups = [group(4, Size(1, 2000)), group(2, Size(2, 4000), schedd="schedd2")]
-    templates = [template(A)]
-    matches = match(groups, templates, verdicts(groups, templates))
-    found = demand(matches, "cpu", {"cpu": {A: 100}, "gpu": {}}, {})
-    flow = assign(found.classes, {A: 100}, found.absorb)
-    assert flow.total_assigned == 8 * SCALE
-    assert carried(matches, flow, "cpu")[0] == {A: 6.0}
+    found = assigned(groups, {("sure", A.entry): Verdict.YES}, {A: 100})
+    assert found.jobs == {A: 8.0}
+    assert found.uncertain == {(A, "cpu")}

@@ -39,8 +39,8 @@ def test_states_become_canonical_seconds() -> None:
     found = integrate(evaluation(), MINUTE, {A, B})
     assert found == [
         Increment("cpu", "in_use", "", A, 8 * 60 * PER_SECOND),
-        Increment("cpu", "provisioning_bottleneck", "nothing_requested", A, 30 * 60 * PER_SECOND),
-        Increment("cpu", "insufficient_demand", "", A, 62 * 60 * PER_SECOND),
+        Increment("cpu", "provisioning_bottleneck", "nothing_requested", A, 38 * 60 * PER_SECOND),
+        Increment("cpu", "insufficient_demand", "", A, 54 * 60 * PER_SECOND),
         Increment("cpu", "in_use", "", B, 8 * 60 * PER_SECOND),
     ]
 

@@ -23,6 +23,7 @@ from gwmond.facts import EntryKey, Limit, Size, Verdict
 from gwmond.units import Resource
 from tests.accounting.make import (
     A2,
+    BIG,
     GPU,
     NOW,
     SMALL,
@@ -359,6 +360,120 @@ def test_gpus_are_a_resource_of_their_own() -> None:
         ("schedd1", "cpu"): DemandTotals(10 * SCALE, 0, 10 * SCALE, 0),
         ("schedd1", "gpu"): DemandTotals(5 * SCALE, 0, 5 * SCALE, 0),
     }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "size", "empty", "room", "bottleneck", "unmatched"),
+    [
+        (8, Size(1, 2048), Size(8, 16384), 16, 8, 0),
+        (50, Size(8, 16384), Size(8, 16384), 8, 8, 392),
+        (4, Size(5, 2000), BIG, 16, 16, 16),
+        (4, Size(8, 2000), BIG, 8, 8, 24),
+    ],
+)
+def test_a_job_needs_its_part_of_a_pilot(
+    jobs: int, size: Size, empty: Size, room: int, bottleneck: int, unmatched: int
+) -> None:
+    """Whole jobs count in the units of the pilots that run them; 2 GB is 2000 or 2048 MiB."""
+    found = evaluate(
+        facts(
+            capacities=peak({A: room}),
+            totals=OPEN,
+            templates=[template(A, empty)],
+            groups=[group(jobs, size)],
+        ),
+        NOW,
+    )
+    assert residual(found) == 0
+    parts = {part.state: part.amount for part in found.rows[A, "cpu"].parts}
+    assert parts.pop(State.PROVISIONING_BOTTLENECK) == bottleneck * SCALE
+    assert parts.pop(State.INSUFFICIENT_DEMAND, 0) == (room - bottleneck) * SCALE
+    totalled = found.demand["schedd1", "cpu"]
+    assert (totalled.assigned, totalled.unmatched) == (bottleneck * SCALE, unmatched * SCALE)
+
+
+def test_jobs_with_gpus_need_their_cores_too() -> None:
+    """Of four GPU jobs of 8 cores each one can run where 8 cores are spare."""
+    for size in (Size(8, 16000, 1), Size(8, 16000, 4)):
+        found = evaluate(
+            facts(
+                capacities=peak({A: 8}, {A: 4}),
+                totals=OPEN,
+                templates=[template(A, size)],
+                groups=[group(4, Size(8, 16000, 1))],
+            ),
+            NOW,
+        )
+        assert found.rows[A, "gpu"].parts[0][::2] == (State.PROVISIONING_BOTTLENECK, SCALE)
+        assert found.rows[A, "gpu"].parts[1][::2] == (State.INSUFFICIENT_DEMAND, 3 * SCALE)
+        assert found.demand["schedd1", "gpu"] == DemandTotals(4 * SCALE, 0, SCALE, 3 * SCALE)
+
+
+GROUPS = [template(A, signature="a", group="fe.voA"), template(A, signature="b", group="fe.voB")]
+ONLY_B = {("any", "a"): Verdict.NO, ("any", "b"): Verdict.YES}
+
+
+def test_each_frontend_group_of_an_entry_has_its_own_start() -> None:
+    """Jobs that one group's pilots refuse and another's start are a bottleneck of the entry."""
+    pilots = [pilot(A, group=g) for g in ("fe.voA", "fe.voB") for _ in range(3)]
+    given = facts(
+        capacities=peak({A: 200}),
+        totals=OPEN,
+        pilots=pilots,
+        templates=GROUPS,
+        verdicts=ONLY_B,
+        groups=[group(100)],
+    )
+    assert said(row(given))[2] == {
+        ("provisioning_bottleneck", "nothing_requested"): 100,
+        ("insufficient_demand", ""): 52,
+    }
+
+
+@pytest.mark.parametrize(("owner", "absorbed"), [("fe.voA", 0), ("fe.voB", 16)])
+def test_only_pilots_that_would_start_the_jobs_absorb_them(owner: str, absorbed: int) -> None:
+    """Neither free slots nor pending pilots of a group that refuses the jobs take them."""
+    given = facts(
+        capacities=peak({A: 200, B: 100}),
+        totals=totals(request(A), request(B)),
+        pilots=[pilot(A, group=owner, free=[BIG])],
+        waiting={A: Waiting(0, 1, "measured")},
+        asked={A: {owner: 1}},
+        templates=[*GROUPS, template(B, group="fe.voB")],
+        verdicts=ONLY_B | {("any", B.entry): Verdict.YES},
+        groups=[group(50)],
+    )
+    found = evaluate(given, NOW)
+    assert found.demand["schedd1", "cpu"].absorbed == absorbed * SCALE
+    assert said(found.rows[B, "cpu"])[2]["provisioning_bottleneck", "nothing_requested"] == (
+        50 - absorbed
+    )
+
+
+@pytest.mark.parametrize(
+    ("wait", "down", "bottleneck"),
+    [
+        (Waiting(100, 0, "measured"), False, 800),
+        (Waiting(1, 99, "measured"), False, 800),
+        (Waiting(0, 100, "measured"), True, 800),
+        (Waiting(0, 100, "measured"), False, 0),
+    ],
+)
+def test_pilots_that_may_not_start_absorb_nothing(
+    wait: Waiting, down: bool, bottleneck: int
+) -> None:
+    """Pilots stuck at a saturated entry, or at one in downtime, hide no bottleneck elsewhere."""
+    found = evaluate(
+        facts(
+            capacities=peak({A: 800, B: 800}),
+            totals=totals(request(A, down=down, pending=100), request(B)),
+            waiting={A: wait},
+            groups=[group(800)],
+        ),
+        NOW,
+    )
+    parts = {part.state: part.amount for part in found.rows[B, "cpu"].parts}
+    assert parts.get(State.PROVISIONING_BOTTLENECK, 0) == bottleneck * SCALE
 
 
 def test_only_entries_that_could_take_pilots_are_offered_to_the_flow() -> None:
