@@ -52,6 +52,9 @@ class Pilot(NamedTuple):
     ``node`` is the machine, ``factory_job`` the pilot as a job of its factory
     (``schedd#cluster.proc``) or empty, ``retires`` and ``dies`` are epochs, ``ad_lifetime_s`` is
     how long a collector believes in the ad.
+
+    ``started`` is by the startd's clock, which is how claims name the startd; ``clock_s`` is what
+    to add to have the collector's, 0 where the two are about the same.
     """
 
     name: str
@@ -72,6 +75,12 @@ class Pilot(NamedTuple):
     ad_lifetime_s: int = 900
     failed: bool = False
     failure: str = ""
+    clock_s: int = 0
+
+    @property
+    def began(self) -> int:
+        """When its startd was started, by the collector's clock (epoch seconds); 0: not known."""
+        return self.started + self.clock_s if self.started else 0
 
 
 class DemandGroup(NamedTuple):

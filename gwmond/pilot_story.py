@@ -195,7 +195,7 @@ def _run(
     merged = next((one for one in made if one.key == of.key), None)
     if merged is None:
         merged = made[0] if made else _untold(of)
-    later = any(other.key.run > of.key.run for other in same_job)
+    later = any(other.start_us > of.start_us for other in same_job)
     rule, source = _rule(of, merged, pilot, rules, later=later)
     return Run(of, merged, rule, source, amounts)
 

@@ -37,7 +37,7 @@ def _run(run: Run) -> dict[str, Any]:
     length = None if row.end_us is None else row.end_us - row.start_us
     return {
         "job": row.key.job,
-        "run": row.key.run or None,
+        "run": row.key.number,
         **both("start", row.start_us),
         **both("end", row.end_us),
         "duration_seconds": seconds(length),

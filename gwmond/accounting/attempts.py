@@ -42,7 +42,8 @@ class AttemptFact(NamedTuple):
     ``written_us`` is when the record was made: of two of one source (a job that is held as it ends
     leaves two epoch ads) the later decides.  ``pilot`` identifies the pilot across sources.
     ``start_us`` is JobCurrentStartDate, which is the schedd's and the same in all histories; only
-    in a slot ad it is the startd's own (JobStart).
+    in a slot ad it is when the claim was activated (JobStart), by the collector's clock.
+    ``activated_us`` is the same by the startd's clock, where that differs.
     """
 
     source: Source
@@ -56,6 +57,7 @@ class AttemptFact(NamedTuple):
     user: str | None = None
     job_group: str | None = None
     ending: Ending = Ending()
+    activated_us: int | None = None
 
 
 class Field(NamedTuple):

@@ -54,15 +54,27 @@ class Step(NamedTuple):
     least: int = 1
 
 
+UNNUMBERED = 10**9
+"""From here on: runs of which no number is known; when they began, in epoch seconds, stands for it.
+
+0: nor is it known when the run began.
+"""
+
+
 class AttemptKey(NamedTuple):
-    """One run of one job: GlobalJobId and NumShadowStarts.
+    """One run of one job: GlobalJobId and NumShadowStarts, if that is known (see ``number``).
 
     Where a schedd reconnected to a job after a restart it counts another shadow start for the
-    same run; the lowest number stands for the run (see attempts).
+    same run; the lowest number stands for the run (see attempt_runs).
     """
 
     job: str
     run: int
+
+    @property
+    def number(self) -> int | None:
+        """NumShadowStarts, which counts from 1; None if only slots or logs know of the run."""
+        return self.run if 0 < self.run < UNNUMBERED else None
 
 
 class Outcome(NamedTuple):

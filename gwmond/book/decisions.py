@@ -63,4 +63,6 @@ def decide(
 
 def _is_decided(attempt: OpenAttempt) -> bool:
     """Return whether nothing has changed that may change what was decided."""
-    return attempt.outcome is not None and attempt.pilot.from_us > (attempt.end_us or 0)
+    if attempt.outcome is None or not attempt.merged.ending.over:
+        return False
+    return attempt.pilot.from_us > (attempt.end_us or 0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from gwmond.accounting.attempt_runs import TOLERANCE_US, claim_of
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.records import JobRecord
@@ -27,6 +28,8 @@ from gwmond.ledger.pilot_model import PilotIdentity
 
 UNKNOWN = "unknown"
 _LATER_S = 30
+_AT_EACH_AD = ("written_us", "start_us", "activated_us")
+"""What may change with each ad of a slot, though its claim is the same."""
 
 
 class Joining:
@@ -71,9 +74,11 @@ class Joining:
     def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
         known = {fact for of in self._shelf.jobs.get(job, ()) for fact in of.facts}
-        new = {fact for fact in set(facts) - known if not _said_again(fact, known)}
-        if new:
-            self._merge(job, known | new)
+        told = set(facts)
+        new = {fact for fact in told - known if not _said_again(fact, known)}
+        refuted = {of for of in known if _is_refuted(of, told)}
+        if new or refuted:
+            self._merge(job, (known - refuted) | new)
 
     def absorb(self, lookup: Lookup) -> None:
         """Take out the runs that only a pilot's logs told of, and now something better tells of."""
@@ -237,21 +242,36 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
     """Return whether a slot goes on to say of a claim what it said before.
 
     A claim is shown with another time whenever its slot's ad was renewed; without this an attempt
-    would have as many facts as its slot has sent ads.
+    would have as many facts as its slot has sent ads.  It is news that a claim is shown after a
+    run of its job was over: it may be of another run (see ``attempt_runs``).
     """
     if fact.source is not Source.LIVE_SLOT or fact.ending.over:
         return False
+    claim = fact.pilot, claim_of(fact)
     before = [
         of
         for of in known
         if of.source is Source.LIVE_SLOT
         and not of.ending.over
-        and (of.pilot, of.start_us) == (fact.pilot, fact.start_us)
+        and (of.pilot, claim_of(of)) == claim
     ]
     latest = max(before, key=lambda of: of.written_us, default=None)
     if latest is None or latest.written_us > fact.written_us:
         return False
-    return latest._replace(written_us=fact.written_us) == fact
+    if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:
+        return False
+    ends = [of.end_us + TOLERANCE_US for of in known if of.ending.over and of.end_us is not None]
+    return not any(latest.written_us <= end_us < fact.written_us for end_us in ends)
+
+
+def _is_refuted(fact: AttemptFact, told: Iterable[AttemptFact]) -> bool:
+    """Return whether it was assumed that a run was over which a slot goes on to show."""
+    return fact.source is Source.INFERRED and any(
+        of.source is Source.LIVE_SLOT
+        and of.written_us > fact.written_us
+        and (of.pilot, claim_of(of)) == (fact.pilot, claim_of(fact))
+        for of in told
+    )
 
 
 def _time(fact: AttemptFact) -> int:

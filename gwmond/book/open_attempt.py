@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gwmond.accounting.attempt_runs import claim_of
 from gwmond.accounting.attempts import AttemptFact, Merged, Source, merge_each
 from gwmond.accounting.pilot_facts import Attempt, AttemptKey, Measure, Outcome, Resources
 from gwmond.accounting.pilot_segments import NOTHING
@@ -68,8 +69,8 @@ class OpenAttempt:
         """Return whether a claim that a slot shows now is this attempt."""
         if self.merged.ending.over:
             return False
-        starts = [of.start_us for of in self.facts if of.source is Source.LIVE_SLOT]
-        return not starts or shown.start_us in {None, *starts}
+        claims = {claim for of in self.facts if (claim := claim_of(of)) is not None}
+        return not claims or claim_of(shown) in {None, *claims}
 
     @property
     def summarised(self) -> bool:

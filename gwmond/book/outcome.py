@@ -5,8 +5,9 @@ Rules besides the table of ``accounting.outcomes``:
 - Whether the pilot ended with the attempt is known once the pilot was heard of ``end_tolerance``
   after the attempt's end, or has ended.  As long as the table's line depends on it, it is open.
 - An attempt without a record of its end is given up ``outcome_wait`` after its claim was seen
-  last, its pilot ended or a later run of its job began (``missing_wait`` if its schedd is silent).
+  last, its pilot ended or the next run of its job began (``missing_wait`` if its schedd is silent).
   It ended then; one that no slot has shown, when its container failed by a central log.
+- What a slot shows now is running, whatever is known of other runs of the job.
 - What only the startd has told waits for the schedd's word, as long as that may come; and what
   nothing tells waits ``outcome_wait``.
 - What stands for the jobs of a summary has the outcome that the summary gives (see summaries).
@@ -16,14 +17,13 @@ Rules besides the table of ``accounting.outcomes``:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from itertools import groupby
 
-from gwmond.accounting.attempt_runs import UNKNOWN_LATER
+from gwmond.accounting.attempt_runs import claim_of
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.early_failure import Result, result_of
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.outcomes import AWAITING, SUMMARISED, classify, rule_of
-from gwmond.accounting.pilot_facts import Category, Outcome
+from gwmond.accounting.pilot_facts import UNNUMBERED, AttemptKey, Category, Outcome
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import Rules
@@ -31,15 +31,16 @@ from gwmond.book.rules import Rules
 _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
 
 
-def later_runs(of_job: Iterable[OpenAttempt]) -> dict[int, int | None]:
-    """Return, for each run of a job, when a later one of them began; None if there is none."""
-    later: dict[int, int | None] = {}
-    first: int | None = None
-    by_run = sorted(of_job, key=lambda of: -of.key.run)
-    for run, same in groupby(by_run, key=lambda of: of.key.run):
-        later[run] = first
-        first = min([of.start_us for of in same] + ([] if first is None else [first]))
-    return later
+def later_runs(of_job: Iterable[OpenAttempt]) -> dict[AttemptKey, int | None]:
+    """Return, for each run of a job, when the next of them began; None if none did.
+
+    Of runs that began at the same time the one with the higher number is later, and one without a
+    number is later than all.
+    """
+    began = {of.key: (of.start_us, of.key.run or UNNUMBERED) for of in of_job}
+    ordered = sorted(began, key=lambda key: began[key])
+    starts = [began[key][0] for key in ordered]
+    return dict(zip(ordered, [*starts[1:], None], strict=False))
 
 
 class LaterRuns:
@@ -47,14 +48,14 @@ class LaterRuns:
 
     def __init__(self, jobs: Mapping[str, Iterable[OpenAttempt]]) -> None:
         self._jobs = jobs
-        self._known: dict[str, dict[int, int | None]] = {}
+        self._known: dict[str, dict[AttemptKey, int | None]] = {}
 
     def after(self, attempt: OpenAttempt) -> int | None:
-        """Return when a later run of the same job began, None if there is none."""
-        job, run = attempt.key
+        """Return when the next run of the same job began, None if there is none."""
+        job = attempt.key.job
         if job not in self._known:
             self._known[job] = later_runs(self._jobs.get(job, ()))
-        return self._known[job].get(run)
+        return self._known[job].get(attempt.key)
 
 
 def given_up(
@@ -72,7 +73,8 @@ def given_up(
     if attempt.merged.ending.over:
         return None
     pilot = attempt.pilot
-    ends = [later_us] if later_us is not None else []
+    shown = Source.LIVE_SLOT in attempt.merged.sources and not attempt.gone
+    ends = [later_us] if later_us is not None and not shown else []
     if attempt.gone and attempt.seen_us is not None:
         ends.append(attempt.seen_us)
     if pilot.end_us is not None:
@@ -87,12 +89,13 @@ def given_up(
     return AttemptFact(
         source=Source.INFERRED,
         job=attempt.key.job,
-        run=attempt.key.run if 0 < attempt.key.run < UNKNOWN_LATER else None,
+        run=attempt.key.number,
         written_us=written_us,
         pilot=pilot.label,
         start_us=attempt.merged.start_us,
         end_us=end_us,
         ending=Ending(over=True, superseded=True if later_us is not None else None),
+        activated_us=next((of for of in map(claim_of, attempt.facts) if of is not None), None),
     )
 
 

@@ -119,12 +119,12 @@ class Sightings:
             return self._see_failed(at_us, shown)
         pilot = self._find(shown)
         if pilot is None:
-            told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
+            told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
             start_us = next((of for of in told if sane(of)), at_us)
             pilot = self._shelf.add_pilot(
                 OpenPilot(
                     id=self._new_id(),
-                    identity=_identity(shown, start_us // SECOND_US),
+                    identity=_identity(shown, shown.started or start_us // SECOND_US),
                     start_us=start_us,
                     contact_us=start_us,
                 )
@@ -195,7 +195,7 @@ class Sightings:
                 return pilot
         guard = self._rules.start_guard_us
         for pilot in same:
-            began = shown.started and pilot.contact_us >= shown.started * SECOND_US - guard
+            began = shown.started and pilot.contact_us >= shown.began * SECOND_US - guard
             if pilot.implied and began:
                 return pilot
         told = self._told_by_files(shown) if shown.factory_job else None
@@ -207,11 +207,11 @@ class Sightings:
         """Return the pilot of which only its factory's files have told so far."""
         place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
         for pilot in self._shelf.by_place.get(place, ()):
-            near = pilot.start_us - ZONES_US <= shown.started * SECOND_US <= pilot.until_us
+            near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.until_us
             if near and pilot.no_output:
                 return pilot
             same_job = pilot.identity.factory_job == shown.factory_job
-            if same_job and may_run_at(pilot, shown.started * SECOND_US):
+            if same_job and may_run_at(pilot, shown.began * SECOND_US):
                 return pilot
         return None
 
@@ -221,7 +221,8 @@ class Sightings:
         When it began and ended its own output knows better.
         """
         known = known_start(pilot) or not shown.started
-        start_us = pilot.start_us if known else shown.started * SECOND_US
+        start_us = pilot.start_us if known else shown.began * SECOND_US
+        started = start_us // SECOND_US if known else shown.started
         pilot.touch(min(pilot.start_us, start_us))
         pilot.start_us, pilot.validation = start_us, Validation.PASSED
         kept = SIZES if pilot.has_output and shown.size is None else frozenset()
@@ -229,7 +230,7 @@ class Sightings:
         pilot.know(*(rule for rule in Assumption if rule not in kept))
         if pilot.ended not in {"logged", "reported"}:
             pilot.end_us, pilot.ended, pilot.gone_us = None, "", None
-        self.relabelled.append((pilot, _identity(shown, start_us // SECOND_US)))
+        self.relabelled.append((pilot, _identity(shown, started)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
         """End the pilots before this one that had its name."""

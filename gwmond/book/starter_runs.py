@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
 from gwmond.accounting.pilot_evidence import StarterRun
 from gwmond.accounting.pilot_facts import Interval, Resources, union
@@ -72,11 +71,10 @@ def moved_lines(attempt: OpenAttempt, better: OpenAttempt) -> list[AttemptFact]:
     """Return what central logs told of a run of a log, as told of the run that it is."""
     if any(tells_exit(fact) for fact in better.facts):
         return []
-    run = better.key.run
     return [
         fact._replace(
             job=better.key.job,
-            run=run if 0 < run < UNKNOWN_LATER else None,
+            run=better.key.number,
             start_us=better.merged.start_us,
         )
         for fact in attempt.facts

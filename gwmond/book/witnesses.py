@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gwmond.accounting.attempt_runs import UNKNOWN_LATER
 from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind
@@ -251,11 +250,10 @@ def _has(run: OpenAttempt, event: CentralEvent) -> bool:
 
 def _fact(run: OpenAttempt, event: CentralEvent) -> AttemptFact:
     unsent = event.kind is CentralKind.EXIT_UNSENT
-    number = run.key.run
     return AttemptFact(
         source=Source.CENTRAL_LOG,
         job=run.key.job,
-        run=number if 0 < number < UNKNOWN_LATER else None,
+        run=run.key.number,
         written_us=event.at_us,
         pilot=run.pilot.label,
         start_us=run.merged.start_us,

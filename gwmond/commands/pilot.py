@@ -216,7 +216,7 @@ def _runs(console: Console, story: Story) -> None:
                 _codes(run),
                 ", ".join(of.value for of in Source if of in run.merged.sources),
                 outcome.evidence if outcome else "",
-                f"{row.key.job} run {row.key.run or '?'}",
+                f"{row.key.job} run {row.key.number or '?'}",
             ]
         )
     tell(console, "\nRuns of jobs (hours: canonical)")

@@ -21,7 +21,15 @@ IDENTITY_CHARACTERS = 512  # fits into an index of PostgreSQL (2704 bytes)
 encode_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 # Letters of the JSON; a field that is not here goes by its name.  Never change one.
-_PLAIN = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
+_PLAIN = {
+    "pilot": "p",
+    "user": "u",
+    "job_group": "g",
+    "start_us": "b",
+    "end_us": "e",
+    "size": "z",
+    "activated_us": "a",
+}
 _ENDING = {
     "over": "o",
     "completed": "c",
@@ -51,27 +59,20 @@ _ENDING_NAMES = {letter: name for name, letter in _ENDING.items()}
 
 def _same_as(row: AttemptRow) -> tuple[Any, ...]:
     """Return what the fields of ``_PLAIN`` are compared with; a row does not tell the pilot."""
-    return None, row.user, row.job_group, row.start_us, row.end_us, row.size
+    return None, row.user, row.job_group, row.start_us, row.end_us, row.size, None
 
 
 def encode_facts(row: AttemptRow) -> str:
     """Return the JSON of a row's facts."""
     encoded = []
-    same_as: tuple[object, ...] = (
-        None,
-        row.user,
-        row.job_group,
-        row.start_us,
-        row.end_us,
-        row.size,
-    )
+    same_as = _same_as(row)
     for fact in row.facts:
         of: dict[str, Any] = {"s": fact.source, "w": fact.written_us}
         if fact.job != row.key.job:
             of["j"] = clean(fact.job, IDENTITY_CHARACTERS)
         if fact.run != row.key.run:
             of["r"] = fact.run
-        told = (fact.pilot, fact.user, fact.job_group, fact.start_us, fact.end_us, fact.size)
+        told = tuple(getattr(fact, name) for name in _PLAIN)
         same = ""
         for letter, value, base in zip(_PLAIN.values(), told, same_as, strict=True):
             if value is None:

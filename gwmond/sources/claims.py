@@ -3,8 +3,8 @@
 Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A claimed slot, dynamic or
 static, names its job (GlobalJobId, JobId) as long as a starter runs for it, also while Preempting;
 a partitionable slot has no job itself.  JobStart is when the claim was activated, by the startd's
-clock; nothing tells which run of the job it is.  Cpus, Memory and GPUs of such a slot are what the
-job was given.
+clock (see ``slots.clock_of``); nothing tells which run of the job it is.  Cpus, Memory and GPUs of
+such a slot are what the job was given.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _RUNS_A_JOB = (
 _NAMES = (
     *("Name", "DaemonStartTime", "GlobalJobId", "JobStart", "RemoteOwner", "RemoteUser"),
     *("Cpus", "Memory", "GPUs", "LastHeardFrom", "ClassAdLifetime"),
+    "MyCurrentTime",
 )
 
 
@@ -64,8 +65,10 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
     name, job = ads.text(ad, "Name"), ads.text(ad, "GlobalJobId")
     if name is None or job is None:
         return "no_name" if name is None else "no_job"
-    start = epoch(ad, "JobStart")
+    activated = start = epoch(ad, "JobStart")
     heard = ads.number(ad, "LastHeardFrom")
+    if start is not None:  # an ad is sent after what it tells of
+        start = min(start + slots.clock_of(ad), start if heard is None else int(heard))
     size = slots.size_of(ad, ("Cpus", "Memory", "GPUs"))
     fact = AttemptFact(
         source=Source.LIVE_SLOT,
@@ -75,5 +78,6 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
         start_us=None if start is None else start * US,
         size=None if size is None else Resources(size.cores, size.memory_mib, size.gpus),
         user=ads.label(ad, ("RemoteOwner", "RemoteUser")),
+        activated_us=None if activated is None or activated == start else activated * US,
     )
     return JobRecord(fact, histories.startd_of(name), epoch(ad, "DaemonStartTime"))

@@ -40,10 +40,12 @@ _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
 _PLAUSIBLE_SKEW_S = 600
 _REMAINING_STEP_S = 600
+_DELAY_S = 10
+"""An ad may be on its way for so long, and clocks that agree as well do no harm."""
 
 _BASE = (
     *("Name", "Machine", "MyAddress", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
-    *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
+    *("MyCurrentTime", "SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
     *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *advertised.NAMES),
@@ -158,6 +160,16 @@ def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassA
     ]
 
 
+def clock_of(ad: classad2.ClassAd) -> int:
+    """Return what to add to a time of a startd's clock to have the collector's, in seconds.
+
+    MyCurrentTime is when the startd sent the ad, by its clock, LastHeardFrom when that came.
+    """
+    sent, heard = ads.integer(ad, "MyCurrentTime"), ads.integer(ad, "LastHeardFrom")
+    ahead = 0 if not sent or not heard else heard - sent
+    return ahead if abs(ahead) > _DELAY_S else 0
+
+
 def _slot(ad: classad2.ClassAd) -> _Slot | str:
     """Decode one slot, or say which problem it has."""
     name = ads.text(ad, "Name")
@@ -237,6 +249,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
     return Pilot(
         name=name,
         started=ads.integer(ad, "DaemonStartTime") or 0,
+        clock_s=clock_of(ad),
         entry=entry_of(ad, attributes),
         group=group_of(ad, attributes),
         factory=ads.label(ad, attributes.factory) or "",

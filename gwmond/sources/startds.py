@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BASE = (
     *("Name", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime", "IS_MONITOR_VM"),
+    "MyCurrentTime",
     *("TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts", "Machine"),
     *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId"),
 )
@@ -55,6 +56,7 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
             Pilot(
                 name=name,
                 started=ads.integer(ad, "DaemonStartTime") or 0,
+                clock_s=slots.clock_of(ad),
                 entry=origin.entry_of(ad, attributes),
                 group=origin.group_of(ad, attributes),
                 factory=ads.label(ad, attributes.factory) or "",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting import attempts
-from gwmond.accounting.attempt_runs import TOLERANCE_US, UNKNOWN_RUN, gather
+from gwmond.accounting.attempt_runs import TOLERANCE_US, gather
 from gwmond.accounting.attempts import (
     FIELDS,
     AttemptFact,
@@ -38,6 +38,7 @@ def fact(
     end: float | None = None,
     size: Resources | None = None,
     user: str | None = None,
+    activated: float | None = None,
     **ending: object,
 ) -> AttemptFact:
     return AttemptFact(
@@ -52,6 +53,7 @@ def fact(
         user,
         None,
         Ending()._replace(**ending),  # type: ignore[arg-type]
+        None if activated is None else us(activated),
     )
 
 
@@ -167,7 +169,7 @@ def test_runs_are_not_joined_by_chance(other: AttemptFact) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "run"), [(3, 1), (-50, 1), (95, 2), (140, 2), (400, UNKNOWN_RUN)]
+    ("start", "run"), [(3, 1), (-50, 1), (95, 2), (140, 2), (400, us(400) // 1_000_000)]
 )
 def test_a_slot_is_of_the_run_that_began_nearest(start: float, run: int) -> None:
     """A slot ad tells no NumShadowStarts, and its JobStart is the startd's clock."""
@@ -179,8 +181,62 @@ def test_a_slot_is_of_the_run_that_began_nearest(start: float, run: int) -> None
 def test_a_slot_of_another_pilot_is_another_attempt() -> None:
     slots = [fact(SLOT, None, pilot="elsewhere", written=of) for of in (1, 2)]
     found = merge([fact(EPOCH, 1), *slots])
-    assert [of.key.run for of in found] == [UNKNOWN_RUN, 1]
-    assert found[0].evidence == "estimated"
+    assert [of.key.run for of in found] == [1, us(0) // 1_000_000]
+    assert found[1].evidence == "estimated"
+
+
+def runs(*facts: AttemptFact) -> list[int]:
+    """The runs of a job that facts are of, each by its number or the second in which it began."""
+    return [of.key.number or ((of.start_us or 0) - us(0)) // 1_000_000 for of in merge(facts)]
+
+
+def test_a_claim_that_was_activated_after_a_run_was_over_is_another_run() -> None:
+    """The job was tried again at once: 04:52:28 to :45, then from :48 on."""
+    first = fact(EPOCH, 1, start=1028, end=1045, over=True)
+    assert runs(first, fact(SLOT, None, start=1048)) == [1, 1048]
+    assert runs(first, fact(SLOT, None, start=1029)) == [1]
+    again = fact(EPOCH, 2, start=1047, end=2000, over=True)
+    assert runs(first, again, fact(SLOT, None, start=1048)) == [1, 2]
+
+
+def test_a_claim_that_goes_on_to_be_shown_is_not_of_a_run_that_is_over() -> None:
+    """Clocks differ by seconds; that the slot is heard of a minute later tells."""
+    first = fact(EPOCH, 1, start=1028, end=1045, over=True)
+    soon = fact(SLOT, None, start=1040, written=1050)
+    assert runs(first, soon) == [1]
+    assert runs(first, soon, fact(SLOT, None, start=1040, written=1106)) == [1, 1040]
+    # One that was activated long before the end is of this run, though it lives on for a while.
+    assert runs(first, fact(SLOT, None, start=1030, written=1106)) == [1]
+
+
+def test_two_activations_are_two_runs() -> None:
+    first = fact(EPOCH, 1, start=1000, end=1045, over=True)
+    claims = fact(SLOT, None, start=1002), fact(SLOT, None, start=1045)
+    assert runs(first, *claims) == [1, 1045]
+    assert runs(*claims) == [1002, 1045]
+
+
+def test_an_activation_may_come_long_after_its_shadow_began() -> None:
+    """On a busy access point; it was within the run."""
+    first = fact(EPOCH, 1, start=1000, end=4000, over=True)
+    assert runs(first, fact(SLOT, None, start=1090)) == [1]
+    assert runs(first, fact(SLOT, None, start=4100)) == [1, 4100]
+
+
+def test_a_startds_record_and_its_slot_go_by_one_clock() -> None:
+    """It is 90 s behind: by it the run ended before it began; that the slot shows it is no news."""
+    record = fact(STARTD, 1, start=1000, end=1000, over=True)
+    assert runs(record, fact(SLOT, None, start=1002, activated=912)) == [1]
+    # 300 s ahead.
+    record = fact(STARTD, 1, start=1000, end=1320, over=True)
+    assert runs(record, fact(SLOT, None, start=1002, activated=1302)) == [1]
+    assert runs(record, fact(SLOT, None, start=1025, activated=1325)) == [1, 1025]
+
+
+def test_a_slot_without_a_time_is_of_the_latest_run() -> None:
+    slots = [fact(SLOT, None, start=of) for of in (1000, 1500, None)]
+    assert [len(of) for of in gather(slots).values()] == [1, 2]
+    assert [of.run for of in gather(slots[2:])] == [0]
 
 
 def test_an_attempt_for_the_accounting() -> None:
@@ -211,7 +267,8 @@ FACTS = st.builds(
     written=st.sampled_from([100, 100, 200]),
     pilot=st.sampled_from([None, "pilot", "elsewhere"]),
     start=st.sampled_from([None, 0, 0, 30, 100]),
-    end=st.sampled_from([None, 400, 500]),
+    end=st.sampled_from([None, 20, 400, 500]),
+    activated=st.sampled_from([None, None, 0, 30, 90]),
     size=st.sampled_from([None, ONE, Resources(2, 2000)]),
     exit_code=st.sampled_from([None, 0, 1]),
     exit_signal=st.sampled_from([None, 9]),

@@ -7,7 +7,9 @@ import pytest
 from gwmond.accounting.attempts import Source
 from gwmond.accounting.endings import Ending
 from gwmond.book.rules import SECOND_US, Rules
+from gwmond.sources import claims
 from tests.book.play import T0, Play, claim, record, shown
+from tests.sources.make import classad, heard
 
 HOUR_S = 3600
 
@@ -15,8 +17,10 @@ HOUR_S = 3600
 def outcomes(play: Play) -> dict[str, str]:
     """The outcome of each attempt, by job and run."""
     return {
-        f"{row.key.job.split('#')[1]}/{row.key.run}": row.outcome.label if row.outcome else "open"
-        for row in play.stored.attempts.values()
+        f"{row.key.job.split('#')[1]}/{row.key.number or '?'}": row.outcome.label
+        if row.outcome
+        else "open"
+        for row in sorted(play.stored.attempts.values(), key=lambda of: of.start_us)
     }
 
 
@@ -24,7 +28,7 @@ def test_a_claim_and_its_record_are_one_attempt() -> None:
     """The slot saw it begin two seconds later, and knew no run."""
     play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 102)])
-    assert outcomes(play) == {"1.0/0": "open"}
+    assert outcomes(play) == {"1.0/?": "open"}
     play.live(960, 1200, [shown()], records=[record("1.0", 100, 930)])
     assert outcomes(play) == {"1.0/1": "exit_zero"}
     play.rest(1260)
@@ -70,9 +74,9 @@ def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while() -> No
     play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     play.live(960, 960 + HOUR_S - 120, [shown()])
-    assert outcomes(play) == {"1.0/0": "open"}
+    assert outcomes(play) == {"1.0/?": "open"}
     play.live(960 + HOUR_S, 1500 + HOUR_S, [shown()])
-    assert outcomes(play) == {"1.0/0": "unknown"}
+    assert outcomes(play) == {"1.0/?": "unknown"}
     play.rest(1560 + HOUR_S, hours=8)
     assert play.seconds()["unclassified"] == 800.0
 
@@ -202,14 +206,108 @@ def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
     play = Play()
     play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
     play.live(360, 600, [shown()], claims=[claim("1.0", 330)])
-    assert outcomes(play) == {"1.0/0": "open", "1.0/1000000001": "open"}
+    assert [of.start_us // SECOND_US - T0 for of in play.stored.attempts.values()] == [100, 330]
     play.live(660, 660 + HOUR_S, [shown()], claims=[claim("1.0", 330)])
-    assert outcomes(play)["1.0/0"] == "no_record"
+    found = [of.outcome and of.outcome.label for of in play.stored.attempts.values()]
+    assert found == ["no_record", None]
     # The schedd's history knows the last run, by its number.
     last = record("1.0", 328, 5000, source=Source.SCHEDD_HISTORY, run=2)
     play.live(720 + HOUR_S, 5040, [shown()], claims=[claim("1.0", 330)])
     play.live(5100, 6000, [shown()], records=[last])
-    assert outcomes(play) == {"1.0/0": "no_record", "1.0/2": "exit_zero"}
+    assert outcomes(play) == {"1.0/?": "no_record", "1.0/2": "exit_zero"}
     play.rest(6060)
     assert play.seconds()["goodput"] == 5000 - 328
     assert play.seconds()["unclassified"] == 200  # until it was seen last
+
+
+def test_a_run_that_a_slot_shows_is_running_whatever_is_known_of_other_runs() -> None:
+    """Vacated on one pilot, the job runs on another for longer than outcomes are waited for."""
+    play = Play(Rules(refresh_us=0, outcome_wait_us=600 * SECOND_US))
+    pilots = [shown("a@node"), shown("b@node")]
+    code = Ending(over=True, vacate_code=1010, began=True)
+    vacated = record("1.0", 100, 400, startd="a@node", ending=code)
+    other = record("2.0", 600, 1400, startd="b@node")
+    now = [claim("1.0", 510, startd="b@node")]
+    play.live(0, 360, pilots)
+    play.live(420, 480, pilots, records=[vacated])
+    play.live(540, 1440, pilots, claims=now)
+    play.live(1500, 2940, pilots, records=[other], claims=now)
+    over = {"1.0/1": "vacated_by_admin", "2.0/1": "exit_zero"}
+    assert outcomes(play) == {**over, "1.0/?": "open"}
+    play.restart()
+    play.live(3000, 3600, pilots, claims=now)
+    assert outcomes(play) == {**over, "1.0/?": "open"}
+    # So of its time nothing is settled but what was before it began, less what clocks differ by.
+    assert play.pilot("b@node").mark_us == (T0 + 510 - 60) * SECOND_US
+    last = record("1.0", 508, 3650, run=2, startd="b@node")
+    play.live(3660, 3900, pilots, records=[last])
+    play.rest(3960)
+    assert outcomes(play) == {**over, "1.0/2": "exit_zero"}
+    assert play.seconds() == {
+        "goodput": 3142.0 + 800,
+        "unclassified": 300.0,
+        "pilot_overhead": 2 * 4 * 3900.0 - 3142 - 800 - 300,
+    }
+    assert play.stored.corrections == 0
+
+
+def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:
+    """Every early failure that is tried again does this: 20 s after the first run began."""
+    play = Play()
+    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+    first = record("1.0", 128, 145, ending=failed)
+    again = [claim("1.0", 148)]
+    play.live(0, 120, [shown()])
+    play.poll(180, [shown(heard=150)], [first], again)
+    assert outcomes(play) == {"1.0/1": "open", "1.0/?": "open"}
+    (runs,) = ([of for of in play.stored.attempts.values() if of.key.number is None],)
+    assert [(of.start_us, of.end_us) for of in runs] == [((T0 + 148) * SECOND_US, None)]
+    play.live(240, 900, [shown()], claims=again)
+    play.live(960, 1200, [shown()], records=[record("1.0", 147, 940, run=2)])
+    play.rest(1260)
+    assert outcomes(play)["1.0/2"] == "exit_zero"
+    assert len(play.stored.attempts) == 2
+    assert play.seconds()["goodput"] == 940 - 147
+
+
+@pytest.mark.parametrize("ahead", [-90, 90, 3000])
+def test_a_clock_that_is_off_makes_no_run(ahead: int) -> None:
+    """A slot's ad says by its own clock when it was sent, and when its claim was activated."""
+    ad = heard(
+        {
+            "Name": "slot1_1@glidein@node",
+            "GlobalJobId": "schedd#1.0#1",
+            "JobStart": T0 + 102 + ahead,
+            "MyCurrentTime": T0 + 540 + ahead,
+            "DaemonStartTime": T0 + ahead,
+            "Cpus": 1,
+            "Memory": 2000,
+        },
+        T0 + 540,
+    )
+    found = claims.decode([classad(ad)], "collector", T0 + 545)
+    pilot = shown(started=ahead, heard=540)._replace(clock_s=-ahead)
+    play = Play()
+    play.live(0, 540, [pilot])
+    play.poll(600, [pilot], claims=found.records)
+    assert outcomes(play) == {"1.0/?": "open"}
+    play.live(660, 1200, [pilot], records=[record("1.0", 100, 640, started=ahead)])
+    play.rest(1260)
+    assert outcomes(play) == {"1.0/1": "exit_zero"}
+    assert play.seconds() == {"goodput": 540.0, "pilot_overhead": 4 * 1200.0 - 540}
+
+
+def test_a_run_that_is_shown_again_was_not_over() -> None:
+    """Its slot was out of sight for longer than outcomes are waited for."""
+    play = Play(Rules(refresh_us=0, outcome_wait_us=600 * SECOND_US))
+    play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
+    play.live(360, 1200, [shown()])
+    assert outcomes(play) == {"1.0/?": "unknown"}
+    play.live(1260, 1500, [shown()], claims=[again := claim("1.0", 100)])
+    assert outcomes(play) == {"1.0/?": "unknown"}  # an old ad
+    fact = again.fact._replace(written_us=(T0 + 1500) * SECOND_US)
+    play.live(1560, 1800, [shown()], claims=[again._replace(fact=fact)])
+    assert outcomes(play) == {"1.0/?": "open"}
+    play.live(1860, 2100, [shown()], records=[record("1.0", 100, 1850)])
+    play.rest(2160)
+    assert play.seconds() == {"goodput": 1750.0, "pilot_overhead": 4 * 2100.0 - 1750}
