@@ -189,6 +189,11 @@ class Http(Section):
     auth_token_file: str = Field(
         "", description="File with the bearer token which clients must send (all but /-/healthy)."
     )
+    hosts: tuple[str, ...] = Field(
+        (),
+        description="Names under which clients may ask, besides addresses, localhost and this "
+        "host's own names.",
+    )
     allow_insecure: bool = Field(
         False, description="Listen beyond loopback without TLS or token (behind a proxy)."
     )

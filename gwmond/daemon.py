@@ -68,7 +68,9 @@ class Daemon:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         config = self._config
-        server = Server(create(self, config.http.auth_token_file), self._listener, config.http)
+        http = config.http
+        app = create(self, http.auth_token_file, http.hosts, self._listener.connections)
+        server = Server(app, self._listener, http)
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
@@ -167,7 +169,7 @@ class Daemon:
             if (following := self._next) is not None:
                 self._next = None
                 self._adopt(*following)
-            snapshot = self._poller.poll()
+            snapshot = self._poller.poll(self._listener.connections.problems())
             exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
             self.snapshot, self.exposition = snapshot, exposition
             self._notifier.status(_status(snapshot))

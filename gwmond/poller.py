@@ -110,10 +110,13 @@ class Poller:
         """Count a failure outside a poll, or of a whole one."""
         self._problems["gwmond", problem] += 1
 
-    def poll(self) -> Snapshot:
-        """Ask every source once, account the time since the poll before, return the outcome."""
+    def poll(self, noticed: Iterable[Problem] = ()) -> Snapshot:
+        """Ask every source once, account the time since the poll before, return the outcome.
+
+        ``noticed`` are problems that showed elsewhere since the poll before.
+        """
         config, pool = self._config, self._pool
-        problems: list[Problem] = []
+        problems = list(noticed)
         if self._keeper is not None:
             hours = max(1, round(config.site.peak_window / HOUR_S))
             self._memory, failed = self._keeper.open(self._memory, hours)

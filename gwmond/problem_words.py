@@ -267,6 +267,30 @@ SOURCES: Mapping[str, Help] = {
         "a daemon's port refuses connections (of the ledger: a batch that makes no sense)",
         "is the daemon running, and its port right (HTCondor's is 9618)?",
     ),
+    "bad_host": Help(
+        "requests under a name that is not this server's",
+        "nothing, if nobody misses an answer; else add the name to [http] hosts",
+    ),
+    "bad_http": Help(
+        "what is no HTTP came to the port of [http] listen",
+        "nothing; if many, find out which host sends them",
+    ),
+    "no_request": Help(
+        "connections that were closed since no whole request came within 10 s",
+        "nothing; if many, find out which host opens them",
+    ),
+    "no_token": Help(
+        "requests without the token of [http] auth_token_file",
+        "give the client the token (Prometheus: authorization.credentials_file)",
+    ),
+    "slow_client": Help(
+        "connections that were closed since the client did not take the answer within 60 s",
+        "nothing; if it is Prometheus, look at the network between",
+    ),
+    "too_many_connections": Help(
+        "connections that were closed since there were 200",
+        "find out which host opens them; let a firewall limit it",
+    ),
     "residual": Help("a site's time does not sum up to its total", _REPORT_LOG),
     "timeout": Help(
         "a daemon accepts connections and stays silent, or is overloaded",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,10 +41,15 @@ class DuplicateSeries(Exception):
 
 
 class Exposition(NamedTuple):
-    """The same metrics in both formats, ready to send; only OpenMetrics has ``_created``."""
+    """The same metrics in both formats, ready to send; only OpenMetrics has ``_created``.
+
+    They are packed once a poll, not once a scrape.
+    """
 
     text: bytes
     openmetrics: bytes
+    text_gzip: bytes = b""
+    openmetrics_gzip: bytes = b""
 
 
 class _Fixed(Collector):
@@ -67,10 +73,9 @@ def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -
     plain, dated = CollectorRegistry(auto_describe=False), CollectorRegistry(auto_describe=False)
     plain.register(_Fixed([_metric(family, samples, created=False) for family, samples in made]))
     dated.register(_Fixed([_metric(family, samples, created=True) for family, samples in made]))
-    return Exposition(
-        exposition.generate_latest(plain),
-        openmetrics_exposition.generate_latest(dated),  # type: ignore[no-untyped-call]
-    )
+    text = exposition.generate_latest(plain)
+    openmetrics: bytes = openmetrics_exposition.generate_latest(dated)  # type: ignore[no-untyped-call]
+    return Exposition(text, openmetrics, gzip.compress(text, 6), gzip.compress(openmetrics, 6))
 
 
 def _metric(family: Family, samples: Sequence[Sample], *, created: bool) -> Metric:

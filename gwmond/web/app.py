@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hmac
+import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.snapshot import Snapshot
 from gwmond.web import landing
+from gwmond.web.connections import Client, Connections, accepts, host_is_known
 
-_Next = Callable[[Request], Awaitable[Response]]
+HEALTH = "/-/healthy"
+_METHODS = ["GET", "HEAD"]
 
 
 class State(Protocol):
@@ -40,39 +45,92 @@ def _token(path: str) -> bytes:
         return b""
 
 
-def create(state: State, token_file: str) -> FastAPI:
-    """Make the application; with ``token_file`` all but ``/-/healthy`` asks for the token."""
-    app = FastAPI(
-        title="gwmond", version=__version__, docs_url=None, redoc_url=None, openapi_url=None
-    )
+class Guard:
+    """Lets a request in that names this server and, but for its health, has the token.
 
-    @app.middleware("http")
-    async def authorize(request: Request, call_next: _Next) -> Response:
-        if token_file and request.url.path != "/-/healthy":
-            token = _token(token_file)
-            given = request.headers.get("authorization", "").encode()
-            if not token or not hmac.compare_digest(given, b"Bearer " + token):
-                return PlainTextResponse(
+    It decides by what the request line says (``scope["path"]``): what Starlette makes of it,
+    ``request.url``, is put together from the Host header, which the client chooses.
+    """
+
+    def __init__(
+        self, app: ASGIApp, token_file: str, hosts: Collection[str], connections: Connections
+    ) -> None:
+        self._app = app
+        self._token_file = token_file
+        self._hosts = {socket.gethostname(), socket.getfqdn(), *hosts}
+        self._connections = connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        trusted = self._has_token(headers)
+        client: Client = tuple(scope.get("client") or ("", 0))
+        self._connections.begin(client, trusted=trusted and bool(self._token_file))
+        try:
+            answer: ASGIApp = self._app
+            if not host_is_known(headers.get("host", "localhost"), self._hosts):
+                self._connections.count("bad_host")
+                answer = PlainTextResponse(
+                    "this name is not gwmond's: add it to [http] hosts\n", status_code=421
+                )
+            elif not trusted and scope["path"] != HEALTH:
+                self._connections.count("no_token")
+                answer = PlainTextResponse(
                     "a bearer token is needed\n",
                     status_code=401,
                     headers={"WWW-Authenticate": "Bearer"},
                 )
-        return await call_next(request)
+            await answer(scope, receive, send)
+        finally:
+            self._connections.end(client)
 
-    @app.get("/metrics")
+    def _has_token(self, headers: Headers) -> bool:
+        if not self._token_file:
+            return True
+        token = _token(self._token_file)
+        given = headers.get("authorization", "").encode()
+        return bool(token) and hmac.compare_digest(given, b"Bearer " + token)
+
+
+def create(
+    state: State,
+    token_file: str,
+    hosts: Collection[str] = (),
+    connections: Connections | None = None,
+) -> FastAPI:
+    """Make the application; with ``token_file`` all but ``/-/healthy`` asks for the token.
+
+    ``hosts`` are names of this server besides its addresses, localhost and the host's own.
+    """
+    app = FastAPI(
+        title="gwmond", version=__version__, docs_url=None, redoc_url=None, openapi_url=None
+    )
+    app.add_middleware(
+        Guard, token_file=token_file, hosts=hosts, connections=connections or Connections()
+    )
+
+    @app.api_route("/metrics", methods=_METHODS)
     async def metrics(request: Request) -> Response:
         """Metrics in the Prometheus text format, or OpenMetrics where a scraper prefers it."""
         exposition = state.exposition
-        if "application/openmetrics-text" in request.headers.get("accept", ""):
-            return Response(exposition.openmetrics, media_type=OPENMETRICS_TYPE)
-        return Response(exposition.text, media_type=TEXT_TYPE)
+        body, packed, kind = exposition.text, exposition.text_gzip, TEXT_TYPE
+        if accepts(request.headers.get("accept", ""), "application/openmetrics-text"):
+            body, packed = exposition.openmetrics, exposition.openmetrics_gzip
+            kind = OPENMETRICS_TYPE
+        headers = {"Vary": "Accept, Accept-Encoding"}
+        if packed and accepts(request.headers.get("accept-encoding", ""), "gzip"):
+            body, headers["Content-Encoding"] = packed, "gzip"
+        return Response(body, media_type=kind, headers=headers)
 
-    @app.get("/-/healthy")
+    @app.api_route(HEALTH, methods=_METHODS)
     async def healthy() -> PlainTextResponse:
         """Answer as long as the process serves."""
         return PlainTextResponse("gwmond is healthy\n")
 
-    @app.get("/-/ready")
+    @app.api_route("/-/ready", methods=_METHODS)
     async def ready() -> PlainTextResponse:
         """Answer 200 once the first poll has ended, 503 before."""
         reason = state.ready()
@@ -80,14 +138,15 @@ def create(state: State, token_file: str) -> FastAPI:
             return PlainTextResponse(f"not ready: {reason}\n", status_code=503)
         return PlainTextResponse("gwmond is ready\n")
 
-    @app.get("/")
+    @app.api_route("/", methods=_METHODS)
     async def root() -> HTMLResponse:
         """Serve a page for people: the state of sites and sources."""
         return HTMLResponse(landing.page(state.snapshot, time.time()))
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
-        known = ["/", "/metrics", "/-/healthy", "/-/ready"]
-        return JSONResponse({"error": f"no {request.url.path}", "known": known}, status_code=404)
+        known = ["/", "/metrics", HEALTH, "/-/ready"]
+        path = request.scope["path"]
+        return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
     return app

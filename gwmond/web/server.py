@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import errno
+import logging
 import socket
 import threading
 import time
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from gwmond.config import Http
+from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
 
 START_TIMEOUT_S = 10
+_SWEEP_S = 1.0
 
 
 class PortError(Exception):
     """The configured address cannot be listened on; says which key to change."""
 
 
-def bind(options: Http) -> socket.socket:
+def bind(options: Http) -> Listener:
     """Return a listening socket for ``http.listen``; raises PortError."""
     host, port = options.address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = Listener(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -41,14 +47,14 @@ def bind(options: Http) -> socket.socket:
 class Server:
     """A running web server; ``stop`` it when done."""
 
-    def __init__(self, app: FastAPI, listener: socket.socket, options: Http) -> None:
+    def __init__(self, app: FastAPI, listener: Listener, options: Http) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_keep_alive=30,
-            limit_concurrency=200,
+            timeout_keep_alive=int(REQUEST_S),
+            backlog=AT_ONCE,
             ssl_certfile=options.tls_cert or None,
             ssl_keyfile=options.tls_key or None,
         )
@@ -75,4 +81,35 @@ class Server:
         self._listener.close()
 
     def _serve(self) -> None:
-        self._server.run(sockets=[self._listener])
+        errors = logging.getLogger("uvicorn.error")
+        refused = BadRequests(self._listener.connections)
+        errors.addFilter(refused)
+        try:
+            with asyncio.Runner(loop_factory=_Loop) as runner:
+                runner.run(self._run())
+        finally:
+            errors.removeFilter(refused)
+
+    async def _run(self) -> None:
+        sweeping = asyncio.create_task(self._sweep())
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sweeping
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self._listener.connections.sweep()
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop in which TLS, too, has to be agreed upon in the time of a request."""
+
+    async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = REQUEST_S
+        server: asyncio.Server = await super().create_server(*args, **options)
+        return server

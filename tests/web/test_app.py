@@ -59,7 +59,9 @@ class Client:
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self._app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://gwmond") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
                 return await client.get(path, headers=sent)
 
         return asyncio.run(ask())

@@ -1,0 +1,170 @@
+"""The connections of the web server: bounded in number and in time, whoever opens them.
+
+A client costs a file descriptor from the moment at which the kernel accepts its connection, before
+it has sent a byte, and so before any authentication.  Therefore:
+
+- a connection without a whole request is closed after ``REQUEST_S``, one whose client does not
+  take the answer after ``ANSWER_S``;
+- there are at most ``MOST`` connections.  One more closes the least worthy: first those without a
+  whole request, then those without the token, the oldest of each.
+
+So a client that sends its request at once is answered, however many silent ones there are, and
+file descriptors are left for polls.  What was closed or refused is counted by kind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gwmond.facts import Problem
+
+MOST = 200
+REQUEST_S = 10.0
+ANSWER_S = 60.0
+AT_ONCE = 64
+"""So many connections are accepted before one of them can be closed."""
+
+SOURCE = "http"
+Client = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Connection:
+    """One connection; ``since`` is when it was opened, or its last request began or ended."""
+
+    socket: socket.socket
+    since: float
+    answering: bool = False
+    trusted: bool = False
+
+
+class Connections:
+    """All open connections of one server; times are those of ``clock``, in seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._open: dict[Client, _Connection] = {}
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()  # polls take the counts
+
+    def opened(self, connection: socket.socket, client: Client) -> None:
+        """Know a new connection; close another one if there are too many."""
+        if len(self._open) >= MOST:
+            self._forget_closed()
+        if len(self._open) >= MOST:
+            worst = min(self._open, key=lambda of: self._worth(self._open[of]))
+            self._close(worst, "too_many_connections")
+        self._open[client] = _Connection(connection, self._clock())
+
+    @staticmethod
+    def _worth(connection: _Connection) -> tuple[bool, bool, float]:
+        return connection.answering, connection.trusted, connection.since
+
+    def begin(self, client: Client, *, trusted: bool) -> None:
+        """A whole request has come."""
+        if (known := self._open.get(client)) is not None:
+            known.answering, known.trusted, known.since = True, trusted, self._clock()
+
+    def end(self, client: Client) -> None:
+        """The request is answered; the client may send another one."""
+        if (known := self._open.get(client)) is not None:
+            known.answering, known.since = False, self._clock()
+
+    def sweep(self) -> None:
+        """Close what has lasted too long."""
+        self._forget_closed()
+        now = self._clock()
+        for client, known in list(self._open.items()):
+            if now - known.since > (ANSWER_S if known.answering else REQUEST_S):
+                self._close(client, "slow_client" if known.answering else "no_request")
+
+    def count(self, kind: str) -> None:
+        """Count a connection or a request that was refused."""
+        with self._lock:
+            self._counts[kind] += 1
+
+    def problems(self) -> list[Problem]:
+        """Return what was refused since this was asked last, a problem a kind."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return [Problem(SOURCE, kind, f"{n} times", n) for kind, n in sorted(counts.items())]
+
+    def _close(self, client: Client, kind: str) -> None:
+        known = self._open.pop(client)
+        self.count(kind)
+        with contextlib.suppress(OSError):  # it has just been closed
+            known.socket.shutdown(socket.SHUT_RDWR)  # its reader sees the end, and closes it
+
+    def _forget_closed(self) -> None:
+        for client in [of for of, known in self._open.items() if known.socket.fileno() < 0]:
+            del self._open[client]
+
+
+class Listener(socket.socket):
+    """A listening socket that knows the connections which it accepted."""
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self.connections = Connections()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection, see ``socket.socket.accept``."""
+        connection, address = super().accept()
+        self.connections.opened(connection, address[:2])
+        return connection, address
+
+
+class BadRequests(logging.Filter):
+    """Counts what uvicorn logs of each request that is none, in place of a line each."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__()
+        self._connections = connections
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is to be logged."""
+        if "Invalid HTTP request" in record.getMessage():
+            self._connections.count("bad_http")
+            return False
+        return True
+
+
+def accepts(header: str, wanted: str) -> bool:
+    """Return whether an Accept or Accept-Encoding header names ``wanted``, and not with ``q=0``.
+
+    >>> accepts("text/plain;q=0.5, gzip", "gzip"), accepts("gzip;q=0", "gzip"), accepts("", "gzip")
+    (True, False, False)
+    """
+    for part in header.split(","):
+        name, *parameters = (word.strip().lower() for word in part.split(";"))
+        if name == wanted:
+            return not any(_is_zero(parameter) for parameter in parameters)
+    return False
+
+
+def _is_zero(parameter: str) -> bool:
+    name, _, value = parameter.partition("=")
+    return name == "q" and not value.strip("0.")
+
+
+def host_is_known(host: str, names: Iterable[str]) -> bool:
+    """Return whether a Host header names this server: an address, localhost, or one of ``names``.
+
+    A page of another site that a browser was made to take for this server (DNS rebinding) carries
+    that site's name.
+
+    >>> host_is_known("127.0.0.1:9818", ()), host_is_known("evil.example", ("cm.example",))
+    (True, False)
+    """
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if name.startswith("[") or name.replace(".", "").isdigit():
+        return True
+    return name.lower().rstrip(".") in {"localhost", *(known.lower() for known in names)}

@@ -1,0 +1,230 @@
+"""Connections of strangers: silent, slow, many, or under another name."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gwmond.config import Http
+from gwmond.metrics.render import Exposition
+from gwmond.web import connections
+from gwmond.web.app import create
+from gwmond.web.connections import ANSWER_S, MOST, REQUEST_S, Connections, Listener
+from gwmond.web.server import Server, bind
+from tests.metrics.golden import exposition
+from tests.pool.sandbox import wait_until
+from tests.web.test_app import Daemon
+
+TOKEN = b"se-cret"
+WITH_TOKEN = {"Authorization": f"Bearer {TOKEN.decode()}"}
+
+
+class Running:
+    """A server on a port of its own, with its connections."""
+
+    def __init__(self, server: Server, listener: Listener) -> None:
+        self.url = server.url
+        self.port = listener.getsockname()[1]
+        self.connections = listener.connections
+
+    def raw(self, request: bytes) -> bytes:
+        """What the server answers to these bytes, until it closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
+            client.sendall(request)
+            answer = b""
+            while part := client.recv(65536):
+                answer += part
+        return answer
+
+    def counted(self, kind: str) -> int:
+        """How many connections or requests of a kind were refused since this was asked."""
+        return sum(p.records or 0 for p in self.connections.problems() if p.problem == kind)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Starts servers; with ``token`` all but health asks for the token."""
+    with ExitStack() as stack:
+
+        def run(*, token: bool = False, shown: Exposition | None = None) -> Running:
+            file = tmp_path / "token"
+            file.write_bytes(TOKEN)
+            http = Http(listen="127.0.0.1:0")
+            listener = bind(http)
+            daemon = Daemon(None, shown or exposition())
+            app = create(daemon, str(file) if token else "", (), listener.connections)
+            server = Server(app, listener, http)
+            server.start()
+            stack.callback(server.stop)
+            return Running(server, listener)
+
+        yield run
+
+
+@pytest.mark.parametrize(
+    "host", ["x/-/healthy?", "127.0.0.1/-/healthy?", "127.0.0.1:1/-/healthy#", "[::1]/-/healthy?"]
+)
+def test_a_host_header_is_no_path(start: Callable[..., Running], host: str) -> None:
+    """The token is asked for by the path of the request line, whatever the Host header says."""
+    request = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    answer = start(token=True).raw(request)
+    assert answer.split()[1] in {b"400", b"401", b"421"}
+    assert b"gwmond_build" not in answer
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:9818", 200),
+        ("localhost", 200),
+        ("[::1]:9818", 200),
+        (socket.gethostname().upper(), 200),
+        ("evil.example", 421),
+        ("evil.example:9818", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("", 421),
+    ],
+)
+def test_another_name_is_refused(start: Callable[..., Running], host: str, status: int) -> None:
+    """A page that a browser was made to take for this server reads nothing."""
+    running = start()
+    answer = httpx.get(f"{running.url}/metrics", headers={"Host": host})
+    assert answer.status_code == status
+    assert running.counted("bad_host") == (status == 421)
+
+
+def test_a_silent_connection_is_closed(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a whole request in time a connection ends, whether bytes drip or none comes."""
+    monkeypatch.setattr(connections, "REQUEST_S", 0.5)
+    running = start()
+    assert running.raw(b"") == b""
+    assert running.raw(b"GET /metrics HTTP/1.1\r\nHost: loc") == b""
+    assert running.counted("no_request") == 2
+
+
+def test_silent_connections_keep_nobody_out(start: Callable[..., Running]) -> None:
+    """However many there are, who asks is answered, and few file descriptors are held."""
+    running = start(token=True)
+    with ExitStack() as stack:
+        for _ in range(3 * MOST):
+            stack.enter_context(socket.create_connection(("127.0.0.1", running.port)))
+        assert httpx.get(f"{running.url}/-/healthy", timeout=60).status_code == 200
+        answer = httpx.get(f"{running.url}/metrics", headers=WITH_TOKEN, timeout=60)
+        assert answer.status_code == 200
+        assert httpx.get(f"{running.url}/metrics", timeout=60).status_code == 401
+        assert len(running.connections._open) <= MOST
+    assert running.counted("too_many_connections") >= MOST
+
+
+def test_noise_is_counted_and_not_logged(
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is no HTTP is one number of a problem, however often it comes."""
+    running = start()
+    for _ in range(20):
+        assert b"400" in running.raw(b"\x16\x03\x01 no http\r\n\r\n")
+    wait_until("the count", lambda: running.connections._counts["bad_http"] == 20)
+    assert running.counted("bad_http") == 20
+    assert running.counted("bad_http") == 0
+    assert not caplog.records
+
+
+def test_head(start: Callable[..., Running]) -> None:
+    """HEAD is answered as GET is, without a body."""
+    url = start().url
+    for path in ("/metrics", "/-/healthy"):
+        answer = httpx.head(url + path)
+        assert (answer.status_code, answer.content) == (200, b"")
+        assert int(answer.headers["content-length"]) > 10
+
+
+def test_packed(start: Callable[..., Running]) -> None:
+    """Who takes gzip gets it, with the same text in it; ``q=0`` says no."""
+    shown = exposition()
+    url = start(shown=shown).url
+    plain = httpx.get(f"{url}/metrics", headers={"Accept-Encoding": "gzip;q=0"})
+    packed = httpx.get(f"{url}/metrics", headers={"Accept-Encoding": "deflate, gzip"})
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert plain.content == packed.content == shown.text
+    assert gzip.decompress(shown.openmetrics_gzip) == shown.openmetrics
+
+
+def test_openmetrics_is_not_forced_upon_who_refuses() -> None:
+    """``q=0`` means not that one."""
+    assert not connections.accepts(
+        "application/openmetrics-text; q=0.0", "application/openmetrics-text"
+    )
+
+
+class Clock:
+    """A clock that stands still."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def sockets() -> Iterator[Callable[[], socket.socket]]:
+    """Makes sockets, each with a peer that sees when it is shut."""
+    with ExitStack() as stack:
+
+        def make() -> socket.socket:
+            ours, theirs = socket.socketpair()
+            stack.enter_context(theirs)
+            return stack.enter_context(ours)
+
+        yield make
+
+
+def test_who_goes_first(sockets: Callable[[], socket.socket]) -> None:
+    """With no room left the silent go first, then those without the token, the oldest of each."""
+    clock = Clock()
+    known = Connections(clock)
+    for port in range(MOST):
+        clock.now += 0.001
+        known.opened(sockets(), ("a", port))
+    for port in range(MOST):
+        if port not in {7, 8}:
+            known.begin(("a", port), trusted=port not in {3, 4})
+    gone = []
+    for port in range(MOST, MOST + 4):
+        clock.now += 0.001
+        before = set(known._open)
+        known.opened(sockets(), ("a", port))
+        known.begin(("a", port), trusted=True)
+        gone += [client[1] for client in before - set(known._open)]
+    assert gone == [7, 8, 3, 4]
+
+
+def test_what_lasts_too_long_is_closed(sockets: Callable[[], socket.socket]) -> None:
+    """A request has ten seconds to come, an answer a minute to be taken."""
+    clock = Clock()
+    known = Connections(clock)
+    silent, slow, closed = sockets(), sockets(), sockets()
+    for port, one in enumerate((silent, slow, closed)):
+        known.opened(one, ("a", port))
+    known.begin(("a", 1), trusted=False)
+    closed.close()
+    clock.now += REQUEST_S + 1
+    known.sweep()
+    assert set(known._open) == {("a", 1)}
+    clock.now += ANSWER_S
+    known.sweep()
+    assert not known._open
+    assert [(p.problem, p.records) for p in known.problems()] == [
+        ("no_request", 1),
+        ("slow_client", 1),
+    ]
+    known.begin(("a", 9), trusted=False)
+    known.end(("a", 9))
