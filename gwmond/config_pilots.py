@@ -7,7 +7,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator
 
-from gwmond.config_types import Duration, Number, NumberOrNone, Section, shown
+from gwmond.config_types import (
+    Duration,
+    Number,
+    NumberOrNone,
+    Section,
+    shown,
+    without_password,
+)
 from gwmond.durations import parse_duration as _seconds
 
 _SCHEMES = {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}
@@ -145,7 +152,8 @@ class Ledger(Section):
     @classmethod
     def _place(cls, value: str) -> str:
         scheme, found, _ = value.partition("://")
-        if (found and scheme not in _SCHEMES) or (not found and "/" not in value):
+        path = "/" in value and without_password(value) == value
+        if (found and scheme not in _SCHEMES) or (not found and not path):
             # the value is not shown: it may hold a password
             raise ValueError(
                 "is neither a path nor a URL of a ledger: write sqlite:////var/lib/gwmond/"

@@ -156,15 +156,15 @@ def _wrong_list(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as TOML has it, in short.
+    """Return a value as TOML has it, in short, without passwords of URLs.
 
-    >>> shown(True), shown("a"), shown([1, "b"]), shown({"a": 1})
-    ('true', '"a"', '[1, "b"]', 'a table')
+    >>> shown(True), shown("a"), shown([1, "b"]), shown({"a": 1}), shown("db:/u:p@ss@host")
+    ('true', '"a"', '[1, "b"]', 'a table', '"db:..."')
     """
     if isinstance(value, bool):
         text = str(value).lower()
     elif isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(without_password(value), ensure_ascii=False)
     elif isinstance(value, dict | BaseModel):
         text = "a table"
     elif isinstance(value, list | tuple):
@@ -174,12 +174,21 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
+_WITH_PASSWORD = re.compile(r"\s*([A-Za-z][\w+.-]*):.*(?:@|password=).*", re.DOTALL)
+
+
+def without_password(text: str) -> str:
+    """Return a text; of what looks like a URL with a password, its scheme alone."""
+    return f"{found[1]}:..." if (found := _WITH_PASSWORD.fullmatch(text)) else text
+
+
 def unusable(path: str) -> str:
     """Return why nothing can be read from a file; empty if something can."""
     try:
         return "" if Path(path).read_bytes().strip() else f"{path} is empty"
     except OSError as error:
-        name = path if len(path) <= _PATH_SHOWN else f"{path[:_PATH_SHOWN]}..."
+        name = without_password(path)
+        name = name if len(name) <= _PATH_SHOWN else f"{name[:_PATH_SHOWN]}..."
         return f"cannot read {name}: {error.strerror}"
     except ValueError:
         return f"{shown(path)} is not a path"

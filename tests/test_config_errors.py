@@ -246,3 +246,28 @@ def test_all_errors_are_told(tmp_path: Path) -> None:
     text = "[poll]\ninterval = 60\nparallel = 'many'\n[log]\nlevle = 'info'\n[nonsense]\n"
     found = [line.partition(":")[0] for line in errors(text, tmp_path)]
     assert sorted(found) == ["log.levle", "nonsense", "poll.interval", "poll.parallel"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ledger]\nurl = ['postgresql://me:secret@db/x']",
+        "[ledger]\nurl = 'postgresql:/me:secret@db/x'",
+        "[ledger]\nurl = 'mysql://me:secret@db/x'",
+        "[ledger]\nhours_retention = 'postgresql://me:secret@db/x'",
+        "[ledger]\nurls = 'postgresql://me:secret@db/x'",
+        "ledger = 'postgresql://me:secret@db/x'",
+        "ledger = ['postgresql://me:secret@db/x']",
+        "[log]\nlevel = ' postgresql:/me:secret@db/x'",
+        "[http]\nlisten = 'postgresql:///secret'",
+        "[http]\ntls_cert = 'postgresql://me:secret@db/x'",
+        "[http]\nauth_token_file = 'postgresql://me:secret@db/x'",
+        "[poll]\nparallel = 'postgresql://me:secret@db/x'",
+        "[pool]\ncollectors = 'postgresql://me:secret@db/x'",
+    ],
+)
+def test_no_part_of_a_password_is_shown(text: str, tmp_path: Path) -> None:
+    """A ledger's URL at a wrong place, or mistyped, is an error that does not quote the URL."""
+    found = errors(text, tmp_path)
+    assert found
+    assert "secret" not in "".join(found)

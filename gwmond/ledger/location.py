@@ -11,6 +11,9 @@ from sqlalchemy.exc import ArgumentError
 
 from gwmond.ledger.errors import LedgerLocation
 
+_HOST = re.compile(r"[\w.-]*|[0-9A-Fa-f:.]+")
+_ESCAPE = "write special characters of the password as %40 (@), %3A (:), %2F (/) or %3F (?)"
+_SCHEME = re.compile(r"\s*[A-Za-z][\w+.-]*:")
 _FORMS = (
     "Give a path like /var/lib/gwmond/ledger.sqlite, sqlite:////var/lib/gwmond/ledger.sqlite, "
     "or postgresql://user@host/database"
@@ -48,7 +51,7 @@ def parse(text: str) -> Location:
     file name in whatever directory the daemon was started in.
     """
     if "://" not in text:
-        if "/" not in text or "\0" in text or text.endswith("/"):
+        if "/" not in text or "\0" in text or text.endswith("/") or _SCHEME.match(text):
             raise LedgerLocation("?", "neither a path with a slash nor a URL", _FORMS + ".")
         return SqliteFile(Path(text).absolute())
     scheme = re.sub(r"[^\w+]", "?", text.partition("://")[0])
@@ -62,5 +65,10 @@ def parse(text: str) -> Location:
             raise LedgerLocation(f"{scheme}://...", what, _FORMS + ".")
         return SqliteFile(Path(str(url.database)).absolute())
     if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
+        # A password that is not escaped comes apart: its end is taken for a host or a database.
+        if not _HOST.fullmatch(url.host or "") or re.search(r"[@:/]", url.database or ""):
+            raise LedgerLocation(
+                f"{scheme}://...", f"cannot read this URL: {_ESCAPE}", _FORMS + "."
+            )
         return PostgresDatabase(url.set(drivername="postgresql+psycopg"))
     raise LedgerLocation(f"{scheme}://...", f"no ledger can be kept in {scheme}", _FORMS + ".")

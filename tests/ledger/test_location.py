@@ -48,6 +48,9 @@ def test_postgresql(scheme: str) -> None:
         "mysql://me:secret@db/gwmond",
         "postgresql+asyncpg://me:secret@db/gwmond",
         "postgresql://me:secret@db:port/gwmond",
+        "postgresql://me:p@secret@db/gwmond",
+        "postgresql:/me:secret@db/gwmond",
+        "postgresql:me:secret@db/gwmond",
     ],
 )
 def test_refused(text: str) -> None:
