@@ -62,6 +62,7 @@ class Picture(NamedTuple):
     groups: tuple[DemandGroup, ...]
     demand_complete: bool
     templates: tuple[Template, ...]
+    asked: Mapping[EntryKey, Mapping[str, int]]
     jobs: tuple[JobCount, ...]
     frontends: tuple[FrontendJobs, ...]
     entries: frozenset[EntryKey]
@@ -94,6 +95,7 @@ class Picture(NamedTuple):
             demand_complete=self.demand_complete,
             templates=self.templates,
             verdicts=verdicts,
+            asked=self.asked,
         )
 
 
@@ -148,7 +150,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         capacities=entry_capacities(entries, used, after, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,
-        templates=tuple(t for key, t in sorted(found.templates.items()) if key in entries),
+        templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
+        asked=_asked(requests),
         jobs=_jobs(fresh, found),
         frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
         entries=entries,
@@ -225,6 +228,15 @@ def _requests(
                     limits=tuple(sorted(limits)),
                 )
     return requests, totals
+
+
+def _asked(requests: Iterable[EntryRequest]) -> dict[EntryKey, dict[str, int]]:
+    """Return how many pilots wait at each entry for each frontend group, as their ads count."""
+    asked: dict[EntryKey, dict[str, int]] = {}
+    for request in requests:
+        groups = asked.setdefault(request.entry, {})
+        groups[request.group] = groups.get(request.group, 0) + (request.pending or 0)
+    return asked
 
 
 def _with_factory_limits(

@@ -36,7 +36,7 @@ class Scene:
         self.config = Config.model_validate(options)
         self.answers: dict[tuple[str, str], Answer] = {}
         self.statuses: dict[tuple[str, str], Status] = {}
-        self.templates = {t.entry: t for t in (template(A), template(B))}
+        self.templates = {(t.entry, t.group): t for t in (template(A), template(B))}
         self.chosen: list[ScheddSeen] = []
 
     def answer(self, source: str, kind: str, value: Any, age: float = 0, skipped: int = 0) -> None:
@@ -518,6 +518,16 @@ def test_templates_of_entries_that_are_known(scene: Scene) -> None:
     """Templates of entries that are gone are left out."""
     scene.requests(request(A))
     assert [t.entry for t in scene.take().templates] == [A]
+
+
+def test_waiting_pilots_are_of_frontend_groups(scene: Scene) -> None:
+    """Each group's ad counts its own; what it does not tell counts nothing."""
+    scene.requests(
+        request(A, group="fe.a", pending=3),
+        request(A, group="fe.b", pending=None),
+        request(A, group="fe.a", factory="other", pending=2),
+    )
+    assert scene.take().asked == {A: {"fe.a": 5, "fe.b": 0}}
 
 
 def test_frontends_are_taken_together(scene: Scene) -> None:

@@ -36,6 +36,16 @@ def parse(text: str) -> classad2.ClassAd:
     return classad2.ClassAd(text)
 
 
+def expression(text: str) -> classad2.ExprTree | None:
+    """Return the expression that a text says; ``None`` if it says none."""
+    import classad2  # noqa: PLC0415
+
+    try:
+        return classad2.ExprTree(text)
+    except Exception:  # ClassAdException, which has no base that could be named here
+        return None
+
+
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
     value = evaluate(ad, name)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import structlog
 
 from gwmond.config import Config
-from gwmond.facts import EntryKey, Pilot, Problem, Size, Template
+from gwmond.facts import Pilot, Problem
 from gwmond.sources import advertised, child, history_tasks, schedds, tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.round import (
@@ -33,12 +33,12 @@ from gwmond.sources.round import (
     Targets,
 )
 from gwmond.sources.slots import Sample
+from gwmond.sources.templates import Templates
 
 T = TypeVar("T")
 log = structlog.get_logger()
 
 _WHEN_NEEDED = ("templates", "matching")
-TEMPLATE_TTL_S = 1800.0
 _LEAST_S = 1.0
 
 
@@ -50,7 +50,7 @@ class Gatherer:
         self._targets = targets
         self._answers: dict[tuple[str, str], Answer] = {}
         self._statuses: dict[tuple[str, str], Status] = {}
-        self._templates: dict[EntryKey, tuple[Template, float]] = {}
+        self._templates = Templates()
         self._seen: dict[str, schedds.ScheddSeen] = {}
         self._rounds = 0
         self._until = self._allowed = 0.0
@@ -104,7 +104,7 @@ class Gatherer:
             answers=dict(self._answers),
             statuses=tuple(self._statuses[key] for key in sorted(self._statuses)),
             problems=tuple(self._problems),
-            templates={entry: template for entry, (template, _) in self._templates.items()},
+            templates=self._templates.current(),
             chosen=tuple(self._seen[name] for name in sorted(self._seen)),
         )
 
@@ -272,20 +272,10 @@ class Gatherer:
         """Fetch whole ads of sample slots where they are new, changed, or old."""
         moment = time.monotonic()
         wanted: dict[str, list[Sample]] = {}
-        samples: dict[EntryKey, Size] = {}
         for host in self._targets.collectors:
             answer = self._answers.get((host or "local", SLOTS))
             for sample in answer.value.samples if answer else ():
-                if sample.entry in samples:
-                    continue
-                samples[sample.entry] = sample.size
-                known = self._templates.get(sample.entry)
-                if (
-                    known is None
-                    or known[0].size != sample.size
-                    or known[0].evidence != "measured"
-                    or moment - known[1] > TEMPLATE_TTL_S
-                ):
+                if self._templates.wants(sample, moment):
                     wanted.setdefault(host, []).append(sample)
         for host, missing in wanted.items():
             source = host or "local"
@@ -294,12 +284,12 @@ class Gatherer:
                 *(host, missing, self._config.attributes, now),
             )
             for template in made or ():
-                self._templates[template.entry] = template, moment
+                self._templates.add(template, moment)
         for host in self._targets.collectors:
             if answer := self._answers.get((host or "local", REQUESTS)):
                 for template in answer.value.templates:
-                    if template.entry not in samples:
-                        self._templates[template.entry] = template, moment
+                    self._templates.add(template, moment)
+        self._templates.forget(moment)
 
     def _forget(self) -> None:
         """Drop what belongs to schedds that are gone, so that memory does not grow."""

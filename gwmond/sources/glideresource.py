@@ -42,7 +42,7 @@ def query() -> Query:
 
 
 class Requests(NamedTuple):
-    """What the ads said, and an estimated template for each entry that they describe.
+    """What the ads said, and an estimated template for each entry and frontend group.
 
     ``entries`` has each entry's own numbers once for each of its factories.
     """
@@ -58,7 +58,7 @@ def decode(
 ) -> Requests:
     """Turn glideresource ads into requests; those older than their lifetime are dropped."""
     requests: list[EntryRequest] = []
-    templates: dict[EntryKey, Template] = {}
+    templates: dict[tuple[EntryKey, str], Template] = {}
     problems: list[Problem] = []
     entries: dict[tuple[str, str], FactoryEntry] = {}
     for ad in slots.fresh(found, now):
@@ -71,9 +71,10 @@ def decode(
         if of not in entries or entries[of].last_heard < request.last_heard:
             numbers = monitors.of_entry_in_resource(ad)
             entries[of] = FactoryEntry(*of, numbers, request.entry.site, request.last_heard)
-        if request.entry not in templates and request.pilot_size is not None:
-            templates[request.entry] = template_from_glideresource(
-                ad, request.entry, request.pilot_size, request.max_walltime_s
+        berth = request.entry, request.group
+        if berth not in templates and request.pilot_size is not None:
+            templates[berth] = template_from_glideresource(
+                ad, request.entry, request.pilot_size, request.max_walltime_s, request.group
             )
     return Requests(
         tuple(requests), tuple(templates.values()), tuple(problems), tuple(entries.values())

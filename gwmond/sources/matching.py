@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PAIRS_A_CHILD = 100_000
 
+_START = "GlideClientConstraintFactoryCondorExpr"
+
 # What an empty pilot does not have: who uses it now, and what changes by the minute.
 _NOT_OF_THE_PILOT = tuple(
     prefix.lower()
@@ -60,15 +62,24 @@ def templates_from_slots(
         die = ads.first_number(ad, attributes.die)
         lifetime = None if started is None or die is None else max(0, int(die - started))
         epochs = dict.fromkeys((*attributes.retire, *attributes.die))
-        made.append(_template(ad, sample.entry, sample.size, lifetime, "measured", now, epochs))
+        template = _template(ad, sample.entry, sample.size, lifetime, "measured", now, epochs)
+        made.append(template._replace(group=sample.group))
     return tuple(made)
 
 
 def template_from_glideresource(
-    ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None
+    ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None, group: str = ""
 ) -> Template:
-    """Make an estimated template of what the factory says of an entry."""
-    return _template(ad, entry, size, lifetime_s, "estimated")
+    """Make an estimated template of what the factory says of an entry, for a frontend group.
+
+    The frontend tells its group's START as text, by the name of another expression
+    (glideinFrontendInterface.py, ResourceClassad.setMatchExprs); one that cannot be read is as
+    none.
+    """
+    start = ads.text(ad, _START)
+    if start is not None and (expression := ads.expression(start)) is not None:
+        ad["Requirements"] = ad["Start"] = expression
+    return _template(ad, entry, size, lifetime_s, "estimated")._replace(group=group)
 
 
 def _template(

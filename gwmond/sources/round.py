@@ -50,10 +50,10 @@ class Targets(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What is known after one round."""
+    """What is known after one round; templates by entry and frontend group."""
 
     answers: dict[tuple[str, str], Answer]
     statuses: tuple[Status, ...]
     problems: tuple[Problem, ...]
-    templates: dict[EntryKey, Template]
+    templates: dict[tuple[EntryKey, str], Template]
     chosen: tuple[schedds.ScheddSeen, ...]

@@ -62,7 +62,10 @@ def query(attributes: Attributes) -> Query:
 
 
 class Slots(NamedTuple):
-    """Pilots, which slot of each entry can stand for an empty pilot, and what was wrong."""
+    """Pilots, which slots can stand for an empty pilot, and what was wrong.
+
+    There is one sample for each frontend group of an entry: their START expressions differ.
+    """
 
     pilots: tuple[Pilot, ...]
     samples: tuple[Sample, ...]
@@ -70,11 +73,12 @@ class Slots(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A healthy slot whose full ad can serve as the entry's template, with its size."""
+    """A healthy slot whose full ad can serve as a template of its entry and frontend group."""
 
     entry: EntryKey
     slot: str
     size: Size
+    group: str = ""
 
 
 class _Slot(NamedTuple):
@@ -125,8 +129,8 @@ def decode(
         if name not in startds
     ]
     problems += [Problem(source, "no_site", p.name) for p in pilots if p.entry.site == UNKNOWN_SITE]
-    samples: dict[EntryKey, dict[Size, str]] = defaultdict(dict)
-    tally: dict[tuple[EntryKey, Size], int] = defaultdict(int)
+    samples: dict[tuple[EntryKey, str], dict[Size, str]] = defaultdict(dict)
+    tally: dict[tuple[EntryKey, str, Size], int] = defaultdict(int)
     for name, slots in startds.items():
         pilot = _pilot(name, slots, attributes, now)
         if pilot.entry.site == UNKNOWN_SITE:
@@ -134,13 +138,13 @@ def decode(
         pilots.append(pilot)
         if pilot.accepting and pilot.size is not None:
             sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
-            tally[pilot.entry, sample.size] += 1
-            of = samples[pilot.entry]
-            of[sample.size] = min(sample.name, of.get(sample.size, sample.name))
+            tally[pilot.entry, pilot.group, sample.size] += 1
+            names = samples[pilot.entry, pilot.group]
+            names[sample.size] = min(sample.name, names.get(sample.size, sample.name))
     chosen = []
-    for entry, sizes in samples.items():
-        size = max(sizes, key=lambda s: (tally[entry, s], s))
-        chosen.append(Sample(entry, sizes[size], size))
+    for (entry, group), sizes in samples.items():
+        size = max(sizes, key=lambda s: (tally[entry, group, s], s))
+        chosen.append(Sample(entry, sizes[size], size, group))
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
 
 

@@ -21,7 +21,7 @@ MINUTE = Elapsed(60_000, True, "")
 
 
 def evaluation() -> Evaluation:
-    """A: 8 in use, 92 spare, 30 of it bottleneck.  B: saturated, 8 in use of 50."""
+    """A: 8 in use, 92 spare, 38 of it bottleneck.  B: saturated, 8 in use of 50."""
     return evaluate(
         facts(
             capacities=peak({A: 100, B: 50}),

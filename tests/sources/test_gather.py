@@ -11,7 +11,7 @@ import pytest
 
 from gwmond.config import Config
 from gwmond.facts import EntryKey, Size
-from gwmond.sources import gather, matching
+from gwmond.sources import gather, matching, templates
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import USED_UP, Round, Status, Targets
 from tests.accounting.make import pilot
@@ -30,6 +30,7 @@ from tests.sources.feigned_access import Feigned
 from tests.sources.make import NOW, heard
 
 ENTRY = EntryKey("Site", "entry")
+BERTH = ENTRY, "frontend.main"
 
 
 class World:
@@ -252,14 +253,14 @@ def test_template_is_fetched_once(world: World, monkeypatch: pytest.MonkeyPatch)
     """The whole ad of a sample is fetched when new, when its size changed and when it is old."""
     found, asked = world.round()
     assert "cm templates" in asked
-    assert found.templates[ENTRY].size == Size(8, 16384)
-    assert found.templates[ENTRY].evidence == "measured"
+    assert found.templates[BERTH].size == Size(8, 16384)
+    assert found.templates[BERTH].evidence == "measured"
     assert "cm templates" not in world.round()[1]
     world.answers["cm", "slots"] = world.answers["cm", "templates"] = [slot(cpus=16)]
     found, asked = world.round()
     assert "cm templates" in asked
-    assert found.templates[ENTRY].size == Size(16, 16384)
-    monkeypatch.setattr(gather, "TEMPLATE_TTL_S", -1.0)
+    assert found.templates[BERTH].size == Size(16, 16384)
+    monkeypatch.setattr(templates, "TTL_S", -1.0)
     assert "cm templates" in world.round()[1]
 
 
@@ -267,16 +268,28 @@ def test_template_of_an_entry_without_pilots(world: World) -> None:
     """Where no pilot runs the glideresource ad makes the template, until a pilot does."""
     world.answers["cm", "glideresource"] = [heard(glideresource()), heard(glideresource("e2"))]
     found, _ = world.round()
-    assert {k.entry: t.evidence for k, t in found.templates.items()} == {
+    assert {k.entry: t.evidence for (k, _), t in found.templates.items()} == {
         "entry": "measured",
         "e2": "estimated",
     }
     world.answers["cm", "slots"] = []
     found, _ = world.round()
-    assert found.templates[ENTRY].evidence == "estimated"
+    assert found.templates[BERTH].evidence == "estimated"
     world.answers["cm", "slots"] = [slot()]
     found, _ = world.round()
-    assert found.templates[ENTRY].evidence == "measured"
+    assert found.templates[BERTH].evidence == "measured"
+
+
+def test_each_frontend_group_has_its_own_template(world: World) -> None:
+    """Of a group that runs pilots a live slot is the template, of another one its ad is."""
+    world.answers["cm", "glideresource"] = [
+        heard(glideresource(client=f"frontend.{group}")) for group in ("main", "extra")
+    ]
+    found, _ = world.round()
+    assert {group: t.evidence for (_, group), t in found.templates.items()} == {
+        "frontend.main": "measured",
+        "frontend.extra": "estimated",
+    }
 
 
 def test_factory_schedd(tmp_path: Path) -> None:

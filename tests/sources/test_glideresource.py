@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from gwmond.config import Attributes
-from gwmond.facts import EntryKey, EntryRequest, Limit, Size
+from gwmond.facts import EntryKey, EntryRequest, Limit, Size, Verdict
 from gwmond.monitor import EntryMonitor, Monitor
-from gwmond.sources import glideresource
+from gwmond.sources import glideresource, matching
 from gwmond.sources.glideresource import Requests
 from gwmond.sources.monitors import FactoryEntry
 from tests.pool.adtext import Ad, Expr, Value
@@ -237,16 +237,35 @@ def test_stale_ads_are_dropped() -> None:
     assert len(found.requests) == 2
 
 
-def test_one_template_for_an_entry() -> None:
-    """Two groups that ask the same entry make one template; an entry of no size makes none."""
+def test_a_template_for_each_frontend_group() -> None:
+    """Two groups that ask the same entry make two templates; an entry of no size makes none."""
     found = decode(
         heard(feigned("ce1", client="f.a")),
         heard(feigned("ce1", client="f.b")),
         heard(feigned("ce2", GLIDEIN_CPUS="auto")),
     )
-    assert [t.entry.entry for t in found.templates] == ["ce1"]
+    assert [(t.entry.entry, t.group) for t in found.templates] == [("ce1", "f.a"), ("ce1", "f.b")]
     assert found.templates[0].evidence == "estimated"
     assert found.templates[0].lifetime_s == 172800
+
+
+@pytest.mark.parametrize(
+    ("start", "owner", "verdict"),
+    [
+        ('Owner == "a"', "a", Verdict.YES),
+        ('Owner == "a"', "b", Verdict.NO),
+        ('TARGET.Owner == "a"', None, Verdict.POSSIBLE),
+        ("((", "a", Verdict.YES),
+    ],
+)
+def test_the_start_expression_of_the_frontend_group_counts(
+    start: str, owner: str | None, verdict: Verdict
+) -> None:
+    """Where no pilot of a group runs, its ad says what its pilots would start."""
+    ad = heard(feigned(GlideClientConstraintFactoryCondorExpr=start))
+    (template,) = decode(ad).templates
+    job = "[Requirements = true]" if owner is None else f'[Requirements = true; Owner = "{owner}"]'
+    assert matching.evaluate([job], [template], [(0, 0)]) == ([verdict], 1)
 
 
 def test_template_does_not_change_with_the_counts() -> None:

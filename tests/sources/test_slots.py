@@ -15,6 +15,7 @@ from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, static_s
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard
 
 ENTRY = EntryKey("Site", "entry")
+GROUP = "frontend.main"
 
 
 def decode(*ads: Mapping[str, Value], now: float = NOW, by: Attributes = ATTRIBUTES) -> Slots:
@@ -357,13 +358,23 @@ def test_sample_is_of_the_commonest_size() -> None:
         slot("c", {"Draining": True}, cpus=64),
         slot("d", {"Draining": True}, cpus=64),
     )
-    assert found.samples == (Sample(ENTRY, "slot1@a", Size(8, 16384)),)
+    assert found.samples == (Sample(ENTRY, "slot1@a", Size(8, 16384), GROUP),)
+
+
+def test_a_sample_for_each_frontend_group() -> None:
+    """Pilots of two groups at one entry differ by their START: each group has a sample."""
+    other = glidein(client="frontend.other")
+    found = decode(slot("a"), slot("b", other, cpus=4), slot("c", other, cpus=4), slot("d"))
+    assert {(s.group, s.slot) for s in found.samples} == {
+        (GROUP, "slot1@a"),
+        ("frontend.other", "slot1@b"),
+    }
 
 
 def test_sample_of_a_startd_with_static_slots() -> None:
     """An empty pilot of static slots offers one job no more than its largest slot."""
     found = decode(static(1), static(2, cpus=2), static(3))
-    assert found.samples == (Sample(ENTRY, "slot2@pilot", Size(2, 2048)),)
+    assert found.samples == (Sample(ENTRY, "slot2@pilot", Size(2, 2048), GROUP),)
 
 
 def test_no_sample_of_pilots_that_refuse() -> None:

@@ -1,0 +1,66 @@
+"""Which templates are remembered between rounds."""
+
+from __future__ import annotations
+
+from gwmond.facts import EntryKey, Evidence, Size, Template
+from gwmond.sources.slots import Sample
+from gwmond.sources.templates import TTL_S, UNUSED_S, Templates
+
+ENTRY = EntryKey("Site", "entry")
+SIZE = Size(8, 16000)
+
+
+def sample(group: str = "a", size: Size = SIZE) -> Sample:
+    return Sample(ENTRY, "slot1@pilot", size, group)
+
+
+def template(group: str = "a", evidence: Evidence = "measured") -> Template:
+    return Template(ENTRY, "[]", group, SIZE, None, evidence, group)
+
+
+def evidence(known: Templates) -> dict[str, str]:
+    return {group: t.evidence for (_, group), t in known.current().items()}
+
+
+def test_a_sample_is_fetched_when_it_is_new_changed_or_old() -> None:
+    """What is known of a group is not asked for again in each round."""
+    known = Templates()
+    assert known.wants(sample(), 0)
+    assert not known.wants(sample(), 0)  # from another collector
+    known.add(template(), 0)
+    known.forget(0)
+    assert not known.wants(sample(), TTL_S)
+    known.forget(0)
+    assert known.wants(sample(), TTL_S + 1)
+    known.forget(0)
+    assert known.wants(sample(size=Size(16, 32000)), 1)
+
+
+def test_a_live_slot_goes_before_an_ad() -> None:
+    """The estimate stands in only while the group runs no pilot at the entry."""
+    known = Templates()
+    known.wants(sample(), 0)
+    known.add(template(), 0)
+    known.add(template(evidence="estimated"), 0)
+    known.add(template("b", "estimated"), 0)
+    known.forget(0)
+    assert evidence(known) == {"a": "measured", "b": "estimated"}
+    known.add(template(evidence="estimated"), 1)
+    assert evidence(known) == {"a": "estimated", "b": "estimated"}
+
+
+def test_the_template_of_a_group_that_is_gone_is_forgotten_but_not_an_entrys_last() -> None:
+    """A group which asks for no pilots any more offers nothing, where others tell what runs."""
+    known = Templates()
+    for group in "ab":
+        known.wants(sample(group), 0)
+        known.add(template(group), 0)
+    known.forget(0)
+    known.wants(sample("b"), UNUSED_S)
+    known.forget(UNUSED_S)
+    assert evidence(known).keys() == {"a", "b"}
+    known.wants(sample("b"), UNUSED_S + 1)
+    known.forget(UNUSED_S + 1)
+    assert evidence(known).keys() == {"b"}
+    known.forget(9 * UNUSED_S)
+    assert evidence(known).keys() == {"b"}
