@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, limit
+from gwmond.accounting.contacts import Contacts, Watched
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.pending import PendingHistory, Waiting, measured
 from gwmond.config import Config, Pledge
@@ -23,6 +24,7 @@ class Memory(NamedTuple):
     in_use: Mapping[tuple[EntryKey, Resource], int]
     peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
     waiting: Mapping[EntryKey, PendingHistory]
+    contacts: Contacts = Contacts()
 
 
 EMPTY = Memory({}, {}, {}, {})
@@ -50,6 +52,43 @@ def ours(counts: Sequence[C], totals: Mapping[EntryKey, EntryTotals]) -> list[C]
     """
     groups = {group for total in totals.values() for group in total.groups}
     return [count for count in counts if count.client in groups] or list(counts)
+
+
+Units: TypeAlias = Mapping[tuple[EntryKey, Resource], int]
+
+
+def remember(
+    before: Memory,
+    entries: frozenset[EntryKey],
+    trusted: Iterable[EntryKey],
+    watched: Watched,
+    used: Mapping[Resource, Mapping[EntryKey, int]],
+    config: Config,
+    now: float,
+) -> tuple[Memory, Units]:
+    """Return the memory after a poll, and the most that ran lately but for what is not decided.
+
+    Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
+    """
+    hours = max(1, round(config.site.peak_window / HOUR_S))
+    peaks, in_use = dict(before.peaks), dict(before.in_use)
+    recent: dict[tuple[EntryKey, Resource], int] = {}
+    hour, ran_hour = int(now // HOUR_S), int(watched.decided_at(now) // HOUR_S)
+    for resource in RESOURCES:
+        decided, later = watched.most(used[resource], resource, config.canonical.memory_mib)
+        for key in trusted:
+            at = key, resource
+            window = peaks.get(at, PeakWindow())._replace(hours=hours)
+            peaks[at] = window.add(ran_hour, decided.get(key, 0)).prune(hour)
+            in_use[at] = used[resource].get(key, 0)
+            recent[at] = later.get(key, 0)
+    memory = before._replace(
+        first_seen={key: before.first_seen.get(key, now) for key in entries},
+        in_use={at: units for at, units in in_use.items() if at[0] in entries},
+        peaks={at: window for at, window in peaks.items() if at[0] in entries and window.buckets},
+        contacts=watched.contacts,
+    )
+    return memory, recent
 
 
 def histories(
@@ -103,11 +142,15 @@ def entry_capacities(
     entries: frozenset[EntryKey],
     used: Mapping[Resource, Mapping[EntryKey, int]],
     memory: Memory,
+    recent: Units,
     totals: Mapping[EntryKey, EntryTotals],
     config: Config,
     now: float,
 ) -> dict[tuple[EntryKey, Resource], Capacity]:
-    """Return what each entry could run: a peak counts once the entry was watched for long."""
+    """Return what each entry could run: a peak counts once the entry was watched for long.
+
+    ``recent``: the most that ran lately, which is not in the memory's peaks yet.
+    """
     q, hour = config.canonical.memory_mib, int(now // HOUR_S)
     own = {p.entry: _size(p, q) for p in config.site.pledge if p.entry}
     pledges = {key: own[key.entry] for key in entries if key.entry in own}
@@ -117,8 +160,7 @@ def entry_capacities(
         peaks = {
             key: peak
             for key in entries
-            if (window := memory.peaks.get((key, resource))) is not None
-            and (peak := window.value(hour)) is not None
+            if (peak := _peak(memory, recent, (key, resource), hour)) > 0
             and (
                 now - memory.first_seen[key] >= config.site.peak_after
                 or limit(totals.get(key), resource, q) is None
@@ -136,6 +178,11 @@ def entry_capacities(
         )
         result |= {(key, resource): capacity for key, capacity in found.items()}
     return result
+
+
+def _peak(memory: Memory, recent: Units, at: tuple[EntryKey, Resource], hour: int) -> int:
+    window = memory.peaks.get(at)
+    return max(recent.get(at, 0), (window.value(hour) or 0) if window is not None else 0)
 
 
 def _size(pledge: Pledge, q: int) -> Size:

@@ -207,11 +207,10 @@ def _recall(memory: Memory, state: model.LedgerState, window_hours: int) -> Memo
     in_use = {(k, r): n for k, s in state.entries.items() for r, n in s.in_use.items()}
     first_seen = {k: s.first_seen for k, s in state.entries.items()}
     earlier = {k: min(t, memory.first_seen.get(k, t)) for k, t in first_seen.items()}
-    return Memory(
+    return memory._replace(
         first_seen={**memory.first_seen, **earlier},
         in_use={**in_use, **memory.in_use},
         peaks=peaks,
-        waiting=memory.waiting,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from gwmond.accounting.capacity import Capacity, PeakWindow, in_use
+from gwmond.accounting.capacity import Capacity, in_use
 from gwmond.accounting.entries import EntryTotals, combine
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.resources import is_below_one_unit
@@ -23,6 +23,7 @@ from gwmond.entries import (
     entry_capacities,
     histories,
     ours,
+    remember,
     waiting,
     with_pledged,
 )
@@ -44,13 +45,16 @@ YOUNG = "young_collector"
 class Picture(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
-    ``pilots`` are all that ads tell of, ``pilot_groups`` sums of those that have not ended.
+    ``pilots`` are all that ads tell of; ``running`` those of them whose startd has registered, and
+    that are not silent (see ``accounting.contacts``); ``pilot_groups`` sums of those that have not
+    ended.
     ``pilots_complete``: collectors that are trusted have shown every pilot.  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
     glideresource ads that are accounted.  ``q``: MiB of a canonical unit.
     """
 
     pilots: tuple[Pilot, ...]
+    running: tuple[Pilot, ...]
     pilot_groups: Mapping[tuple[EntryKey, str], PilotGroup]
     pilots_known: bool
     pilots_complete: bool
@@ -71,14 +75,9 @@ class Picture(NamedTuple):
     q: int
 
     @property
-    def registered(self) -> tuple[Pilot, ...]:
-        """The pilots whose startd has registered."""
-        return tuple(pilot for pilot in self.pilots if not pilot.failed)
-
-    @property
     def below_one_unit(self) -> frozenset[str]:
         """The entries whose pilots are a canonical unit only as each pilot is at least one."""
-        sizes = {(p.entry.entry, p.size) for p in self.registered}
+        sizes = {(p.entry.entry, p.size) for p in self.running}
         sizes |= {(key.entry, total.pilot_size) for key, total in (self.totals or {}).items()}
         return frozenset(e for e, size in sizes if size and is_below_one_unit(size, self.q))
 
@@ -86,7 +85,7 @@ class Picture(NamedTuple):
         """Return what the evaluation works on."""
         return Facts(
             entries=self.entries,
-            pilots=self.registered if self.pilots_known else None,
+            pilots=self.running if self.pilots_known else None,
             doubtful=self.doubtful,
             totals=self.totals,
             waiting=self.waiting,
@@ -108,11 +107,15 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     requests, totals = _requests(fresh)
     pilots = _pilots(slots, startds, _told_to_factories(fresh, totals))
     unused = frozenset[str]().union(*(answer.unused for answer in startds))
+    failed = [pilot for pilot in pilots if pilot.failed]
     registered = [pilot for pilot in pilots if not pilot.failed]
-    used = {resource: in_use(registered, resource, q) for resource in RESOURCES}
+    clocks = [max(p.last_heard for p in answer.pilots) for answer in slots if answer.pilots]
+    contacts = memory.contacts
+    watched = contacts.after(registered, clocks, int(now)) if slots else contacts.unseen()
+    running = watched.running
+    used = {resource: in_use(running, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
     hour = int(now // HOUR_S)
-    window_hours = max(1, round(config.site.peak_window / HOUR_S))
     young = _young(fresh, config, now)
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
@@ -121,33 +124,24 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         remembered |= set(memory.first_seen)
     entries = frozenset(with_pledged(seen | remembered, config))
     doubtful = _doubtful(slots_whole, young, used, seen, memory, entries) if slots else {}
+    if watched.doubtful:
+        doubtful |= {pilot.entry: "collector" for pilot in running}
     trusted = [key for key in entries if key not in doubtful] if slots else []
-    peaks = dict(memory.peaks)
-    last_use = dict(memory.in_use)
-    for key in trusted:
-        for resource in RESOURCES:
-            units = used[resource].get(key, 0)
-            window = peaks.get((key, resource), PeakWindow())._replace(hours=window_hours)
-            peaks[key, resource] = window.add(hour, units).prune(hour)
-            last_use[key, resource] = units
-    after = Memory(
-        first_seen={key: memory.first_seen.get(key, now) for key in entries},
-        in_use={at: units for at, units in last_use.items() if at[0] in entries},
-        peaks={at: w for at, w in peaks.items() if at[0] in entries and w.buckets},
-        waiting=histories(memory.waiting, totals, config, now),
-    )
+    after, recent = remember(memory, entries, trusted, watched, used, config, now)
+    after = after._replace(waiting=histories(memory.waiting, totals, config, now))
     groups, complete = _demand(fresh, found, config)
     shown = monitored(fresh, requests, totals)
     return Picture(
         pilots=pilots,
-        pilot_groups=pilot_groups(pilots, unused, q, now),
+        running=running,
+        pilot_groups=pilot_groups([*running, *failed], unused, q, now),
         pilots_known=bool(slots),
         pilots_complete=slots_whole and not young,
         doubtful=doubtful,
         requests=shown.requests,
         totals=totals,
         waiting=waiting(fresh, after.waiting, totals, pilots, config, now),
-        capacities=entry_capacities(entries, used, after, totals or {}, config, now),
+        capacities=entry_capacities(entries, used, after, recent, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,
         templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),

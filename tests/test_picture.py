@@ -268,10 +268,12 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> Non
     scene.slots(pilot(A), later, source="cm2")
     picture = scene.take()
     assert {p.name for p in picture.pilots} == {"pilot0", "later1", "alone2"}
-    assert picture.registered == without.pilots
+    assert picture.running == without.pilots
     assert picture.facts({}).pilots == without.pilots
     assert (picture.entries, picture.doubtful) == (without.entries, without.doubtful)
-    assert picture.memory == without.memory
+    contacts = without.memory.contacts
+    assert picture.memory._replace(contacts=contacts) == without.memory
+    assert picture.memory.contacts.pilots == contacts.pilots
     assert picture.capacities == without.capacities
     groups = picture.pilot_groups
     for key, of in without.pilot_groups.items():
@@ -397,6 +399,34 @@ def test_peak_counts_at_once_where_there_is_no_limit(scene: Scene, ad: EntryRequ
     scene.requests(*([ad] if ad else []))
     young = watched(A, units=40, since=NOW - 60)
     assert scene.take(young).capacities[A, "cpu"] == Capacity(40, "peak")
+
+
+def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> None:
+    """50 pilots of 8 units, each replaced within 15 minutes: 400 in use, and a peak of 400."""
+    old = [pilot(A)._replace(last_heard=NOW - 890)] * 50
+    new = [pilot(A)._replace(started=NOW - n, last_heard=NOW) for n in range(50)]
+    scene.requests(request(A, max_pilots=None))
+    scene.slots(*old)
+    before = scene.take(now=NOW - 880)
+    scene.slots(*old, *new)
+    picture = scene.take(before.memory)
+    assert len(picture.pilots) == 100  # the accounting of pilots' time knows when they ended
+    assert len(picture.running) == 50
+    assert picture.capacities[A, "cpu"] == Capacity(400, "peak")
+    assert picture.memory.in_use[A, "cpu"] == 400
+    assert [of.units["cpu"].total for of in picture.pilot_groups.values()] == [400]
+    later = NOW + 86400
+    scene.slots(*[of._replace(last_heard=later) for of in new])
+    assert scene.take(picture.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
+
+
+def test_no_ad_that_is_renewed_is_doubtful(scene: Scene) -> None:
+    """The collector answers, but shows the same contacts as eleven minutes ago."""
+    before = scene.take()
+    assert before.doubtful == {}
+    picture = scene.take(before.memory, NOW + 660)
+    assert picture.doubtful == {A: "collector"}
+    assert picture.facts({}).doubtful == {A: "collector"}
 
 
 def test_precedence_of_capacities() -> None:

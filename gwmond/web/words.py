@@ -18,7 +18,9 @@ STATES: dict[State, str] = {
     State.UNKNOWN: "something needed for a verdict is stale, partial or unreachable",
 }
 
-_COLLECTOR = "a collector is silent, and fewer pilots are seen than before"
+_COLLECTOR = (
+    "a collector is silent, and fewer pilots are seen than before, or no pilot's ad is renewed"
+)
 _REASONS: dict[str, str] = {
     **{reason.name: reason.description for reason in REASONS},
     **UNKNOWN,
