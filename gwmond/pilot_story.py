@@ -116,13 +116,11 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
     return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
 
 
-def tell(
-    ledger: PilotReports, row: PilotRow, now_us: int, seen_us: int | None, rules: Rules
-) -> Story:
-    """Return a pilot's life; ``seen_us`` is when the ledger was last written."""
+def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
+    """Return a pilot's life."""
     attempts = ledger.attempts_of([row.id]).get(row.id, [])
     runs_of = ledger.find_attempts([of.key.job for of in attempts])
-    life = life_now(row, attempts, seen_us)
+    life = life_now(row, attempts)
     life = life._replace(ran_jobs=row.ran_jobs or bool(row.attempts_pruned))
     segments = cut(life)
     every = ledger.corrections(row.start_us, _CORRECTIONS)
@@ -133,7 +131,7 @@ def tell(
     open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
     amounts = _amounts(segments, rules.q)
     return Story(
-        line=line_of(row, attempts, now_us, rules.q, seen_us),
+        line=line_of(row, attempts, now_us, rules.q),
         life=life,
         rules=tuple(rules_of(row, life.until_us)),
         own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),

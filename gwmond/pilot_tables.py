@@ -113,16 +113,12 @@ def lines(
     wanted: PilotFilter,
     now_us: int,
     *,
-    seen_us: int | None = None,
     sort: SortBy = "start",
     reverse: bool = False,
     limit: int | None = None,
     q: int,
 ) -> list[PilotLine]:
-    """Return the pilots that are wanted; by time: the latest first, unless reversed.
-
-    ``seen_us`` is when the ledger was last written.
-    """
+    """Return the pilots that are wanted; by time: the latest first, unless reversed."""
     in_ledger: dict[str, Order] = {x: x for x in ("start", "end", "contact", "name", "id")}
     order = in_ledger.get(sort)
     latest_first = sort in {"start", "end", "contact", "id"}
@@ -133,7 +129,7 @@ def lines(
         limit=limit if order else None,
     )
     made = [
-        line_of(row, theirs.get(row.id, ()), now_us, q, seen_us)
+        line_of(row, theirs.get(row.id, ()), now_us, q)
         for some in chunks(rows)
         for theirs in [ledger.attempts_of([row.id for row in some])]
         for row in some
@@ -143,22 +139,23 @@ def lines(
     return made if limit is None else made[:limit]
 
 
-def life_now(row: PilotRow, attempts: Iterable[AttemptRow], seen_us: int | None) -> PilotLife:
-    """Return a pilot's life; one that runs lasts until the ledger was last written.
+def life_now(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
+    """Return a pilot's life; one that has not ended lasts, for now, until its last contact.
 
-    Its stored contact may be older: a row is written when something of it is settled.
+    What is after the contact up to which it was booked is not settled.
     """
     life = life_of(row, attempts)
-    return life._replace(now_us=max(life.now_us, seen_us or 0)) if row.end_us is None else life
+    if row.end_us is not None:
+        return life
+    known_us = life.now_us if life.known_until_us is None else min(life.known_until_us, life.now_us)
+    return life._replace(now_us=max(life.now_us, row.heard_us), known_until_us=known_us)
 
 
-def line_of(
-    row: PilotRow, theirs: Iterable[AttemptRow], now_us: int, q: int, seen_us: int | None = None
-) -> PilotLine:
+def line_of(row: PilotRow, theirs: Iterable[AttemptRow], now_us: int, q: int) -> PilotLine:
     """Return what a stored pilot is said to be now."""
     attempts = list(theirs)
     running = [of for of in attempts if of.end_us is None] if row.end_us is None else []
-    offered = total(life_now(row, (), seen_us), q=q)
+    offered = total(life_now(row, ()), q=q)
     settled = by_category(row)
     if row.end_us is not None:
         state: State = "ended"

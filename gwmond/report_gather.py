@@ -64,20 +64,19 @@ def gather(
     ledger: LedgerReader,
     scope: Scope,
     q: int,
-    seen_us: int | None,
     *,
     counted: bool = True,
     failures: bool = False,
 ) -> Report:
     """Make a report; without counting it is only possible for time spent, and fast.
 
-    ``seen_us`` is when the ledger was last written; ``failures``: with those of validations.
+    ``failures``: with those of validations.
     """
     made = _Made(scope, q)
     if scope.basis == "time_spent":
         _hours(ledger, made)
         if scope.of_pilots:
-            _unsettled(ledger, made, seen_us)
+            _unsettled(ledger, made)
     if scope.of_pilots and (counted or scope.basis == "pilots_ended"):
         _pilots_ended(ledger, made)
     if counted or scope.basis == "runs_ended":
@@ -113,7 +112,7 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
                     group.estimated[of.resource, of.measure] += micros
 
 
-def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
+def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     """Add what pilots have had to offer in the period beyond what is settled."""
     state, period = ledger.load_pilots(), made.scope.period
     theirs: dict[int, list[AttemptRow]] = {}
@@ -123,7 +122,7 @@ def _unsettled(ledger: LedgerReader, made: _Made, seen_us: int | None) -> None:
     for row in state.pilots:
         if not made.scope.covers(*row.identity.key, row.identity.group):
             continue
-        life = life_now(row, theirs.get(row.id, ()), seen_us)
+        life = life_now(row, theirs.get(row.id, ()))
         since = max(period.since_us, row.mark_us, row.start_us)
         until = min(period.until_us, life.until_us)
         while since < until:

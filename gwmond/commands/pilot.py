@@ -108,7 +108,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 _not_one(arguments.id, found, ledger.where)
                 return cli.EXIT_FAILED
             age = age_of(ledger, now_us, config.poll.interval)
-            story = story_of(ledger, found[0], now_us, age.written_us, rules)
+            story = story_of(ledger, found[0], now_us, rules)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED

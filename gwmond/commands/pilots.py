@@ -69,7 +69,7 @@ what is shown (what does not fit beside it is below, in a table with the same id
   hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
              settled; badput: misconfiguration and preemption; own: overhead, no job ever,
              validation failed; uncl.: unclassified; open: not settled, such as the time of
-             jobs that run, up to when the ledger was last written
+             jobs that run, up to when the pilot was last heard of
   json and csv have every category, in both measures (resource and canonical seconds); attempts
   is empty there where nothing tells how many runs there were.
 
@@ -124,7 +124,6 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 ledger,
                 wanted,
                 now_us,
-                seen_us=age.written_us,
                 sort=arguments.sort,
                 reverse=arguments.reverse,
                 limit=limit and limit + 1,

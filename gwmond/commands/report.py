@@ -163,7 +163,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             else:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
-                report = gather(ledger, of, q, age.written_us, counted=counted, failures=failures)
+                report = gather(ledger, of, q, counted=counted, failures=failures)
                 if arguments.limit is not None:
                     report = report._replace(most=arguments.limit)
                 text = _text(report, age, arguments.format, terminal=terminal)

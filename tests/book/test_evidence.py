@@ -117,7 +117,7 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[By, ...]) -> Non
         assert not any(of.micros for of in ledger.check_pilots())
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)
-        total = gather(ledger, scope, 2000, us(50_000)).total
+        total = gather(ledger, scope, 2000).total
         (run,) = (of for some in ledger.attempts_of([1, 0]).values() for of in some)
     assert total.estimated is not None
     own = 0 if by == ("user",) else 2 * 1200 * S - run.settled["cpu", "canonical"]

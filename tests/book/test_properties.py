@@ -40,12 +40,17 @@ class Run(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Pilots by (start, length, cores, shown by collectors), and what ran on them."""
+    """Pilots by (start, length, cores, shown by collectors), and what ran on them.
+
+    Their ads are renewed ``every_s``, and stay for ``ghost_s`` after their end.
+    """
 
     pilots: tuple[tuple[int, int, int, bool], ...]
     runs: tuple[Run, ...]
     restarts: frozenset[int]
     drops: int
+    every_s: int = POLL_S
+    ghost_s: int = 0
 
 
 ENDINGS = st.sampled_from(
@@ -129,10 +134,18 @@ def no_release() -> None:
     """A restart with the same rules."""
 
 
-def play(truth: Truth, release: Callable[[], None] = no_release) -> Stored:
-    """Tell the truth as it comes, poll by poll; ``release`` is called before each restart."""
+def play(
+    truth: Truth,
+    release: Callable[[], None] = no_release,
+    rules: Rules = RULES,
+    after: Callable[[Stored, int], None] = lambda *_: None,
+) -> Stored:
+    """Tell the truth as it comes, poll by poll; ``release`` is called before each restart.
+
+    ``after`` is called after each poll, with what is stored then and its time (microseconds).
+    """
     stored = Stored()
-    book = Book(stored.load(), RULES)
+    book = Book(stored.load(), rules)
     records = _records(truth)
     last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
     polls = (last + 90_000) // POLL_S
@@ -152,10 +165,14 @@ def play(truth: Truth, release: Callable[[], None] = no_release) -> Stored:
                 jobs=(),
                 accepting=True,
                 remaining_s=None,
-                last_heard=now,
+                last_heard=T0
+                + start
+                + min(now - T0 - start, length) // truth.every_s * truth.every_s
+                if truth.ghost_s
+                else now,
             )
             for number, (start, length, cores, visible) in enumerate(truth.pilots)
-            if visible and T0 + start <= now < T0 + start + length
+            if visible and T0 + start <= now < T0 + start + length + truth.ghost_s
         ]
         book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
         claims = [
@@ -175,9 +192,10 @@ def play(truth: Truth, release: Callable[[], None] = no_release) -> Stored:
         batch = book.batch(now * SECOND_US)
         stored.commit(batch)
         book.stored()
+        after(stored, now * SECOND_US)
         if poll in truth.restarts:
             release()
-            book = Book(stored.load(), RULES)
+            book = Book(stored.load(), rules)
             if release is no_release:  # what was booked is what the same rules make of the facts
                 assert all(pilot.from_us == FAR_US for pilot in book.pilots)
         poll += 1 if now - T0 < last + 9000 else 60
