@@ -14,7 +14,7 @@ from collections import deque
 
 from gwmond.config import Config
 from gwmond.facts import Cursor, Problem
-from gwmond.file_facts import LIMITS, read_on
+from gwmond.file_facts import daemon_limits, read_on
 from gwmond.log_socket import LogSocket, PlaceError
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.problems import LASTS, Lasting, Looks
@@ -49,7 +49,7 @@ class CentralLogs:
         self, config: Config, gatherer: Gatherer, keeper: PilotKeeper, socket: LogSocket | None
     ) -> None:
         self._options = config.factory
-        self._limits = LIMITS._replace(lookback_s=config.histories.lookback)
+        self._limits = daemon_limits(config)
         self._gatherer = gatherer
         self._keeper = keeper
         self._socket = socket

@@ -12,7 +12,7 @@ from collections import deque
 
 from gwmond.config import Config
 from gwmond.facts import Problem
-from gwmond.file_facts import KIND, LIMITS, read_on, take, wanted
+from gwmond.file_facts import KIND, daemon_limits, read_on, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.problems import Looks
 from gwmond.sources import gwms_tasks
@@ -27,7 +27,7 @@ class FactoryFiles:
 
     def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
         self._options = config.factory
-        self._lookback_s = config.histories.lookback
+        self._limits = daemon_limits(config)
         self._gatherer = gatherer
         self._keeper = keeper
         self._waiting: deque[str] = deque()
@@ -49,10 +49,9 @@ class FactoryFiles:
         return self._looks.told(problems)
 
     def _read(self, now: float) -> list[Problem]:
-        limits = LIMITS._replace(lookback_s=self._lookback_s)
         answers = self._gatherer.run(
             *(SOURCE, KIND, gwms_tasks.read),
-            *(wanted(self._keeper, self._waiting, self._options.timezone), limits, now),
+            *(wanted(self._keeper, self._waiting, self._options.timezone), self._limits, now),
             keep=False,
         )
         taken = take(self._keeper, answers or ())

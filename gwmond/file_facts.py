@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.config import Config
 from gwmond.facts import Cursor, Problem
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources.gwms.directory_cursor import FileLimits
@@ -20,6 +21,13 @@ from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
 KIND = "factory_files"
 LIMITS = FileLimits(facts=4000, size=64 << 20)
 """How much is read at once, so that memory and the time of a transaction stay bounded."""
+
+
+def daemon_limits(config: Config) -> FileLimits:
+    """Return how much the daemon reads at once: so much that a query ends before its deadline."""
+    seconds = min(LIMITS.seconds, config.poll.deadline / 4)
+    lookback_s = config.histories.lookback
+    return LIMITS._replace(lookback_s=lookback_s, seconds=seconds, file_s=seconds)
 
 
 class Taken(NamedTuple):

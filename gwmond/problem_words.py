@@ -146,6 +146,10 @@ FILES: Mapping[str, Help] = {
         "files, or logs within, of which only a part is read: they are too large",
         "of a file nothing, its begin and end are read; of a query: raise [poll] memory_limit_mib",
     ),
+    "too_slow": Help(
+        "files that cost too much CPU time to read: what their logs say is left out",
+        "look at the file named: it is damaged, or was made to be slow",
+    ),
     "too_late": Help(
         "records of jobs that are older than what the ledger keeps",
         "nothing; [ledger] *_retention says how long pilots are kept",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.sources.child import QueryError
@@ -72,9 +73,14 @@ def read(
     """
     answers: list[DirectoryAnswer] = []
     facts = weight = size = 0
+    began = time.process_time()
     for directory in wanted:
-        left = limits._replace(facts=limits.facts - weight, size=limits.size - size)
-        if left.facts <= 0 or left.size <= 0:
+        left = limits._replace(
+            facts=limits.facts - weight,
+            size=limits.size - size,
+            seconds=limits.seconds - (time.process_time() - began),
+        )
+        if left.facts <= 0 or left.size <= 0 or left.seconds <= 0:
             break
         kinds = log_kinds.CENTRAL if directory.central else log_kinds.FACTORY
         zone = zones.zone_of(directory.zone)

@@ -269,6 +269,36 @@ def test_one_parser_that_fails_is_one_problem(entry: Path, monkeypatch: pytest.M
     assert (len(clusters(answer)), words(answer)) == (2, ["parser_failed"])
 
 
+def test_a_file_that_is_slow_costs_itself(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stderr is left out and named; what its output says, and the others, are read."""
+    for pilot in GOOD[:3]:
+        put(entry, pilot)
+    parse = pilot_output.parse
+
+    def slow(path: str, out: bytes | None, err: bytes | None, *rest: Any) -> PilotOutput:
+        while GOOD[1].stem in path and err is not None:
+            pass
+        return parse(path, out, err, *rest)
+
+    monkeypatch.setattr(pilot_output, "parse", slow)
+    answer = fetch(entry, limits=FileLimits(file_s=0.2))
+    assert (len(clusters(answer)), words(answer)) == (3, ["too_slow"])
+    (problem,) = answer.problems
+    assert problem.source.endswith(f"{GOOD[1].stem}.err")
+
+
+def test_time_that_is_used_up_ends_a_call(entry: Path) -> None:
+    """What was read counts, and the next call goes on; each call reads at least one pilot."""
+    for pilot in GOOD[:3]:
+        put(entry, pilot)
+    found, state = [], ""
+    for _ in range(3):
+        answer = fetch(entry, state, limits=FileLimits(seconds=0))
+        found += [fact.name for fact in answer.facts if isinstance(fact, PilotOutput)]
+        state = answer.state
+    assert len(found) == len(set(found)) == 3
+
+
 @pytest.mark.parametrize(
     "state",
     [

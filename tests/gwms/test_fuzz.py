@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import resource
 import time
 from collections.abc import Callable
@@ -179,7 +180,7 @@ def test_a_gzip_bomb_is_bounded() -> None:
     """Most of a gigabyte that takes less than one megabyte gives the limit, and says so."""
     bomb = gzip.compress(bytes(1 << 26), 9) * 12
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    data, wrong = blobs.gunzip(bomb, 8 << 20)
+    data, wrong, _ = blobs.gunzip(bomb, 8 << 20)
     assert (len(data), wrong) == (8 << 20, "too_large")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
@@ -194,9 +195,40 @@ def test_the_logs_of_one_pilot_are_bounded_together(monkeypatch: pytest.MonkeyPa
     assert {word for _, word in logs.wrong} == {"too_large"}
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda log: log[:250] + b"!" + log[251:],
+        lambda log: log[: len(log) // 2] + b"!" + log[len(log) // 2 :],
+        lambda log: log.replace(b"\n====", b"AAAA\n====", 1),
+    ],
+)
+@pytest.mark.parametrize("name", ["StarterLog.slot1_{}", "StartdHistoryLog{}"])
+def test_damaged_logs_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes], name: str
+) -> None:
+    """What is unpacked counts, also where damage makes nothing of it usable."""
+    monkeypatch.setattr(pilot_err, "LOGS_BYTES", 3 << 20)
+    monkeypatch.setattr(blobs, "BLOB_BYTES", 1 << 20)
+    unpacked: list[int] = []
+
+    def gunzip(packed: bytes, limit: int) -> blobs.Unpacked:
+        result = original(packed, limit)
+        unpacked.append(result.size)
+        return result
+
+    original = blobs.gunzip
+    monkeypatch.setattr(blobs, "gunzip", gunzip)
+    noise = random.Random(1).randbytes(1 << 12) * (1 << 10)
+    names = [name.format(n if "Starter" in name else "") for n in range(20)]
+    raw = b"".join(damage(generate.log(name, noise)) for name in names)
+    pilot_err.unpack(pilot_err.parse(raw), ZONE, simulated.BASE, lambda _: False)
+    assert sum(unpacked) <= 5 << 20
+
+
 def test_several_files_in_one_blob() -> None:
     """What gzip packed one after the other comes out as one text."""
-    assert blobs.gunzip(gzip.compress(b"a") + gzip.compress(b"b")) == (b"ab", "")
+    assert blobs.gunzip(gzip.compress(b"a") + gzip.compress(b"b")) == (b"ab", "", 2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gwmond import factory_files
+from gwmond import file_facts
 from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact
 from gwmond.central_logs import CentralLogs
 from gwmond.config import Config
@@ -85,7 +85,7 @@ def test_each_directory_is_read_once(
 ) -> None:
     """However much of the directories fits into one call; none is skipped, none is read twice."""
     paths = directories(tmp_path, 4)
-    monkeypatch.setattr(factory_files, "LIMITS", FileLimits(facts=limit))
+    monkeypatch.setattr(file_facts, "LIMITS", FileLimits(facts=limit))
     reader: Any = Reader()
     read_all(FactoryFiles(options(directories=[str(tmp_path)]), reader, reader))
     whole = [
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_at_one_look_is_at_another(
 ) -> None:
     """Also of another process, and though no file has changed; the look comes to its end."""
     directories(tmp_path, 4)
-    monkeypatch.setattr(factory_files, "LIMITS", FileLimits(facts=limit))
+    monkeypatch.setattr(file_facts, "LIMITS", FileLimits(facts=limit))
     reader: Any = Reader()
     closed = [*tmp_path.rglob(f"{GOOD[1].stem}.*"), *tmp_path.glob("entry_E2/*")]
     for path in closed:

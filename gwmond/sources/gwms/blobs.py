@@ -48,10 +48,14 @@ class Blob(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """What came out of a blob; ``wrong`` is a word for what was not right, or empty."""
+    """What came out of a blob; ``wrong`` is a word for what was not right, or empty.
+
+    ``size``: how many bytes were unpacked, also where none of them can be used.
+    """
 
     data: bytes
     wrong: str = ""
+    size: int = 0
 
 
 def find(raw: bytes) -> Iterator[Blob]:
@@ -94,14 +98,12 @@ def unpack(raw: bytes, blob: Blob, limit: int = BLOB_BYTES) -> Unpacked:
     packed, wrong = _decode(coded)
     if not packed:
         return Unpacked(b"", wrong or "bad_base64")
-    data, of_gzip = gunzip(packed, limit)
-    if of_gzip == "truncated" and wrong == "bad_base64":
-        return Unpacked(b"", "bad_base64")
+    data, of_gzip, size = gunzip(packed, limit)
     if wrong == "bad_base64":
-        return Unpacked(data if not of_gzip else b"", wrong)
+        return Unpacked(data if not of_gzip else b"", wrong, size)
     if not of_gzip and not blob.whole:
-        return Unpacked(data)  # only the line after it is missing
-    return Unpacked(data, of_gzip or wrong)
+        return Unpacked(data, "", size)  # only the line after it is missing
+    return Unpacked(data, of_gzip or wrong, size)
 
 
 def _decode(coded: bytes) -> tuple[bytes, str]:
@@ -119,7 +121,7 @@ def _decode(coded: bytes) -> tuple[bytes, str]:
             return b"", "bad_base64"
 
 
-def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> tuple[bytes, str]:
+def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> Unpacked:
     """Return what gzip packed (several files one after the other too), and what was wrong."""
     parts: list[bytes] = []
     size = 0
@@ -133,19 +135,19 @@ def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> tuple[bytes, str]:
                 parts.append(part)
                 view = unzip.unconsumed_tail
                 if size > limit:
-                    return b"".join(parts)[:limit], "too_large"
+                    return Unpacked(b"".join(parts)[:limit], "too_large", size)
                 if not part and not view:
                     break
         except zlib.error:
             if parts and not _magic(view):
-                return b"".join(parts), "trailing_garbage"
-            return b"", "bad_gzip"
+                return Unpacked(b"".join(parts), "trailing_garbage", size)
+            return Unpacked(b"", "bad_gzip", size)
         if not unzip.eof:
-            return b"".join(parts), "truncated"
+            return Unpacked(b"".join(parts), "truncated", size)
         view = unzip.unused_data
         if view and not _magic(view):
-            return b"".join(parts), "" if not view.strip(b"\0") else "trailing_garbage"
-    return b"".join(parts), ""
+            return Unpacked(b"".join(parts), "trailing_garbage" * bool(view.strip(b"\0")), size)
+    return Unpacked(b"".join(parts), "", size)
 
 
 def _magic(view: bytes) -> bool:

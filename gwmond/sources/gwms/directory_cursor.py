@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 class FileLimits(NamedTuple):
-    """How much one call takes: facts (attempts count too) and bytes, about.
+    """How much one call takes: facts (attempts count too), bytes, and seconds of CPU, about.
 
+    ``file_s``: more CPU time than that is given to no file; what was not read of it is left out.
     ``lookback_s``: at the first call, what was last written before is left out.
     """
 
     facts: int = 5000
     size: int = 256 << 20
     lookback_s: float = float("inf")
+    seconds: float = 10
+    file_s: float = 10
 
 
 class FileProgress(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from collections import Counter
 from typing import IO, TYPE_CHECKING
 
@@ -45,6 +46,7 @@ class Following:
         self.done = 0
         self.full = False
         self.weight = 0
+        self._began = time.process_time()
         self._directory, self._limits, self._now = directory, limits, now
         self._place = layout.place_of(os.path.realpath(directory))
         self._problems = problems
@@ -55,7 +57,8 @@ class Following:
         self.size += size
         self.weight += facts
         limits = self._limits
-        self.full = self.full or self.size >= limits.size or self.weight >= limits.facts
+        late = time.process_time() - self._began >= limits.seconds
+        self.full = self.full or late or self.size >= limits.size or self.weight >= limits.facts
 
     def _problem(self, path: str, word: str, detail: object, records: int | None = None) -> None:
         self._problems.append(Problem(layout.shown(path), word, str(detail)[:300], records))

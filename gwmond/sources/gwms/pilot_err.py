@@ -164,9 +164,9 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
     attempts: list[JobRecord] = []
     wrong: list[tuple[str, str]] = []
     for blob in err.logs:
-        if blob.name == HISTORY:
-            data, word = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
-            left -= len(data)
+        if blob.name == HISTORY and left > 0:
+            data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+            left -= size
             wrong += [(blob.name, word)] if word else []
             records, broken = embedded_history.parse(
                 data, embedded_history.MAX_RECORDS - len(attempts)
@@ -183,8 +183,8 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         if left <= 0 or len(runs) >= run_limits.MAX_RUNS:
             wrong.append((blob.name, "too_large" if left <= 0 else "too_many"))
             break
-        data, word = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
-        left -= len(data)
+        data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+        left -= size
         wrong += [(blob.name, word)] if word else []
         slot = blob.name.removeprefix(STARTER).removeprefix(".")
         log = starter_log.parse(data, slot, zone, about_s or 0)
@@ -202,8 +202,8 @@ def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
     left = LOGS_BYTES
     for blob in err.logs:
         if left > 0 and (blob.name in _DAEMON_LOGS - {HISTORY} or _is_starters(blob)):
-            data, _ = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
-            left -= len(data)
+            data, _, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+            left -= size
             zone = zone.narrowed(starter_log.walls(data, about_s))
     return zone
 

@@ -158,7 +158,7 @@ def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlRe
     blob = next((blob for blob in other.logs if blob.name == blobs.RESULT), None)
     if blob is None:
         return short
-    data, word = blobs.unpack(other.raw, blob)
+    data, word, _ = blobs.unpack(other.raw, blob)
     wrong += [("xml", word)] if word else []
     if not data:
         return short

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.gwms import layout, pilot_output, same_file, tail
+from gwmond.sources.gwms.cpu_limit import TooSlow, cpu_limit
 from gwmond.sources.gwms.following import Following
 from gwmond.sources.history_endings import US
 
@@ -72,8 +73,18 @@ class PilotReading(Following):
         path = pilot.files[0].path
         written = max(found.status.st_mtime for found in pilot.files)
         place = self._place._replace(cluster=cluster, proc=proc)
+        written_us, shown = int(written * US), layout.shown(path)
         try:
-            fact = pilot_output.parse(layout.shown(path), out, err, place, int(written * US))
+            try:
+                with cpu_limit(self._limits.file_s):
+                    fact = pilot_output.parse(shown, out, err, place, written_us)
+            except TooSlow:  # most of the time goes to the logs in the stderr
+                slow = (pilot.err or pilot.files[0]).path
+                self._problem(slow, "too_slow", f"more than {self._limits.file_s:g} s of CPU")
+                with cpu_limit(self._limits.file_s):
+                    fact = pilot_output.parse(shown, out, None, place, written_us)
+        except TooSlow:
+            return
         except Exception as error:  # whatever it is, one file must not stop the others
             self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
             return
