@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.attempts import Merged, merge_each
@@ -28,8 +29,8 @@ Free: TypeAlias = Literal["all", "part", "none"]
 _CORRECTIONS = 200_000
 _SOME = 20
 _EARLY = (
-    "early_failure: the job then succeeded elsewhere unchanged, or this pilot or its node fails "
-    "early significantly more often than others"
+    "early_failure: this pilot, its node, entry or site fails early significantly more often than "
+    "others do with the same groups of jobs at that time"
 )
 
 _SUMMARY = (
@@ -215,16 +216,18 @@ def _rule(
     with_it = pilot.end_us is not None and (
         of.end_us is None or of.end_us + rules.end_tolerance_us >= pilot.end_us
     )
-    for superseded in (later or None, True, None):
-        for ended in (with_it, not with_it, None):
-            assumed = ending
-            if ending.superseded is None:
-                assumed = assumed._replace(superseded=superseded)
-            if ending.startd_ended is None:
-                assumed = assumed._replace(startd_ended=ended)
-            rule = rule_of(assumed)
-            if (rule.category, rule.outcome) == of.outcome[:2]:
-                return rule.name, rule.source
+    blamed = of.outcome.category is Category.MISCONFIGURATION_BADPUT
+    for superseded, ended in product((later or None, True, None), (with_it, not with_it, None)):
+        assumed = ending
+        if ending.superseded is None:
+            assumed = assumed._replace(superseded=superseded)
+        if ending.startd_ended is None:
+            assumed = assumed._replace(startd_ended=ended)
+        rule = rule_of(assumed)
+        if (rule.category, rule.outcome) == of.outcome[:2]:
+            return rule.name, rule.source
+        if blamed and rule.compared and rule.outcome == of.outcome.label:
+            return rule.name, f"{rule.source}; {_EARLY}"
     return "", "not told by the facts that are stored"
 
 

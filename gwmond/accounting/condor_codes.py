@@ -33,7 +33,9 @@ class Meaning(StrEnum):
     LOST = "lost"  # the shadow could not reconnect to the starter
     # It never got as far as the user's program, or could
     INPUT = "input"  # transferring input files
-    CONTAINER = "container"  # image or runtime of the container
+    PROGRAM = "program"  # the program could not be started, or its files not be opened there
+    IMAGE = "image"  # image or runtime of the container
+    CONTAINER = "container"  # the test of the container's runtime itself
     STARTER = "starter"  # anything else that the starter has to do before or beside the job
     SHADOW = "shadow"  # the access point's side of the same
     NOT_STARTED = "not_started"  # the claim could not be activated, no reason told
@@ -76,11 +78,11 @@ HOLD_CODES: tuple[Code, ...] = (
     Code(3, "JobPolicy", _M.POLICY),  # ON_EXIT_HOLD too: then the program had ended itself
     Code(4, "CorruptedCredential", _M.MISTAKE),
     Code(5, "JobPolicyUndefined", _M.POLICY),
-    Code(6, "FailedToCreateProcess", _M.STARTER),  # exec failed, or docker could not run it
-    Code(7, "UnableToOpenOutput", _M.STARTER),  # in the sandbox: user_proc.cpp
-    Code(8, "UnableToOpenInput", _M.STARTER),
-    Code(9, "UnableToOpenOutputStream", _M.STARTER),
-    Code(10, "UnableToOpenInputStream", _M.STARTER),
+    Code(6, "FailedToCreateProcess", _M.PROGRAM),  # exec failed, or docker could not run it
+    Code(7, "UnableToOpenOutput", _M.PROGRAM),  # in the sandbox: user_proc.cpp
+    Code(8, "UnableToOpenInput", _M.PROGRAM),
+    Code(9, "UnableToOpenOutputStream", _M.PROGRAM),
+    Code(10, "UnableToOpenInputStream", _M.PROGRAM),
     Code(11, "InvalidTransferAck", _M.STARTER),
     Code(12, "TransferOutputError", _M.OUTPUT),
     Code(13, "TransferInputError", _M.INPUT),
@@ -105,7 +107,7 @@ HOLD_CODES: tuple[Code, ...] = (
     Code(32, "MaxTransferInputSizeExceeded", _M.LIMIT),
     Code(33, "MaxTransferOutputSizeExceeded", _M.LIMIT),
     Code(34, "JobOutOfResources", _M.LIMIT),
-    Code(35, "InvalidDockerImage", _M.CONTAINER),
+    Code(35, "InvalidDockerImage", _M.IMAGE),
     Code(36, "FailedToCheckpoint", _M.CHECKPOINT_FAILED),
     Code(37, "EC2UserError", _M.SYSTEM),  # 37 to 42 are of the grid universe: no pilot runs it
     Code(38, "EC2InternalError", _M.SYSTEM),
@@ -143,7 +145,7 @@ VACATE_CODES: tuple[Code, ...] = (
     Code(1018, "StartdPreemptingClaimRank", _M.RANK),
     Code(1019, "StartdPreemptingClaimUserPrio", _M.RANK),
     Code(1020, "VMError", _M.STARTER),
-    Code(1021, "ContainerError", _M.CONTAINER),
+    Code(1021, "ContainerError", _M.IMAGE),
     Code(1022, "ScheddVacate", _M.SCHEDD),
     Code(1023, "JobRemoved", _M.REMOVED),
     Code(1024, "ScratchDirError", _M.STARTER),
@@ -165,7 +167,7 @@ MEANINGS = MappingProxyType({code.number: code.meaning for code in (*HOLD_CODES,
 
 MISTAKES_AT_THE_ACCESS_POINT = frozenset({2, 13, 20, 21})
 """Subcodes of a failed transfer of input *at the access point* that are the user's: ENOENT,
-EACCES, ENOTDIR, EISDIR.  The same errno at the execution point is not."""
+EACCES, ENOTDIR, EISDIR.  The same errno at the execution point may be the site's."""
 
 
 def meaning(code: int | None) -> Meaning | None:

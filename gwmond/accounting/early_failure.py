@@ -1,69 +1,72 @@
-"""Whether a program that soon failed did so by the pilot's doing.
+"""Whether a run that soon failed did so by the doing of where it ran.
 
 Units: times are microseconds since the epoch; jobs are counted, not runs.
 
 Source of the rule: design page, section 3 (``misconfiguration_badput``); the 2022 report: "jobs
 that fail in the beginning due to a runtime problem not imputable to user errors".  A program that
-exits with an error soon after it began is goodput (it completed) unless there is evidence that
-the pilot or its node is to blame:
+exits with an error soon after it began is the user's failure (it completed), and so is a fault
+that HTCondor reports with a code and that a user's mistake causes as often as a site does (no such
+program, image or input: ``outcomes.COMPARED``), unless there is evidence against a place: a pilot,
+its node, entry or site at which jobs fail significantly more often than jobs of the same groups do
+elsewhere at about the same time (``strata``: what is compared with what; ``exact_test``: the test,
+and its correction for many).  That a job succeeded elsewhere is part of that comparison: both runs
+are in it, and how often its group fails by itself decides what they say.
 
-1. the same job, unchanged, later exited 0 on another node; or
-2. on this pilot or this node the jobs of the same groups fail early significantly more often than
-   they do elsewhere.
+**Large places first.**  Site, entry, node, pilot are tested one kind after the other, each without
+the runs at what was found to be at fault before: what belongs to a broken site is not held against
+its nodes.  A site or entry is only at fault if the *better half* of its nodes fails too often, too:
+one black hole among good nodes is a node's fault.
 
-**The test for 2** is the exact conditional test of stratified 2 x 2 tables, one-sided: of each job
-group g there are n_g jobs here and m_g elsewhere, f_g of all failed early; if it made no
-difference where they ran, the failures here would be hypergeometric in each group, and
-independent between groups.  The p-value is the probability that they sum to at least those seen.
-With one group this is Fisher's exact test.  Why this one: the counts are small (a pilot runs a
-few jobs), so nothing asymptotic will do; and it compares each group only with itself, so that a
-node which happens to run a user's broken jobs is not blamed for them.  A job counts once on each
-node or pilot, however often it was tried there, because retries of one job are not independent.
+**Which failures are blamed.**  At a place that is at fault, those of groups of which at most half
+of the runs fail elsewhere at that time (more likely than not the place's doing): a user's broken
+jobs stay his, also on a broken node.
 
-**Many pilots and nodes are tested**, so the p-values are adjusted to a false discovery rate
-(``scipy.stats.false_discovery_control``), by Benjamini and Yekutieli, because the tests are not
-independent (all compare with the others).  A pilot or node is only blamed if at least
-``MIN_FAILURES`` different jobs failed early there.  Where that, or significance, would not have
-been possible whatever had happened there, nothing is tested (Tarone 1990, Gilbert 2005); this
-depends on the margins alone, so it is not a choice by results, and it leaves out most pilots.
-
-**Verdicts are open** as long as more runs may become known, for ``window_us`` after the attempt
-ended (the book judges attempts of some time together, a little later).  Until then it has no
-outcome.
+**Successes that are suspicious.**  A black hole may end each job at once with exit code 0.  The
+same test, for very short successes instead of failures, finds places where a group's jobs end far
+sooner than elsewhere (``suspects``).  That is a suspicion and blames nothing; but such a success
+says nothing against other places, so it is left out of the evidence.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache, reduce
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.accounting.outcomes import EARLY_EXIT
+from gwmond.accounting.exact_test import (
+    FALSE_DISCOVERIES,
+    MIN_FAILURES,
+    Finding,
+    Stratum,
+    compare,
+    finding_of,
+)
+from gwmond.accounting.outcomes import COMPARED, EARLY_EXIT
 from gwmond.accounting.pilot_facts import Category, Outcome
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+from gwmond.accounting.strata import Start, Strata, groups_of
 
 EARLY_US = 300_000_000
 """A program that ends within five minutes ended early."""
 
+SHORT_US = 60_000_000
+"""A run that succeeded within a minute, transfers included, was very short."""
+
 WINDOW_US = 6 * 3_600_000_000
 """How long a verdict stays open after the attempt's end."""
 
-FALSE_DISCOVERIES = 0.01
-"""Of the pilots and nodes that are blamed, this share may be blamed by chance."""
+MOST_TRIALS = 100_000
+"""So many runs are weighed at once, so that this takes a bounded time."""
 
-MIN_FAILURES = 3
+_ENOUGH = 4
+"""So many runs elsewhere in a stratum say how often its group fails there."""
 
-Floats: TypeAlias = "npt.NDArray[np.float64]"
-Kind: TypeAlias = Literal["pilot", "node"]
+Kind: TypeAlias = Literal["site", "entry", "node", "pilot"]
 Unit: TypeAlias = tuple[Kind, str]
+
+KINDS: tuple[Kind, ...] = ("site", "entry", "node", "pilot")
+_OF_NODES = frozenset({"site", "entry"})
 
 
 class Result(StrEnum):
@@ -75,10 +78,10 @@ class Result(StrEnum):
 
 
 class Trial(NamedTuple):
-    """One run of a job whose program began, and was not ended from outside within ``EARLY_US``.
+    """One run of a job that was not ended from outside within ``EARLY_US``.
 
     ``job`` stands for the job as it was run: if it was changed in between (condor_qedit), it is
-    another.  ``group`` are jobs that are expected to behave alike.
+    another.  ``group``: see ``strata.Start``.
     """
 
     job: str
@@ -86,71 +89,40 @@ class Trial(NamedTuple):
     group: str
     pilot: str
     node: str
+    entry: str
+    site: str
     start_us: int
     end_us: int
     result: Result
 
     @property
-    def units(self) -> tuple[Unit, Unit]:
-        """Whom this run is evidence for or against."""
-        return ("pilot", self.pilot), ("node", self.node)
-
-
-_KINDS: Mapping[Kind, Callable[[Trial], str]] = {
-    "pilot": attrgetter("pilot"),
-    "node": attrgetter("node"),
-}
-
-
-class Stratum(NamedTuple):
-    """Jobs of one group: here, and on all pilots (or nodes) together."""
-
-    here: int
-    failed_here: int
-    jobs: int
-    failed: int
+    def units(self) -> tuple[Unit, ...]:
+        """Whom this run is evidence for or against, the largest first; a place has a name."""
+        places = zip(KINDS, (self.site, self.entry, self.node, self.pilot), strict=True)
+        return tuple((kind, place) for kind, place in places if place)
 
     @property
-    def margins(self) -> tuple[int, int, int]:
-        """All that does not depend on where the failures fell."""
-        return self.here, self.jobs, self.failed
-
-
-class Finding(NamedTuple):
-    """How a pilot or node compares with the others."""
-
-    jobs: int
-    failures: int
-    expected: float
-    p: float
-    adjusted: float
-
-    def significant(self, rate: float) -> bool:
-        """Return whether it fails early too often for chance."""
-        return self.failures >= MIN_FAILURES and self.adjusted <= rate
-
-
-class Blame(StrEnum):
-    """The evidence that an early failure is the pilot's doing."""
-
-    SUCCEEDED_ELSEWHERE = "succeeded_elsewhere"
-    PILOT_FAILS_EARLY = "pilot_fails_early"
-    NODE_FAILS_EARLY = "node_fails_early"
+    def key(self) -> tuple[str, int, str]:
+        """What tells a run from others."""
+        return self.job, self.run, self.pilot
 
 
 class Evidence(NamedTuple):
-    """What all known trials together say: successes of each job, and how units compare."""
+    """What trials together say: which places are at fault, and which failures are blamed on them.
 
-    successes: Mapping[str, tuple[Trial, ...]]
+    ``findings``: all places that were tested; ``suspected``: those of very short successes.
+    """
+
+    blamed: Mapping[tuple[str, int, str], Kind]
     findings: Mapping[Unit, Finding]
-    rate: float = FALSE_DISCOVERIES
+    suspected: Mapping[Unit, Finding]
 
 
-class Verdict(NamedTuple):
-    """An outcome, None while it is open; ``blame`` where the pilot is to blame."""
+class _Compared(NamedTuple):
+    """Which places are at fault, in the order in which they were found, and all that was tested."""
 
-    outcome: Outcome | None
-    blame: Blame | None
+    at_fault: dict[Unit, Finding]
+    findings: dict[Unit, Finding]
 
 
 def is_early(executing_us: int | None, early_us: int = EARLY_US) -> bool | None:
@@ -168,137 +140,135 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
     """
     if outcome.label == "exit_zero":
         return Result.SUCCEEDED
-    if outcome.category is Category.GOODPUT and early is True:
+    if outcome.label in COMPARED or (outcome.category is Category.GOODPUT and early is True):
         return Result.FAILED_EARLY
     return Result.LASTED if early is False else None
 
 
 def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
     """Return the evidence; it does not depend on the order of the trials."""
-    known = list(trials)
-    successes: defaultdict[str, list[Trial]] = defaultdict(list)
-    for trial in known:
-        if trial.result is Result.SUCCEEDED:
-            successes[trial.job].append(trial)
-    in_order = {job: tuple(sorted(set(of))) for job, of in successes.items()}
-    return Evidence(in_order, _compare(known, rate), rate)
+    known = sorted(set(trials), key=attrgetter("start_us", "key"))
+    suspected = _suspects(known, rate)
+    if suspected:
+        known = [of for of in known if not (_is_short(of) and _at(of, suspected))]
+    starts = [_start(of, of.result is Result.FAILED_EARLY) for of in known]
+    groups = groups_of(starts)
+    found = _compare(known, starts, groups, rate)
+    blamed = _blamed(known, starts, groups, found.at_fault)
+    return Evidence(blamed, found.findings, suspected)
 
 
-def judge(
-    trial: Trial,
-    outcome: Outcome,
-    evidence: Evidence,
-    now_us: int,
-    window_us: int = WINDOW_US,
-) -> Verdict:
-    """Return the outcome of a run, which without evidence against the pilot is ``outcome``.
-
-    That the job succeeded elsewhere is final; otherwise the verdict is open until the window is
-    over, because more runs may change what is significant, either way.
-    """
-    if trial.result is not Result.FAILED_EARLY:
-        return Verdict(outcome, None)
-    blamed = outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=EARLY_EXIT)
-    if any(
-        later.start_us >= trial.end_us and later.node != trial.node
-        for later in evidence.successes.get(trial.job, ())
-    ):
-        return Verdict(blamed, Blame.SUCCEEDED_ELSEWHERE)
-    is_open = now_us < trial.end_us + window_us
-    pilot, node = (evidence.findings.get(unit) for unit in trial.units)
-    for finding, blame in ((node, Blame.NODE_FAILS_EARLY), (pilot, Blame.PILOT_FAILS_EARLY)):
-        if finding is not None and finding.significant(evidence.rate):
-            return Verdict(None if is_open else blamed, blame)
-    return Verdict(None if is_open else outcome, None)
+def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> dict[Unit, Finding]:
+    """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
+    return _suspects(sorted(set(trials), key=attrgetter("start_us", "key")), rate)
 
 
-def p_value(strata: Iterable[Stratum]) -> float:
-    """Return the probability of at least as many failures here, if it made no difference.
-
-    >>> round(p_value([Stratum(here=3, failed_here=3, jobs=6, failed=3)]), 9)
-    0.05
-    """
-    import numpy as np  # noqa: PLC0415 (SciPy and NumPy take a second to load: only who tests pays)
-
-    groups = list(strata)
-    observed = sum(of.failed_here for of in groups)
-    if observed == 0:
-        return 1.0
-    distribution = reduce(np.convolve, (_chances(*of.margins) for of in groups), np.ones(1))
-    return min(1.0, float(distribution[observed:].sum()))
+def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:
+    """Return the outcome of a run, which without evidence against its place is ``outcome``."""
+    if trial.key not in evidence.blamed:
+        return outcome
+    label = outcome.label if outcome.label in COMPARED else EARLY_EXIT
+    return outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=label)
 
 
-def least_p(strata: Iterable[Stratum]) -> float:
-    """Return the p-value that there would be with as many failures here as possible."""
-    return math.prod(float(_chances(*of.margins)[-1]) for of in strata)
+def _start(of: Trial, failed: bool) -> Start:
+    return Start(of.job, of.group, of.start_us, failed)
 
 
-def _level(least: Sequence[float], rate: float) -> float:
-    """Return how small a p-value must be able to become for a unit to be tested (Tarone's K).
-
-    ``least`` is sorted.  K is the smallest number with at most K units that could reach rate / K.
-    """
-    k = next((k for k in range(1, len(least)) if bisect_right(least, rate / k) <= k), len(least))
-    return rate / max(k, 1)
+def _at(of: Trial, units: Collection[Unit]) -> Kind | None:
+    """Return the largest kind of place at which a run was that is among these."""
+    return next((unit[0] for unit in of.units if unit in units), None)
 
 
-@lru_cache(maxsize=65536)
-def _chances(here: int, jobs: int, failed: int) -> Floats:
-    """Return the probability of 0, 1, ... failures here, up to the most that there can be."""
-    import numpy as np  # noqa: PLC0415
-    from scipy.stats import hypergeom  # noqa: PLC0415
-
-    return np.asarray(hypergeom.pmf(np.arange(min(here, failed) + 1), jobs, failed, here))
+def _is_short(of: Trial) -> bool:
+    return of.result is Result.SUCCEEDED and of.end_us - of.start_us <= SHORT_US
 
 
-def _strata(known: Sequence[Trial], name: Callable[[Trial], str]) -> dict[str, list[Stratum]]:
-    """Return the groups of each unit on which ``MIN_FAILURES`` jobs could have failed early."""
-    every = {(name(of), of.group, of.job) for of in known}
-    # A job that once did better there did not fail there.
-    better = {(name(of), of.group, of.job) for of in known if of.result is not Result.FAILED_EARLY}
-    failed_on = every - better
-    here = Counter((unit, group) for unit, group, _ in every)
-    failed_here = Counter((unit, group) for unit, group, _ in failed_on)
-    jobs = Counter(group for _, group, _ in every)
-    failed_jobs = Counter(group for _, group, _ in failed_on)
-    most: defaultdict[str, int] = defaultdict(int)
-    for (unit, group), number in here.items():
-        most[unit] += min(number, failed_jobs[group])
-    found: defaultdict[str, list[Stratum]] = defaultdict(list)
-    for of in sorted(of for of in here if most[of[0]] >= MIN_FAILURES):
-        unit, group = of
-        found[unit].append(Stratum(here[of], failed_here[of], jobs[group], failed_jobs[group]))
-    return found
-
-
-def _compare(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
-    """Test each pilot and node that could be found to fail early too often, whether it does or not.
-
-    Leaving out those where nothing failed would be to choose the tests by their results.
-    """
-    possible: dict[Unit, tuple[int, list[Stratum], float]] = {}
-    for kind, name in _KINDS.items():
-        for called, every in _strata(known, name).items():
-            strata = [of for of in every if of.failed]  # other groups say nothing
-            possible[kind, called] = sum(of.here for of in every), strata, least_p(strata)
-    level = _level(sorted(least for _, _, least in possible.values()), rate)
-    findings = {}
-    for unit, (jobs, strata, least) in sorted(possible.items()):
-        if least <= level:
-            p = p_value(strata)
-            findings[unit] = Finding(
-                jobs,
-                sum(of.failed_here for of in strata),
-                sum(of.here * of.failed / of.jobs for of in strata),
-                p,
-                p,
-            )
-    if not findings:
+def _suspects(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
+    ended_well = [of for of in known if of.result is not Result.FAILED_EARLY]
+    starts = [_start(of, _is_short(of)) for of in ended_well]
+    if sum(of.failed for of in starts) < MIN_FAILURES:
         return {}
-    from scipy.stats import false_discovery_control  # noqa: PLC0415
+    return _compare(ended_well, starts, groups_of(starts), rate).at_fault
 
-    adjusted = false_discovery_control([of.p for of in findings.values()], method="by")
-    return {
-        unit: finding._replace(adjusted=float(value))
-        for (unit, finding), value in zip(findings.items(), adjusted, strict=True)
-    }
+
+def _compare(
+    known: Sequence[Trial], starts: Sequence[Start], groups: Sequence[Hashable], rate: float
+) -> _Compared:
+    """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
+    compared = _Compared({}, {})
+    left = list(range(len(known)))
+    for kind in KINDS:
+        some = _Runs(known, starts, groups, kind).of(left)
+        findings = compare(some.tables(), rate)
+        compared.findings.update({(kind, name): of for name, of in findings.items()})
+        for name, finding in findings.items():
+            if finding.significant(rate) and (
+                kind not in _OF_NODES or some.better_half(name).significant(rate / len(findings))
+            ):
+                compared.at_fault[kind, name] = finding
+        left = [i for i in left if (kind, getattr(known[i], kind)) not in compared.at_fault]
+    return compared
+
+
+class _Runs(NamedTuple):
+    """Runs that are compared by one kind of place; the lists belong together."""
+
+    known: Sequence[Trial]
+    starts: Sequence[Start]
+    groups: Sequence[Hashable]
+    kind: Kind
+
+    def strata(self) -> Strata:
+        """Failures count by node; where pilots are compared, by pilot."""
+        name = "pilot" if self.kind == "pilot" else "node"
+        return Strata(self.starts, self.groups, [getattr(of, name) for of in self.known])
+
+    def places(self) -> list[str]:
+        """Return where each run was."""
+        return [getattr(of, self.kind) for of in self.known]
+
+    def tables(self) -> dict[str, list[Stratum]]:
+        """Return the strata of each place that has a name, sorted."""
+        found = self.strata().tables(self.places())
+        return {name: found[name] for name in sorted(found) if name}
+
+    def better_half(self, name: str) -> Finding:
+        """Return how the better half of a place's nodes compares with what is elsewhere."""
+        places, nodes = self.places(), [of.node for of in self.known]
+        excess = self.strata().excess(nodes, lambda index: places[index] == name)
+        better = set(sorted(excess, key=lambda of: (excess[of], of))[: len(excess) // 2])
+        kept = [i for i, of in enumerate(places) if of != name or nodes[i] in better]
+        return finding_of(self.of(kept).tables().get(name, []))
+
+    def of(self, kept: Collection[int]) -> _Runs:
+        """Return some of them."""
+        known, starts = [self.known[i] for i in kept], [self.starts[i] for i in kept]
+        return self._replace(known=known, starts=starts, groups=[self.groups[i] for i in kept])
+
+
+def _blamed(
+    known: Sequence[Trial],
+    starts: Sequence[Start],
+    groups: Sequence[Hashable],
+    at_fault: Collection[Unit],
+) -> dict[tuple[str, int, str], Kind]:
+    """Return the failures at places at fault which are more likely than not their doing."""
+    if not at_fault:
+        return {}
+    where = [_at(of, at_fault) for of in known]
+    strata = Strata(starts, groups, [of.node for of in known])
+    runs: Counter[Hashable] = Counter()
+    failed: Counter[Hashable] = Counter()
+    for start, group, number, kind in zip(starts, groups, strata.number, where, strict=True):
+        if kind is None:
+            runs.update((number, group))
+            failed.update((number, group) if start.failed else ())
+    blamed: dict[tuple[str, int, str], Kind] = {}
+    for index, kind in enumerate(where):
+        if kind is not None and starts[index].failed:
+            number, group = strata.number[index], groups[index]
+            elsewhere: Hashable = number if runs[number] >= _ENOUGH else group
+            if failed[elsewhere] * 2 <= runs[elsewhere]:
+                blamed[known[index].key] = kind
+    return blamed

@@ -9,7 +9,10 @@ then the pilot's end; then whoever else decided; then the program's own exit; an
 only be inferred.  The same job may have been held or removed *after* a run that a pilot's end cut
 off, so a vacate code outweighs both (``Ending.held``, measured: facts page on HTCondor).
 
-An early exit that is the pilot's doing is not decided here but in ``early_failure``.
+Whether an early exit is the pilot's doing is not decided here but in ``early_failure``; nor is it
+of what fails at the beginning with a code that a user's mistake causes as often as a site does
+(``compared``): the line gives the outcome that it has without evidence against where it ran.
+What fails on the access point's side is no site's doing.
 
 Invariants: every ending that is over gets exactly one outcome; the labels are ``LABELS``.
 """
@@ -29,6 +32,7 @@ class Rule(NamedTuple):
     """One line: when it holds, where the time goes, what the attempt is said to be.
 
     ``inferred``: no record says so, a stated rule concludes it; the outcome is ``estimated``.
+    ``compared``: a failure that only a comparison with other places can blame on where it ran.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Rule(NamedTuple):
     source: str
     holds: Callable[[Ending], bool]
     inferred: bool = False
+    compared: bool = False
 
 
 _M = Meaning
@@ -48,10 +53,13 @@ _OTHER = Category.UNCLASSIFIED
 _AT_THE_END = frozenset(
     {
         *(_M.UNSPECIFIED, _M.NOT_STARTED, _M.REFUSED, _M.PREEMPT, _M.ADMIN, _M.SCHEDD),
-        *(_M.CHECKPOINTED, _M.STARTER, _M.CONTAINER, _M.SHADOW),
+        *(_M.CHECKPOINTED, _M.STARTER, _M.CONTAINER, _M.IMAGE, _M.SHADOW),
     }
 )
 """What a pilot's end can look like from the access point."""
+
+_CUT_SHORT = frozenset({_M.INPUT, _M.IMAGE})
+"""What breaks off with an error of its own if its pilot ends meanwhile."""
 
 
 def _is(meaning: Meaning) -> Callable[[Ending], bool]:
@@ -64,9 +72,12 @@ def _early(meaning: Meaning) -> Callable[[Ending], bool]:
     return lambda e: e.reason is meaning and (e.began is not True or e.early is True)
 
 
+def _input_at_access_point(e: Ending) -> bool:
+    return e.reason is _M.INPUT and e.failed_at == "access_point"
+
+
 def _mistake_in_input(e: Ending) -> bool:
-    at_ap = e.failed_at == "access_point"
-    return e.reason is _M.INPUT and at_ap and e.subcode in MISTAKES_AT_THE_ACCESS_POINT
+    return _input_at_access_point(e) and e.subcode in MISTAKES_AT_THE_ACCESS_POINT
 
 
 # fmt: off
@@ -80,10 +91,8 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.completed is True and e.exit_code is not None),
     Rule("completed", _GOOD, "exit_unknown", "JobStatus 4", lambda e: e.completed is True),
     # --- The starter failed, and its startd went on ------------------------------------------
-    Rule("lease_expired_early", _MISCONFIGURED, "shadow_failed",
+    Rule("lease_expired", _OTHER, "shadow_failed",
          "jic_shadow.cpp:job_lease_expired: no shadow reconnected to the starter in time",
-         lambda e: e.lease_expired and e.at_the_beginning and not e.exited),
-    Rule("lease_expired", _OTHER, "shadow_failed", "the same, later",
          lambda e: e.lease_expired and not e.exited),
     Rule("starter_killed_early", _MISCONFIGURED, "starter_failed",
          "startd's Starter.cpp:exited: a signal ended the starter, but its startd went on",
@@ -94,13 +103,23 @@ RULES: tuple[Rule, ...] = (
     Rule("input_mistake", _OTHER, "held_for_mistake",
          "codes INPUT: a file of the user's is not there, or not readable, at the access point",
          _mistake_in_input),
-    Rule("input_failed", _MISCONFIGURED, "transfer_input_failed", "codes INPUT", _is(_M.INPUT)),
+    Rule("input_unsent", _OTHER, "access_point_failed",
+         "the same side, by no mistake of the user's (for example EIO)", _input_at_access_point),
+    Rule("cut_short", _PREEMPTED, "pilot_shutdown",
+         "codes INPUT and IMAGE as the pilot ended: it broke off what they are about",
+         lambda e: e.reason in _CUT_SHORT and e.startd_ended is True
+         and (e.reason is _M.INPUT or e.at_the_beginning or e.began is None)),
+    Rule("input_failed", _OTHER, "transfer_input_failed",
+         "codes INPUT at the execution point: also a misspelt URL, or no stdin there",
+         _is(_M.INPUT), compared=True),
+    Rule("program_failed", _OTHER, "program_not_started",
+         "codes PROGRAM: also a program that exists nowhere", _is(_M.PROGRAM), compared=True),
+    Rule("image_failed", _OTHER, "image_failed", "codes IMAGE: also a misspelt image",
+         _early(_M.IMAGE), compared=True),
     Rule("container_failed_early", _MISCONFIGURED, "container_failed", "codes CONTAINER",
          _early(_M.CONTAINER)),
     Rule("starter_failed_early", _MISCONFIGURED, "starter_failed", "codes STARTER",
          _early(_M.STARTER)),
-    Rule("shadow_failed_early", _MISCONFIGURED, "shadow_failed", "codes SHADOW",
-         _early(_M.SHADOW)),
     Rule("activation_broken", _MISCONFIGURED, "activation_refused", "codes BROKEN",
          _is(_M.BROKEN)),
     # --- The pilot's end ---------------------------------------------------------------------
@@ -126,7 +145,8 @@ RULES: tuple[Rule, ...] = (
          "ADMIN, SCHEDD, CHECKPOINTED, STARTER, CONTAINER, SHADOW; and the startd ended",
          lambda e: e.startd_ended is True and e.reason in _AT_THE_END),
     # --- Failed later, or not by anybody's fault ---------------------------------------------
-    Rule("container_failed", _OTHER, "container_failed", "codes CONTAINER", _is(_M.CONTAINER)),
+    Rule("container_failed", _OTHER, "container_failed", "codes CONTAINER, IMAGE",
+         lambda e: e.reason in {_M.CONTAINER, _M.IMAGE}),
     Rule("starter_failed", _OTHER, "starter_failed", "codes STARTER", _is(_M.STARTER)),
     Rule("shadow_failed", _OTHER, "shadow_failed", "codes SHADOW", _is(_M.SHADOW)),
     Rule("not_started", _MISCONFIGURED, "activation_refused", "codes NOT_STARTED",
@@ -170,11 +190,11 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.removed is True and e.reason is None),
     Rule("preempted_flag", _OTHER, "preempted", "BadputCausedByPreemption (ResState.cpp)",
          lambda e: e.preempted is True and e.startd_ended is False),
-    Rule("container_logged", _MISCONFIGURED, "container_failed",
+    Rule("container_logged", _OTHER, "image_failed",
          "a central log has a failure of the container's image or runtime as this run began, and "
          "no record tells how it ended",
          lambda e: e.container_failed is True and e.reason is None
-         and (e.began is not True or e.early is not False), inferred=True),
+         and (e.began is not True or e.early is not False), inferred=True, compared=True),
     Rule("gone_with_pilot", _PREEMPTED, "lost_contact",
          "no record tells how, but the startd ended: design, evidence",
          lambda e: e.startd_ended is True, inferred=True),
@@ -212,6 +232,9 @@ AWAITING: frozenset[str] = frozenset(
     {"unknown", "ended_by_condor", "exit_unsent", "container_logged"}
 )
 """Lines that hold as long as nothing better is told, so that it is worth waiting for."""
+
+COMPARED: frozenset[str] = frozenset(rule.outcome for rule in RULES if rule.compared)
+"""Labels of failures that only a comparison can blame on where they ran."""
 
 LABELS: frozenset[str] = frozenset({EARLY_EXIT, SUMMARISED, *(rule.outcome for rule in RULES)})
 """All values of the label ``outcome``, besides the empty one of a pilot's own time."""

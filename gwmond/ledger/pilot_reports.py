@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
-from gwmond.accounting.early_failure import Result, Trial
+from gwmond.accounting.early_failure import EARLY_US, MOST_TRIALS, Result, Trial
 from gwmond.facts import Gap
 from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_check import Progress, check
-from gwmond.ledger.pilot_codec import attempt_row, identity, pilot_row
+from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_model import (
     AttemptRow,
     Hour,
@@ -74,8 +74,9 @@ class AttemptFilter(NamedTuple):
 
 
 _TRIALS = select(
-    *(attempts.c[name] for name in ("job", "run", "job_group", "pilot")),
-    *(pilots.c.node, attempts.c.start_us, attempts.c.end_us, attempts.c.result),
+    *(attempts.c[name] for name in ("job", "run", "job_group", "user_name", "pilot")),
+    *(pilots.c.node, pilots.c.entry, pilots.c.site),
+    *(attempts.c.start_us, attempts.c.end_us, attempts.c.result),
 ).join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
 
 EVERY_PILOT, EVERY_ATTEMPT = PilotFilter(), AttemptFilter()
@@ -146,39 +147,34 @@ class PilotReports(PilotLookup):
     def trials(
         self,
         since_us: int,
-        job_groups: Collection[str],
-        limit: int = 100_000,
-        until_us: int | None = None,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
     ) -> list[Trial]:
-        """Return the latest runs of these groups that ended since and say something, by end.
+        """Return runs that began in an interval (both ends included) and say something.
 
-        With ``until_us`` those that ended by then.  ``Trial.pilot`` is the number of the pilot, as
-        text.
+        Of these users, or of all; not more than ``limit``: those nearest to the interval's middle.
+        A run is told as it was at ``known_us``: one that went on then, five minutes after its
+        start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
         """
         of, found = attempts.c, list[Trial]()
-        query = _TRIALS.where(of.end_us >= since_us, of.result != "")
-        if until_us is not None:
-            query = query.where(of.end_us <= until_us)
-        query = query.order_by(of.end_us.desc(), of.job, of.run, of.pilot).limit(limit)
-        wanted = {clean(group): group for group in job_groups}
+        middle = (since_us + until_us) // 2
+        later = of.start_us.between(middle, until_us), of.start_us
+        earlier = of.start_us.between(since_us, middle - 1), of.start_us.desc()
+        goes_on = or_(of.end_us.is_(None), of.end_us > known_us)
+        begun = of.start_us < known_us - EARLY_US
+        says = or_(and_(of.end_us <= known_us, of.result != ""), and_(goes_on, begun))
+        each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
         with self._reading() as connection:
-            for some in chunks(sorted(wanted)):
-                rows = connection.execute(query.where(of.job_group.in_(some)))
-                found += (of._replace(group=wanted[of.group]) for of in map(_trial, rows))
-        found.sort(key=lambda trial: (-trial.end_us, trial))
-        return found[:limit][::-1]
-
-    def successes(self, jobs: Collection[str]) -> list[Trial]:
-        """Return the runs of these jobs that succeeded."""
-        of, found = attempts.c, list[Trial]()
-        wanted = {identity(job): job for job in jobs}
-        query = _TRIALS.where(of.result == Result.SUCCEEDED.value)
-        query = query.order_by(of.job, of.run, of.pilot)
-        with self._reading() as connection:
-            for some in chunks(sorted(wanted)):
-                rows = connection.execute(query.where(of.job.in_(some)))
-                found += (of._replace(job=wanted[of.job]) for of in map(_trial, rows))
-        return found
+            for some in each:
+                theirs = true() if some is None else of.user_name.in_(some)
+                for within, order in (later, earlier):
+                    query = _TRIALS.where(within, says, theirs).order_by(order, of.job, of.run)
+                    rows = connection.execute(query.limit(limit // 2))
+                    found += (_trial(row, known_us) for row in rows)
+        found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
+        return found[:limit]
 
     def gaps(self, limit: int = 100) -> list[Gap]:
         """Return the latest gaps, newest first."""
@@ -219,9 +215,12 @@ class PilotReports(PilotLookup):
             return stats(connection)
 
 
-def _trial(values: Sequence[Any]) -> Trial:
-    job, run, group, pilot, node, start, end, result = values
-    return Trial(job, run, group, str(pilot), node, start, end, Result(result))
+def _trial(values: Sequence[Any], known_us: int) -> Trial:
+    job, run, group, user, pilot, node, entry, site, start, end, result = values
+    if end is None or end > known_us:
+        end, result = known_us, Result.LASTED
+    places = str(pilot), node, entry, site
+    return Trial(job, run, group or user, *places, start, end, Result(result))
 
 
 def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:

@@ -132,7 +132,7 @@ attempts = Table(
     Column("job", Text, primary_key=True),
     Column("run", BigInteger, primary_key=True, autoincrement=False),
     Column("pilot", BigInteger, primary_key=True, autoincrement=False, index=True),
-    Column("start_us", BigInteger, nullable=False),
+    Column("start_us", BigInteger, nullable=False, index=True),
     Column("end_us", BigInteger, index=True),
     Column("cores", Double, nullable=False),
     Column("memory_mib", Double, nullable=False),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
+from gwmond.accounting.strata import group_name
 from gwmond.sources import ads, history_endings, slots
 from gwmond.sources.access import Query
 from gwmond.sources.history_endings import EPOCHS_S, US, Run, epoch
@@ -60,6 +61,7 @@ TOLD = Told()
 
 _ALL = (
     *("GlobalJobId", "NumShadowStarts", "JobUniverse", "Owner", "User", "Cmd"),
+    *("DAGManJobId", "JobBatchName"),
     *("JobCurrentStartDate", "JobStartDate", "JobLastStartDate", "EnteredCurrentStatus"),
     *("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
     *("RequestCpus", "RequestMemory", "RequestGPUs"),
@@ -199,9 +201,15 @@ def _fact(
         end_us=None if end is None else max(end, run.start or 0) * US,
         size=size_of(run.ad),
         user=user,
-        job_group=None if program is None else f"{user or ''} {_name(program)}",
+        job_group=None if program is None else group_name(user or "", _name(program), _batch(run)),
         ending=ending,
     )
+
+
+def _batch(run: Run) -> str:
+    """Return the DAG that a job is of, else its batch name, else nothing."""
+    dag = ads.count(run.ad, "DAGManJobId")
+    return f"DAG {dag}" if dag else ads.text(run.ad, "JobBatchName") or ""
 
 
 @lru_cache(maxsize=4096)

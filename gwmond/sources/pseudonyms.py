@@ -1,4 +1,4 @@
-"""Pseudonyms for users, and for the programs that they run, in recordings."""
+"""Pseudonyms for users, and for their programs and batches, in recordings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gwmond.sources.recording import Ad
 
 _USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
+
+_NAMES = (("Cmd", "program"), ("JobBatchName", "batch"))
 
 
 class Pseudonyms:
@@ -41,10 +43,10 @@ class Pseudonyms:
         return hashlib.blake2b(name.encode(), key=self._key, digest_size=4).hexdigest()
 
     def clean(self, ad: Ad) -> Ad:
-        """Return the ad with every known user name replaced, in all of its texts, and its Cmd."""
+        """Return the ad with every known user name replaced in all of its texts; and ``_NAMES``."""
         pattern = self._pattern
-        if "Cmd" in ad:
-            ad = {**ad, "Cmd": f'"program-{self._digest(ad["Cmd"])}"'}
+        secret = {name: f'"{of}-{self._digest(ad[name])}"' for name, of in _NAMES if name in ad}
+        ad = {**ad, **secret} if secret else ad
         if pattern is None:
             return ad
         return {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gwmond.accounting.condor_codes import MEANINGS, Meaning
 from gwmond.accounting.endings import Ending
-from gwmond.accounting.outcomes import LABELS, RULES, classify, rule_of
+from gwmond.accounting.outcomes import COMPARED, LABELS, RULES, classify, rule_of
 from gwmond.accounting.pilot_facts import Category
 from tests.examples import examples
 
@@ -37,7 +37,7 @@ CASES: list[tuple[str, Ending]] = [
     # The code of an earlier eviction may still be in the ad of a job that completed.
     ("completed_zero", over(completed=True, exit_code=0, vacate_code=34, startd_ended=True)),
     # kill -9 of the shadow, or an access point gone for longer than the job lease.
-    ("lease_expired_early", over(starter_status=LOST_SHADOW, began=False)),
+    ("lease_expired", over(starter_status=LOST_SHADOW, began=False)),  # the access point's side
     ("lease_expired", over(starter_status=LOST_SHADOW, vacate_code=1008, startd_ended=False)),
     # kill -9 of the starter: the shadow cannot reconnect to it, the startd's history tells.
     ("starter_killed_early", over(starter_status=SIGKILL, startd_ended=False, early=True)),
@@ -47,24 +47,31 @@ CASES: list[tuple[str, Ending]] = [
     ("input_failed", over(began=False, hold_code=13, hold_subcode=256)),
     ("input_failed", over(began=False, vacate_code=13, vacate_subcode=2)),
     ("input_failed", over(hold_code=13, hold_subcode=2, failed_at="execution_point")),
-    ("input_failed", over(hold_code=13, hold_subcode=5, failed_at="access_point")),
+    ("input_unsent", over(hold_code=13, hold_subcode=5, failed_at="access_point")),  # EIO
+    ("input_unsent", over(vacate_code=13, failed_at="access_point", startd_ended=True)),
+    ("cut_short", over(began=False, vacate_code=13, vacate_subcode=2, startd_ended=True)),
+    ("cut_short", over(began=False, vacate_code=1021, startd_ended=True)),
+    ("container_failed", over(early=False, vacate_code=1021, startd_ended=False)),
     ("input_mistake", over(hold_code=13, hold_subcode=2, failed_at="access_point")),
     ("input_mistake", over(vacate_code=13, vacate_subcode=13, failed_at="access_point")),
     # Containers.
-    ("container_failed_early", over(began=False, hold_code=35)),
+    ("image_failed", over(began=False, hold_code=35)),
     ("container_failed_early", over(began=False, hold_code=45)),
-    ("container_failed_early", over(began=None, vacate_code=1021)),
-    ("container_failed_early", over(early=True, vacate_code=1021)),
+    ("image_failed", over(began=None, vacate_code=1021)),
+    ("image_failed", over(early=True, vacate_code=1021)),
     ("container_failed", over(early=False, vacate_code=1021)),
     # Starter and shadow.
-    ("starter_failed_early", over(began=False, vacate_code=6)),
+    ("program_failed", over(began=False, vacate_code=6)),
+    ("program_failed", over(began=False, hold_code=6, hold_subcode=2)),
+    ("program_failed", over(began=False, hold_code=6, hold_subcode=8, startd_ended=True)),
+    ("program_failed", over(began=False, hold_code=8, hold_subcode=2)),  # no stdin there
     ("starter_failed_early", over(began=False, vacate_code=1007)),
     ("starter_failed_early", over(began=False, vacate_code=1007, startd_ended=True)),
     ("starter_failed_early", over(early=True, vacate_code=1024)),
     ("starter_failed", over(early=False, vacate_code=1007)),
-    ("shadow_failed_early", over(began=False, vacate_code=1002)),
-    ("shadow_failed_early", over(began=False, hold_code=48)),
-    ("shadow_failed_early", over(began=False, hold_code=1002)),  # too many of them
+    ("shadow_failed", over(began=False, vacate_code=1002)),
+    ("shadow_failed", over(began=False, hold_code=48)),
+    ("shadow_failed", over(began=False, hold_code=1002)),  # too many of them
     ("shadow_failed", over(early=False, vacate_code=1002)),
     ("activation_broken", over(began=False, vacate_code=1031)),
     ("activation_broken", over(began=False, vacate_code=1036)),
@@ -200,11 +207,10 @@ CATEGORIES = {
         completed_signal completed_zero completed_nonzero completed
         exited_signal exited_zero exited_nonzero""",
     MISCONFIGURED: """
-        lease_expired_early starter_killed_early reconnect_failed_early never_began not_started
-        input_failed container_failed_early starter_failed_early shadow_failed_early
-        activation_broken container_logged""",
+        starter_killed_early reconnect_failed_early never_began not_started
+        container_failed_early starter_failed_early activation_broken""",
     PREEMPTED: """
-        output_cut_off startd_shutdown startd_died drained lost_contact ended_with_pilot
+        output_cut_off cut_short startd_shutdown startd_died drained lost_contact ended_with_pilot
         gone_with_pilot""",
 }
 
@@ -213,6 +219,15 @@ def test_the_categories_are_those_of_the_design() -> None:
     """All other lines are unclassified."""
     expected = {name: of for of, names in CATEGORIES.items() for name in names.split()}
     assert {rule.name: rule.category for rule in RULES if rule.category is not OTHER} == expected
+
+
+def test_what_a_users_mistake_causes_as_often_is_compared_before_it_is_blamed() -> None:
+    """The lines alone blame none of it on where it ran, and their labels are no other line's."""
+    compared = {rule.name for rule in RULES if rule.compared}
+    assert compared == {"input_failed", "program_failed", "image_failed", "container_logged"}
+    labels = {rule.outcome for rule in RULES if rule.compared}
+    assert labels == COMPARED
+    assert {rule.name for rule in RULES if rule.outcome in COMPARED} == compared
 
 
 def test_an_attempt_that_is_not_over_has_no_outcome() -> None:
@@ -277,6 +292,5 @@ def test_whatever_is_told_there_is_one_outcome(ending: Ending) -> None:
         assert (
             ending.began is not True
             or ending.early
-            or (ending.container_failed and ending.early is None)
-            or ending.reason in {Meaning.INPUT, Meaning.BROKEN, Meaning.NOT_STARTED}
+            or ending.reason in {Meaning.BROKEN, Meaning.NOT_STARTED}
         )

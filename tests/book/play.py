@@ -137,9 +137,15 @@ class Play:
             self.poll(at, renewed, **more)  # type: ignore[arg-type]
 
     def rest(self, first: int, hours: int = 12) -> None:
-        """Poll with nothing to see, until all is settled."""
+        """Poll with nothing to see, until all is judged and settled."""
         for at in range(first, first + hours * 3600, 600):
+            self.judge(at)
             self.poll(at)
+
+    def judge(self, at: int) -> None:
+        """Let verdicts on early failures fall at ``at`` seconds."""
+        now_us = (T0 + at) * SECOND_US
+        self.book.judge(now_us, now_us - DELAY_S * SECOND_US, self.stored)
 
     def pilot(self, name: str = "glidein@node") -> PilotRow:
         """The one pilot of this name."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
-from gwmond.accounting.early_failure import Result, Trial
+from gwmond.accounting.early_failure import EARLY_US, MOST_TRIALS, Result, Trial
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_evidence import short_node
 from gwmond.accounting.pilot_facts import AttemptKey, PilotLife, estimates
@@ -26,10 +26,6 @@ class NoTrials:
     """No run that is evidence about another."""
 
     def trials(self, *_: object) -> list[Trial]:
-        """Return none."""
-        return []
-
-    def successes(self, _: object) -> list[Trial]:
         """Return none."""
         return []
 
@@ -191,29 +187,30 @@ class Stored:
     def trials(
         self,
         since_us: int,
-        job_groups: Collection[str],
-        limit: int = 100_000,
-        until_us: int | None = None,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
     ) -> list[Trial]:
-        """Return the runs of these groups that ended in an interval."""
-        found = [
-            of
-            for of in self._trials()
-            if of.group in job_groups and since_us <= of.end_us <= (until_us or of.end_us)
+        """Return the runs of these users that began in an interval, as known then."""
+        rows = [
+            row
+            for row in self.attempts.values()
+            if since_us <= row.start_us <= until_us and (users is None or row.user in users)
         ]
+        found = [of for row in rows if (of := self._trial(row, known_us)) is not None]
         assert len(found) <= limit
         return found
 
-    def successes(self, jobs: Collection[str]) -> list[Trial]:
-        """Return the runs of these jobs that succeeded."""
-        return [of for of in self._trials() if of.job in jobs and of.result == Result.SUCCEEDED]
-
-    def _trials(self) -> Iterator[Trial]:
-        for row in self.attempts.values():
-            if row.result and row.end_us is not None:
-                node, result = self.pilots[row.pilot].identity.node, Result(row.result)
-                where = row.job_group, str(row.pilot), node
-                yield Trial(*row.key, *where, row.start_us, row.end_us, result)
+    def _trial(self, row: AttemptRow, known_us: int) -> Trial | None:
+        identity = self.pilots[row.pilot].identity
+        of, end_us = row.result, row.end_us
+        if end_us is None or end_us > known_us:
+            end_us = known_us
+            of = Result.LASTED if row.start_us < known_us - EARLY_US else ""
+        where = str(row.pilot), identity.node, identity.key.entry, identity.key.site
+        group = row.job_group or row.user
+        return Trial(*row.key, group, *where, row.start_us, end_us, Result(of)) if of else None
 
     def life(self, row: PilotRow) -> PilotLife:
         """Return a pilot as it is stored, with all its attempts."""

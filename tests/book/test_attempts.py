@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from gwmond.accounting.attempts import Source
 from gwmond.accounting.endings import Ending
+from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.records import JobRecord
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.sources import claims
-from tests.book.play import T0, Play, claim, record, shown
+from tests.book.play import DONE, T0, Play, claim, record, shown
 from tests.sources.make import classad, heard
 
 HOUR_S = 3600
@@ -22,6 +26,11 @@ def outcomes(play: Play) -> dict[str, str]:
         else "open"
         for row in sorted(play.stored.attempts.values(), key=lambda of: of.start_us)
     }
+
+
+def categories(play: Play) -> Counter[Category]:
+    """How many attempts are of each category."""
+    return Counter(row.outcome.category for row in play.stored.attempts.values() if row.outcome)
 
 
 def test_a_claim_and_its_record_are_one_attempt() -> None:
@@ -134,24 +143,84 @@ def test_an_attempt_moves_to_the_pilot_that_a_better_source_names() -> None:
     }
 
 
-def test_an_early_failure_is_judged_by_what_others_did() -> None:
-    """The same job succeeded on another node: then it was the pilot's doing."""
+FAILED_EARLY = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
+NO_PROGRAM = Ending(over=True, began=False, hold_code=6, hold_subcode=2)
+
+
+def black_hole(ending: Ending, late: int = 0) -> tuple[Play, list[JobRecord]]:
+    """Eight nodes run jobs of a minute, for half an hour; on one of them each ends so.
+
+    ``late``: those elsewhere begin so much later, in seconds.
+    """
     play = Play()
-    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
-    first = record("1.0", 100, 110, startd="a@sick", ending=failed)
-    pilots = [shown("a@sick")._replace(node="sick"), shown("b@well")._replace(node="well")]
-    play.live(0, 300, pilots, records=[first])
-    assert outcomes(play) == {"1.0/1": "open"}
+    pilots = [shown(f"p{n}@n{n}")._replace(node=f"n{n}") for n in range(8)]
+    records = []
+    for number in range(8 * 30):
+        node, minute = number % 8, number // 8
+        at = 100 + 60 * minute + node + (late if node else 0)
+        end = at + (2 if node == 0 else 50)
+        how = DONE if node else ending
+        records.append(record(f"{number}.0", at, end, startd=f"p{node}@n{node}", ending=how))
+    last = 2400 + late
+    for at in range(0, last, 300):
+        play.poll(at, [of._replace(last_heard=T0 + at) for of in pilots])
+    play.poll(last, [of._replace(last_heard=T0 + last) for of in pilots], records)
+    return play, records
+
+
+def judge(play: Play, hours: int) -> None:
+    """Let verdicts fall at a time, and settle what they decide."""
+    play.judge(hours * HOUR_S)
+    play.poll(hours * HOUR_S)
+
+
+@pytest.mark.parametrize(
+    ("ending", "label"),
+    [(FAILED_EARLY, "early_exit"), (NO_PROGRAM, "program_not_started")],
+)
+def test_an_early_failure_is_judged_by_what_others_did(ending: Ending, label: str) -> None:
+    """On this node the same user's jobs fail, elsewhere they do not; a code is judged likewise."""
+    play, _ = black_hole(ending)
+    assert Counter(outcomes(play).values()) == {"open": 30, "exit_zero": 210}
     assert play.book.open_groups == {"user run.sh"}
-    second = record("1.0", 200, 900, run=2, startd="b@well")
-    play.live(360, 960, pilots, records=[second])
-    now = (T0 + 960) * SECOND_US
-    play.book.judge(now, now, play.stored)
-    play.live(1020, 1200, pilots)
-    assert outcomes(play) == {"1.0/1": "early_exit", "1.0/2": "exit_zero"}
-    play.rest(1260)
-    seconds = play.seconds()
-    assert (seconds["misconfiguration_badput"], seconds["goodput"]) == (10.0, 700.0)
+    judge(play, 5)
+    assert Counter(outcomes(play).values())["open"] == 30
+    judge(play, 9)
+    assert Counter(outcomes(play).values()) == {label: 30, "exit_zero": 210}
+    assert categories(play) == {Category.MISCONFIGURATION_BADPUT: 30, Category.GOODPUT: 210}
+
+
+@pytest.mark.parametrize(
+    ("ending", "label", "category"),
+    [
+        (FAILED_EARLY, "exit_nonzero", Category.GOODPUT),
+        (NO_PROGRAM, "program_not_started", Category.UNCLASSIFIED),
+    ],
+)
+def test_an_early_failure_without_others_at_that_time_is_the_users(
+    ending: Ending, label: str, category: Category
+) -> None:
+    """The same jobs elsewhere, four hours later: they may have been mended meanwhile."""
+    play, _ = black_hole(ending, late=4 * HOUR_S)
+    judge(play, 30)
+    assert Counter(outcomes(play).values()) == {label: 30, "exit_zero": 210}
+    assert categories(play) == Counter({category: 30}) + Counter({Category.GOODPUT: 210})
+
+
+@pytest.mark.parametrize("hours", [9, 20, 400])
+def test_a_verdict_is_the_same_whenever_it_is_asked_for(hours: int) -> None:
+    """An import of old logs judges as a daemon did: by what was known when the verdict fell.
+
+    Four hours later all jobs fail everywhere, which does not count.
+    """
+    play, records = black_hole(FAILED_EARLY)
+    later = [
+        record(f"1{of.fact.job}", 16000 + n, 16002 + n, startd=of.startd, ending=FAILED_EARLY)
+        for n, of in enumerate(records)
+    ]
+    play.poll(16500, records=later)
+    judge(play, hours)
+    assert Counter(outcomes(play).values())["early_exit"] == 30
 
 
 def test_without_evidence_an_early_failure_is_the_users() -> None:
@@ -165,24 +234,6 @@ def test_without_evidence_an_early_failure_is_the_users() -> None:
         play.book.judge(now, now, play.stored)
         play.poll(at, [shown(heard=at)])
         assert outcomes(play) == {"1.0/1": expected}
-
-
-def test_a_success_elsewhere_counts_if_it_came_by_then() -> None:
-    """Not one that came so late that a verdict would have fallen before, whenever it is asked."""
-    failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
-    pilots = [shown("a@sick")._replace(node="sick"), shown("b@well")._replace(node="well")]
-    for hours, expected in ((4, "early_exit"), (8, "exit_nonzero")):
-        play = Play()
-        end = hours * HOUR_S
-        first = record("1.0", 100, 110, startd="a@sick", ending=failed)
-        second = record("1.0", end - 600, end, run=2, startd="b@well")
-        play.poll(0, pilots)
-        play.poll(end + 600, pilots, records=[first, second])
-        for later in (1200, 40 * HOUR_S):
-            now = (T0 + end + later) * SECOND_US
-            play.book.judge(now, now, play.stored)
-            play.poll(end + later, pilots)
-        assert outcomes(play) == {"1.0/1": expected, "1.0/2": "exit_zero"}
 
 
 def test_records_that_name_no_startd_are_counted() -> None:

@@ -511,8 +511,8 @@ def test_a_container_that_could_not_be_made() -> None:
     play.rest(4860)
     (row,) = play.stored.attempts.values()
     assert row.outcome is not None
-    assert (row.outcome.label, row.outcome.evidence) == ("container_failed", "estimated")
-    assert play.seconds()["misconfiguration_badput"] == 60
+    assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
+    assert play.seconds()["unclassified"] == 60  # no other place to compare with
 
 
 def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
@@ -526,9 +526,9 @@ def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
     play.rest(1320)
     (row,) = play.stored.attempts.values()
     assert row.outcome is not None
-    assert (row.outcome.label, row.outcome.evidence) == ("container_failed", "estimated")
+    assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
     assert (row.start_us, row.end_us) == (us(300), us(320))
-    assert play.seconds()["misconfiguration_badput"] == 20
+    assert play.seconds()["unclassified"] == 20
     assert "preemption_badput" not in play.seconds()
 
 

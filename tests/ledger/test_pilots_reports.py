@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import event
 
-from gwmond.accounting.early_failure import Result, Trial
+from gwmond.accounting.early_failure import EARLY_US, Result, Trial
 from gwmond.facts import Gap
 from gwmond.ledger import Ledger, LedgerReader, pilot_reports
 from gwmond.ledger.pilot_model import AttemptRow, PilotBatch, PilotRow
 from gwmond.ledger.pilot_reports import AttemptFilter, Order, PilotFilter
-from tests.ledger.pilot_batches import HOUR, ORIGIN, batch, now_us, pilots_at
+from tests.ledger.pilot_batches import HOUR, ORIGIN, batch, identity, now_us, pilots_at
 
 BATCHES = 24
 Holds: TypeAlias = Callable[[Any], bool]
@@ -121,35 +121,46 @@ def test_whoever_reads_attempts_keeps_nobody_waiting(url: str) -> None:
         assert list(rows)
 
 
+def _known(row: AttemptRow, known_us: int) -> Trial | None:
+    """Return an attempt as a trial, as it was at a moment; None if it says nothing."""
+    result, end_us = row.result, row.end_us
+    if end_us is None or end_us > known_us:
+        begun = row.start_us < known_us - EARLY_US
+        result, end_us = ("lasted" if begun else ""), known_us
+    of = identity(row.pilot)
+    places = str(row.pilot), of.node, of.key.entry, of.key.site
+    return (
+        Trial(*row.key, row.job_group, *places, row.start_us, end_us, Result(result))
+        if result
+        else None
+    )
+
+
 def test_trials(reader: LedgerReader) -> None:
-    every = sorted(
-        (
-            Trial(
-                *(*a.key, a.job_group, str(a.pilot), f"node{a.pilot % 7}", a.start_us, a.end_us),
-                Result(a.result),
-            )
-            for a in _attempts()
-            if a.result and a.end_us is not None
-        ),
-        key=lambda trial: trial.end_us,
-    )
-    groups = {trial.group for trial in every}
-    assert reader.trials(0, groups) == every
-    assert reader.trials(0, []) == []
-    assert reader.trials(MIDDLE, ["group1", "none"]) == [
-        t for t in every if t.end_us >= MIDDLE and t.group == "group1"
-    ]
-    assert reader.trials(0, groups, limit=4) == every[-4:]
-    early = [t for t in every if t.end_us <= every[5].end_us]
-    assert reader.trials(0, groups, until_us=every[5].end_us) == early
-    jobs = {t.job for t in early}
-    assert sorted(reader.successes(jobs)) == sorted(
-        t for t in every if t.job in jobs and t.result is Result.SUCCEEDED
-    )
-    assert len(early) < len(every)
-    assert reader.successes(jobs)
-    many = [*groups, *(f"x{n}" for n in range(2000))]
-    assert reader.trials(0, many, limit=4) == every[-4:]
+    """Runs by when they began, as they were at a moment; of many those nearest to the middle."""
+    late = 10**17
+    rows = sorted(_attempts(), key=lambda row: row.start_us)
+    first, last = rows[0].start_us, rows[-1].start_us
+    for known_us in (late, MIDDLE):
+        every = {of for row in rows if (of := _known(row, known_us)) is not None}
+        assert set(reader.trials(first, last, known_us)) == every
+        assert {of.result for of in every} >= {Result.LASTED, Result.SUCCEEDED}
+        users = {row.user for row in rows}
+        assert set(reader.trials(first, last, known_us, users)) == every
+        many = [*users, *(f"x{n}" for n in range(2000))]
+        assert set(reader.trials(first, last, known_us, many)) == every
+        user1 = {of for of in every if of.group == "group1"}
+        assert set(reader.trials(first, last, known_us, ["user1", "none"])) == user1
+    assert reader.trials(first, last, late, []) == []
+    inner = {of for row in rows if (of := _known(row, late)) is not None}
+    inner = {of for of in inner if first < of.start_us < last}
+    assert set(reader.trials(first + 1, last - 1, late)) == inner
+    nearest = reader.trials(first, last, late, limit=4)
+    middle = (first + last) // 2
+    assert len([of for of in nearest if of.start_us >= middle]) == 2
+    for of in inner - set(nearest):
+        side = [it for it in nearest if (it.start_us >= middle) is (of.start_us >= middle)]
+        assert all(abs(it.start_us - middle) <= abs(of.start_us - middle) for it in side)
 
 
 def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
@@ -195,8 +206,7 @@ def test_look_ups_use_indexes(file: Path) -> None:
             ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
             ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
             ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
-            ("ix_attempts_end_us", lambda: ledger.trials(5, ["a"], until_us=9)),
-            ("sqlite_autoindex_attempts_1", lambda: ledger.successes(["a", "b"])),
+            ("ix_attempts_start_us", lambda: ledger.trials(5, 9, 99, ["a"])),
             ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
             ("ix_pilots_end_us", lambda: ledger.prune_pilots(ORIGIN / 1e6, 0, 0, 0, 0)),
         ]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 GOOD = "goodput"
-BROKEN = "misconfiguration_badput"
 CUT_OFF = "preemption_badput"
 OTHER = "unclassified"
 _NEVER = 3600
@@ -103,7 +102,7 @@ def _cut_off(outcome: str, first: str) -> tuple[End, ...]:
     return End(first, CUT_OFF, outcome), End("shelter", GOOD, "exit_zero")
 
 
-_RETRY = (End("sick", BROKEN, "early_exit"), End("steady", GOOD, "exit_zero"))
+_RETRY = (End("sick", GOOD, "exit_nonzero"), End("steady", GOOD, "exit_zero"))
 
 #: An input file which takes a while, so that the run can be seen.
 LARGE_INPUT = "input-that-is-large"
@@ -150,7 +149,8 @@ PLANS: tuple[Plan, ...] = (
         *("given_up", "alice", 0, (End("graceful", CUT_OFF, "pilot_shutdown"),)),
         acted=True,
     ),
-    # The node fails everything; the same job succeeds elsewhere.
+    # The node fails everything; the same job succeeds elsewhere.  All fail before any job of these
+    # users begins anywhere else: nothing tells that from a fault of the jobs that was mended.
     *(
         Plan(f"retry{n}", ("alice", "bob")[n % 2], n // 2 % 2, _RETRY, 4, "exit 0",
              commands={"max_retries": 3})
@@ -169,11 +169,11 @@ PLANS: tuple[Plan, ...] = (
         commands={"transfer_input_files": f"{LARGE_INPUT}, {LOST_INPUT}"},
     ),
     Plan(
-        *("no_url", "alice", 1, (End("graceful", BROKEN, "transfer_input_failed", False),)),
+        *("no_url", "alice", 1, (End("graceful", OTHER, "transfer_input_failed", False),)),
         commands={"transfer_input_files": "http://127.0.0.1:9/nothing"},
     ),
     Plan(
-        *("no_program", "bob", 1, (End("killed", BROKEN, "starter_failed", False),)),
+        *("no_program", "bob", 1, (End("killed", OTHER, "program_not_started", False),)),
         commands={"executable": "/nonexistent/program", "transfer_executable": False},
     ),
 )  # fmt: skip

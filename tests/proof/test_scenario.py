@@ -26,7 +26,6 @@ EPOCHS: dict[str, dict[str, object]] = {
     "exit_zero": {"ExitBySignal": False, "ExitCode": 0},
     "exit_nonzero": {"ExitBySignal": False},
     "exit_signal": {"ExitBySignal": True, "ExitSignal": 11},
-    "early_exit": {"ExitBySignal": False, "ExitCode": 1},
     "transfer_output_failed": {"VacateReasonCode": 12, "VacateReasonSubCode": 2},
     "removed": _UNTOLD,
     "held_by_user": _UNTOLD,
@@ -37,12 +36,12 @@ EPOCHS: dict[str, dict[str, object]] = {
     "lost_contact": {"VacateReasonCode": 1008},
     "held_for_mistake": {"VacateReasonCode": 13, "VacateReasonSubCode": 2},
     "transfer_input_failed": {"VacateReasonCode": 13},
-    "starter_failed": {"VacateReasonCode": 6, "VacateReasonSubCode": 2},
+    "program_not_started": {"VacateReasonCode": 6, "VacateReasonSubCode": 2},
 }
 
 
 #: Outcomes of runs whose program ended itself.
-EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "early_exit", "transfer_output_failed"}
+EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "transfer_output_failed"}
 
 
 #: A scenario lasts longer on a machine that does much else.
