@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, limit
 from gwmond.accounting.contacts import Contacts, Watched
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.pending import PendingHistory, Waiting, measured
+from gwmond.accounting.pending import Filling, PendingHistory, Waiting, filling, measured
 from gwmond.config import Config, Pledge
 from gwmond.facts import EntryKey, Pilot, Size
 from gwmond.freshness import Fresh
@@ -24,6 +25,7 @@ class Memory(NamedTuple):
     in_use: Mapping[tuple[EntryKey, Resource], int]
     peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
     waiting: Mapping[EntryKey, PendingHistory]
+    filling: Mapping[EntryKey, Filling] = MappingProxyType({})
     contacts: Contacts = Contacts()
 
 
@@ -125,9 +127,7 @@ def waiting(
         if count.status == "pending":
             of[0] += count.pilots
             of[1] += count.waiting_long
-    started: dict[EntryKey, list[int]] = {}
-    for pilot in pilots:
-        started.setdefault(pilot.entry, []).append(pilot.started)
+    started = starts(pilots)
     grace = int(config.site.pending_grace)
     found = {}
     for key, total in (totals or {}).items():
@@ -136,6 +136,40 @@ def waiting(
         elif total.pending is not None and key in past:
             found[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
     return found
+
+
+def starts(pilots: Iterable[Pilot]) -> Mapping[EntryKey, Sequence[int]]:
+    """Return when the pilots of each entry started."""
+    found: dict[EntryKey, list[int]] = {}
+    for pilot in pilots:
+        found.setdefault(pilot.entry, []).append(pilot.started)
+    return found
+
+
+def fillings(
+    before: Mapping[EntryKey, Filling],
+    waits: Mapping[EntryKey, Waiting],
+    config: Config,
+    now: float,
+) -> dict[EntryKey, Filling]:
+    """Return since when entries fill."""
+    grace = int(config.site.pending_grace)
+    found = {
+        key: filling(before.get(key), waits.get(key), int(now), grace) for key in {*before, *waits}
+    }
+    return {key: of for key, of in found.items() if of is not None}
+
+
+def long_filling(
+    memory: Memory, pilots: Iterable[Pilot], config: Config, now: float
+) -> frozenset[EntryKey]:
+    """Return the entries that have been filling for longer than the grace, while pilots started."""
+    started, grace = starts(pilots), int(config.site.pending_grace)
+    return frozenset(
+        key
+        for key, of in memory.filling.items()
+        if of.is_long(started.get(key, ()), int(now), grace)
+    )
 
 
 def entry_capacities(

@@ -21,7 +21,9 @@ from gwmond.entries import (
     HOUR_S,
     Memory,
     entry_capacities,
+    fillings,
     histories,
+    long_filling,
     ours,
     remember,
     waiting,
@@ -62,6 +64,7 @@ class Picture(NamedTuple):
     requests: tuple[EntryRequest, ...]
     totals: Mapping[EntryKey, EntryTotals] | None
     waiting: Mapping[EntryKey, Waiting]
+    long_filling: frozenset[EntryKey]
     capacities: Mapping[tuple[EntryKey, Resource], Capacity]
     groups: tuple[DemandGroup, ...]
     demand_complete: bool
@@ -89,6 +92,7 @@ class Picture(NamedTuple):
             doubtful=self.doubtful,
             totals=self.totals,
             waiting=self.waiting,
+            long_filling=self.long_filling,
             capacities=self.capacities,
             groups=self.groups,
             demand_complete=self.demand_complete,
@@ -129,6 +133,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     trusted = [key for key in entries if key not in doubtful] if slots else []
     after, recent = remember(memory, entries, trusted, watched, used, config, now)
     after = after._replace(waiting=histories(memory.waiting, totals, config, now))
+    waits = waiting(fresh, after.waiting, totals, pilots, config, now)
+    after = after._replace(filling=fillings(memory.filling, waits, config, now))
     groups, complete = _demand(fresh, found, config)
     shown = monitored(fresh, requests, totals)
     return Picture(
@@ -140,7 +146,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         doubtful=doubtful,
         requests=shown.requests,
         totals=totals,
-        waiting=waiting(fresh, after.waiting, totals, pilots, config, now),
+        waiting=waits,
+        long_filling=long_filling(after, running, config, now),
         capacities=entry_capacities(entries, used, after, recent, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,

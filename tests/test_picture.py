@@ -576,6 +576,22 @@ def test_waiting_is_estimated_from_counts(scene: Scene) -> None:
     assert later.waiting[A] == Waiting(5, 0, "estimated")
 
 
+def test_an_entry_that_fills_for_longer_than_the_grace(scene: Scene) -> None:
+    """One pilot waits whenever it is looked at, and one starts every ten minutes."""
+    memory, long = EMPTY, []
+    for minute in range(0, 60, 5):
+        now = NOW + 60 * minute
+        started = [pilot(A, started=NOW + 600 * n) for n in range(minute // 10 + 1)]
+        scene.slots(*[of._replace(last_heard=now) for of in started])
+        scene.requests(request(A, pending=1), request(B, pending=0))
+        picture = scene.take(memory, now)
+        memory = picture.memory
+        long += [minute] if picture.long_filling else []
+        assert picture.long_filling <= {A}
+        assert picture.facts({}).long_filling == picture.long_filling
+    assert long == [35, 40, 45, 50, 55]
+
+
 def test_waiting_history_outlives_a_poll_without_ads(scene: Scene) -> None:
     """A poll in which the ads are unknown does not make waiting pilots young again."""
     scene.requests(request(A, pending=5))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,15 +66,22 @@ def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Templa
         if pilot.accepting:
             for size in pilot.free:
                 found[Berth(pilot.entry, pilot.group)][Place(size, pilot.remaining_s)] += 1
+    for berth, best, count in pending_pilots(pending, templates):
+        found[berth][Place(best.size, best.lifetime_s)] += count
+    return found
+
+
+def pending_pilots(
+    pending: Pending, templates: Iterable[Template]
+) -> Iterator[tuple[Berth, Template, int]]:
+    """Yield what pending pilots will be, and how many, as far as a template is known."""
     by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
     for template in templates:
         by_entry[template.entry].append(template)
     for key, counts in pending.items():
         for group, count in counts.items():
             if count > 0 and (known := of_group(by_entry[key], group)):
-                best = max(known, key=_rank)
-                found[Berth(key, group)][Place(best.size, best.lifetime_s)] += count
-    return found
+                yield Berth(key, group), max(known, key=_rank), count
 
 
 def of_group(templates: Sequence[Template], group: str) -> list[Template]:

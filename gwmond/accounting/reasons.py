@@ -19,7 +19,7 @@ class Signs(NamedTuple):
     """What is known of an entry that has a provisioning bottleneck; None where it is not told.
 
     ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
-    time ago.
+    time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -36,6 +36,7 @@ class Signs(NamedTuple):
     slots_idle: int | None = None
     retiring: int = 0
     started: int = 0
+    fills_long: bool = False
 
 
 class Reason(NamedTuple):
@@ -99,6 +100,11 @@ REASONS: tuple[Reason, ...] = (
         "frontend_curb",
         "The frontend has passed a curb of its configuration, and asks for less (GlideClientCurb)",
         lambda s: _names(s, "clientcurb"),
+    ),
+    Reason(
+        "few_requested",
+        "Pilots start soon, and only a few are requested at a time: the frontend asks for too few",
+        lambda s: s.fills_long,
     ),
     Reason(
         "ramp_up",

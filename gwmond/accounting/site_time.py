@@ -12,7 +12,11 @@ state                       when                                            spar
 ``unknown``                 running pilots or waiting pilots are unknown    unknown
 ``down``                    every ad of the entry says downtime             down
 ``saturated``               a pilot has waited longer than the grace        (there is none)
-``filling``                 pilots wait, none longer than the grace         filling
+``filling``                 pilots wait, none longer than the grace         filling; of an entry
+                                                                            that fills for long
+                                                                            only what they will
+                                                                            fill, the rest is
+                                                                            judged as below
 ``unknown``                 nothing tells the capacity                      (there is none)
 ``full``                    no spare                                        (there is none)
 ``provisioning_bottleneck`` demand is assigned here                         its flow; the rest as
@@ -22,9 +26,12 @@ state                       when                                            spar
 ``insufficient_demand``     no demand is assigned here                      insufficient_demand
 =========================== =============================================== =====================
 
-Only entries that get past ``full`` are offered to the flow.  Where only part of the demand is
-known the flow of the known part is proven and stays a bottleneck; what would be insufficient
-demand is unknown instead.  ``evaluation.residual`` measures the invariants.
+An entry fills for long when it has done so for longer than the grace, while pilots kept starting:
+it has room, and a few pilots are requested at a time (reason ``few_requested``).
+
+Only entries that get past ``full``, or fill for long, are offered to the flow.  Where only part of
+the demand is known the flow of the known part is proven and stays a bottleneck; what would be
+insufficient demand is unknown instead.  ``evaluation.residual`` measures the invariants.
 """
 
 from __future__ import annotations
@@ -35,7 +42,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gwmond.accounting.absorb import Pending, pending_by_group, places
+from gwmond.accounting.absorb import Pending, pending_by_group, pending_pilots, places
 from gwmond.accounting.capacity import Capacity, in_use
 from gwmond.accounting.demand import Verdicts, demand, match
 from gwmond.accounting.demand_totals import demand_totals, entry_jobs
@@ -44,6 +51,7 @@ from gwmond.accounting.evaluation import EntryTime, Evaluation, Part, State
 from gwmond.accounting.flow import SCALE, assign
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.reasons import Signs, explain
+from gwmond.accounting.resources import units_of_pilot
 from gwmond.facts import DemandGroup, EntryKey, Evidence, Pilot, Template
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 
@@ -65,6 +73,7 @@ class Facts(NamedTuple):
     whose queue is known.  ``groups`` are those of the schedds that answered, and
     ``demand_complete`` is false if any did not.  ``doubtful`` are entries of which not all running
     pilots are surely seen, with the reason: they count as if their pilots were not known.
+    ``long_filling`` are those that have been filling for longer than the grace.
     """
 
     entries: AbstractSet[EntryKey]
@@ -78,6 +87,7 @@ class Facts(NamedTuple):
     verdicts: Verdicts
     doubtful: Mapping[EntryKey, str] = MappingProxyType({})
     asked: Pending = MappingProxyType({})
+    long_filling: AbstractSet[EntryKey] = frozenset()
 
     @property
     def has_factory(self) -> bool:
@@ -106,21 +116,23 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     pilots = facts.pilots or ()
     entries = facts.all_entries
     matches = match(facts.groups, facts.templates, facts.verdicts, q)
-    free = places(pilots, pending_by_group(_starting(facts), facts.asked), facts.templates)
+    pending = pending_by_group(_starting(facts), facts.asked)
+    free = places(pilots, pending, facts.templates)
 
     rows: dict[tuple[EntryKey, Resource], EntryTime] = {}
     spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
     has_factory = facts.has_factory
     for resource in RESOURCES:
         used = in_use(pilots, resource, q)
+        fills = _fills(facts, pending, resource, q)
         for key in entries:
-            row = _before_flow(facts, has_factory, key, resource, used.get(key, 0))
+            row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))
             if row.capacity.units > 0 or resource == "cpu":
                 rows[key, resource] = row
-            if row.spare > 0 and not row.parts:
-                spare[resource][key] = row.spare
+            if (open_units := row.spare - sum(part.amount for part in row.parts) // SCALE) > 0:
+                spare[resource][key] = open_units
 
-    signs = _signs(facts, has_factory, now_s, settings)
+    signs = _signs(facts, has_factory, pending, now_s, settings)
     offered = _evidence(facts.templates)
     wanted = demand(matches, spare, free, facts.templates, q)
     flow = assign(wanted.classes, spare, wanted.free)
@@ -150,14 +162,34 @@ def _starting(facts: Facts) -> dict[EntryKey, int]:
     return {
         key: wait.pending
         for key, wait in facts.waiting.items()
-        if wait.beyond == 0 and not (key in totals and totals[key].down)
+        if wait.pending > 0 and wait.beyond == 0 and not (key in totals and totals[key].down)
     }
 
 
+def _fills(facts: Facts, pending: Pending, resource: Resource, q: int) -> dict[EntryKey, int]:
+    """Return the units that pending pilots will fill, of entries that fill for long.
+
+    Where no template tells how large they will be all of the spare may be theirs: it is left out.
+    """
+    found: Counter[EntryKey] = Counter()
+    for berth, template, count in pending_pilots(pending, facts.templates):
+        if berth.entry in facts.long_filling:
+            found[berth.entry] += count * units_of_pilot(template.size, resource, q)
+    return dict(found)
+
+
 def _before_flow(
-    facts: Facts, has_factory: bool, key: EntryKey, resource: Resource, used: int
+    facts: Facts,
+    has_factory: bool,
+    key: EntryKey,
+    resource: Resource,
+    used: int,
+    fills: int | None,
 ) -> EntryTime:
-    """Return the row of an entry, without parts if the flow has to divide its spare."""
+    """Return the row of an entry, with parts for what the flow has not to divide of its spare.
+
+    ``fills``: what pending pilots will fill, if not all of the spare counts as filling.
+    """
     capacity = facts.capacities.get((key, resource), Capacity(0, "none"))
     capacity = capacity._replace(units=max(capacity.units, used))
     seen = facts.pilots is not None and key not in facts.doubtful
@@ -171,7 +203,9 @@ def _before_flow(
         decision = _Decision(State.FULL)
     parts: tuple[Part, ...] = ()
     if decision is not None and spare > 0:
-        parts = (Part(decision.state, decision.reason, spare * SCALE),)
+        is_part = decision.state is State.FILLING and fills is not None
+        taken = min(spare, fills) if is_part and fills is not None else spare
+        parts = (Part(decision.state, decision.reason, taken * SCALE),) if taken > 0 else ()
     return EntryTime(
         key,
         resource,
@@ -220,14 +254,17 @@ def _waiting(facts: Facts, key: EntryKey) -> _Decision | None:
 def _after_flow(
     row: EntryTime, flow: int, missing: str, signs: Signs, evidence: Evidence
 ) -> EntryTime:
-    """Divide the spare of an entry, of which ``flow`` could have been used."""
+    """Divide what is left of an entry's spare, of which ``flow`` could have been used."""
     parts: list[Part] = []
     if flow > 0:
         parts.append(Part(State.PROVISIONING_BOTTLENECK, explain(signs), flow))
-    if (rest := row.spare * SCALE - flow) > 0:
+    parts += row.parts  # what pending pilots will fill
+    if (rest := row.spare * SCALE - sum(part.amount for part in parts)) > 0:
         state = State.UNKNOWN if missing else State.INSUFFICIENT_DEMAND
         parts.append(Part(state, missing, rest))
     state, reason, _ = parts[0]
+    if "estimated" in {row.evidence, evidence}:
+        evidence = "estimated"
     return row._replace(state=state, reason=reason, parts=tuple(parts), evidence=evidence)
 
 
@@ -241,7 +278,7 @@ def _evidence(templates: Iterable[Template]) -> dict[EntryKey, Evidence]:
 
 
 def _signs(
-    facts: Facts, has_factory: bool, now_s: int, settings: Settings
+    facts: Facts, has_factory: bool, pending: Pending, now_s: int, settings: Settings
 ) -> defaultdict[EntryKey, Signs]:
     """Return what could be the reason of a bottleneck, for each entry."""
     pilots = facts.pilots or ()
@@ -250,7 +287,11 @@ def _signs(
     plain = Signs(has_factory=has_factory, info_max_age_s=settings.info_max_age_s)
     signs: defaultdict[EntryKey, Signs] = defaultdict(lambda: plain)
     for key in facts.all_entries:
-        signs[key] = plain._replace(retiring=retiring[key], started=recent[key])
+        signs[key] = plain._replace(
+            retiring=retiring[key],
+            started=recent[key],
+            fills_long=key in pending and key in facts.long_filling,
+        )
     for key, totals in (facts.totals or {}).items():
         existing = (totals.total_running, totals.total_pending, totals.total_held)
         signs[key] = signs[key]._replace(

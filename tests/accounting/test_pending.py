@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting.pending import RESOLUTION, PendingHistory, Waiting, measured
+from gwmond.accounting.pending import (
+    RESOLUTION,
+    Filling,
+    PendingHistory,
+    Waiting,
+    filling,
+    measured,
+)
 
 GRACE = 3600
 
@@ -110,3 +117,27 @@ def test_merging_samples_never_finds_more_beyond_the_grace(counts: list[int]) ->
     now = (len(counts) - 1) * 60
     exact = min(counts[i] for i in range(len(counts)) if i * 60 >= now - GRACE)
     assert found.estimate(now, counts[-1], [], GRACE).beyond <= exact
+
+
+def test_an_entry_fills_from_the_first_pilot_that_waits() -> None:
+    """It goes on between two pilots at a time; it ends when none has waited for a grace."""
+    of, seen = None, []
+    for minute, pending in enumerate([0, 1, 0, 1, 0, 1, *[0] * 40]):
+        of = filling(of, Waiting(0, pending, "measured"), 60 * minute, 1800)
+        seen.append(of)
+    assert seen[0] is None
+    assert seen[1] == seen[2] == Filling(60, 60)
+    assert seen[5] == seen[35] == Filling(60, 300)
+    assert seen[36] is None
+    assert filling(Filling(60, 300), None, 400, 1800) == Filling(60, 300)  # not known for a moment
+    assert filling(Filling(60, 300), Waiting(1, 5, "measured"), 400, 1800) is None  # saturated
+    assert filling(Filling(60, 300), Waiting(0, 5, "measured"), 200, 1800) == Filling(200, 200)
+
+
+def test_an_entry_fills_for_long_after_a_grace_in_which_pilots_started() -> None:
+    """Pilots that wait and never start may have been withdrawn, and say nothing of room."""
+    of = Filling(1000, 2800)
+    assert not of.is_long([2799], 2800, 1800)
+    assert of.is_long([2799], 2801, 1800)
+    assert not of.is_long([], 2801, 1800)
+    assert not of.is_long([1001], 2801, 1800)

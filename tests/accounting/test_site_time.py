@@ -295,6 +295,59 @@ def test_a_saturated_site_keeps_its_capacity_but_has_no_spare() -> None:
     assert (found.capacity.units, found.in_use, found.spare) == (100, 8, 0)
 
 
+def test_a_few_pilots_at_a_time_do_not_hide_a_bottleneck() -> None:
+    """10,008 units, 50,000 jobs, one pilot at a time: within the grace all of it fills."""
+    scene: dict[str, Any] = {
+        "capacities": peak({A: 10_008}),
+        "pilots": [pilot(started=NOW - 60)],
+        "totals": totals(request(A, pending=1, requested_idle=1)),
+        "waiting": {A: Waiting(0, 1, "measured")},
+        "groups": [group(50_000)],
+    }
+    assert said(row(facts(**scene))) == (State.FILLING, "", {("filling", ""): 10_000})
+    long = facts(**scene)._replace(long_filling=frozenset({A}))
+    found = row(long)
+    assert said(found) == (
+        State.PROVISIONING_BOTTLENECK,
+        "few_requested",
+        {("provisioning_bottleneck", "few_requested"): 9992, ("filling", ""): 8},
+    )
+    assert found.evidence == "measured"
+    limited = totals(request(A, pending=1, limits=(Limit("GlideClientLimitIdle", "1"),)))
+    assert row(long._replace(totals=limited)).reason == "frontend_limit"
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "parts"),
+    [
+        ({"groups": [group(16)]}, "filling", {"filling": 16, "insufficient_demand": 976}),
+        ({}, "provisioning_bottleneck", {"filling": 16, "provisioning_bottleneck": 84}),
+        ({"groups": []}, "filling", {"filling": 16, "insufficient_demand": 976}),
+        ({"groups": [], "demand_complete": False}, "filling", {"filling": 16, "unknown": 976}),
+        ({"templates": []}, "filling", {"filling": 992}),  # nothing tells how large they will be
+        ({"waiting": {A: Waiting(1, 1, "measured")}}, "saturated", {}),
+        ({"waiting": {A: Waiting(0, 0, "measured")}}, "provisioning_bottleneck", {"filling": 0}),
+        ({"waiting": {A: Waiting(0, 900, "measured")}}, "filling", {"filling": 992}),
+        ({"totals": totals(request(A, down=True))}, "down", {"down": 992}),
+    ],
+)
+def test_the_rest_of_an_entry_that_fills_for_long_is_judged_as_if_none_waited(
+    change: dict[str, Any], state: str, parts: dict[str, int]
+) -> None:
+    """1000 units, 8 in use; two pilots wait, which are 16 units and take as many jobs first."""
+    base: dict[str, Any] = {
+        "capacities": peak({A: 1000}),
+        "pilots": [pilot()],
+        "totals": totals(request(A, pending=2)),
+        "waiting": {A: Waiting(0, 2, "measured")},
+        "groups": [group(100)],
+    }
+    found = row(facts(**(base | change))._replace(long_filling=frozenset({A})))
+    assert found.state == state
+    units = {part.state.value: part.amount // SCALE for part in found.parts}
+    assert {name: units.get(name, 0) for name in parts} == parts
+
+
 def test_an_entry_of_pilots_below_one_unit_is_not_nothing() -> None:
     """The limit is 1000 pilots of 1 core and 1900 MiB, 20 run, 500 jobs wait: a bottleneck."""
     small = Size(1, 1900)
