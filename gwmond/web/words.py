@@ -10,8 +10,7 @@ STATES: dict[State, str] = {
     State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",
     State.INSUFFICIENT_DEMAND: "no pilot waits at the site, and no idle job is left for it: "
     "none matches, or other slots and sites take them",
-    State.FILLING: "pilots wait in the site's queue, none longer than `site.pending_grace`; for "
-    "longer than that it is only what they will fill",
+    State.FILLING: "pilots wait in the site's queue, none longer than `site.pending_grace`",
     State.SATURATED: "a pilot has waited longer than `site.pending_grace`: the site has no room "
     "for us",
     State.FULL: "everything that it could run is in use",
