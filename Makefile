@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 4
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
-# One benchmark of poll, backlog, steady and import, and its options (--help):
+# One benchmark (tests/bench/__main__.py names them: poll, referee ...), and its options (--help):
 # make bench BENCH_ARGS="poll --jobs 20000 --rounds 2"
 BENCH_ARGS ?=
 

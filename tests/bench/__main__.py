@@ -1,7 +1,7 @@
 """Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
 
 Names: poll, backlog (of job records), steady, import (of pilots' outputs), demo (its recording),
-examples (many random ones of all properties).
+examples (many random ones of all properties), referee (verdicts against a real negotiator).
 
 Options without a name are those of ``poll``.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import backlog, demo, pilot_import, poll_cycle, random_examples, steady
+from tests.bench import backlog, demo, pilot_import, poll_cycle, random_examples, referee, steady
 
 _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
@@ -20,6 +20,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "import": pilot_import.main,
     "demo": demo.main,
     "examples": random_examples.main,
+    "referee": referee.main,
 }
 
 

@@ -1,0 +1,22 @@
+"""Fixture: a pool of a module's own version of HTCondor, in which scenarios are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.pool.condor import CondorPool
+from tests.referee.arena import POOL_CONFIG, Arena
+from tests.referee.draw import draw
+from tests.referee.trial import Trial, judge
+
+
+@pytest.fixture(scope="module")
+def trial(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[int], Trial]]:
+    """Tries the scenario of a seed; ``HTCONDOR`` of the module is the pool's version."""
+    with CondorPool(config=POOL_CONFIG, htcondor=request.module.HTCONDOR) as pool:
+        arena = Arena(pool)
+        yield lambda seed: judge(pool, arena, tmp_path_factory.mktemp("asked"), draw(seed))
