@@ -19,6 +19,8 @@ from typing import NamedTuple
 import structlog
 
 from gwmond.accounting.elapsed import Tick, elapsed
+from gwmond.accounting.evaluation import Evaluation
+from gwmond.accounting.verdict_check import Verdicts, verdicts
 from gwmond.book.rules import SECOND_US
 from gwmond.book.sizes import expected_sizes
 from gwmond.central_logs import CentralLogs
@@ -49,7 +51,8 @@ class Seen(NamedTuple):
     """What collectors showed in one round.
 
     ``at`` is the time by the pool's clock (epoch seconds) and ``since_mono`` by the monotonic one
-    when they were asked; ``complete``: they are trusted to have shown every pilot.
+    when they were asked; ``complete``: they are trusted to have shown every pilot; ``evaluation``
+    is what the poll says of entries.
     """
 
     at: float
@@ -57,6 +60,7 @@ class Seen(NamedTuple):
     pilots: tuple[Pilot, ...]
     complete: bool
     schedds: tuple[Daemon, ...]
+    evaluation: Evaluation
 
 
 class Accountant:
@@ -91,6 +95,7 @@ class Accountant:
         self._lasting: dict[str, list[Problem]] = {}
         self._records = 0
         self._watched: Tick | None = None
+        self._verdicts: Verdicts | None = None  # of the last poll, if no time was missed since
         self._reconciler = Reconciler(config.ledger.url)
 
     @property
@@ -120,6 +125,8 @@ class Accountant:
         An interval of which not all is known (a missed poll, a suspended machine) is not watched.
         """
         passed, self._watched = elapsed(self._watched, tick, period_s), tick
+        if not passed.known:
+            self._verdicts = None
         if not (passed.known and self._keeper.ready):
             return
         end_us = microseconds(tick.wall)
@@ -132,13 +139,14 @@ class Accountant:
         """Account what one poll has shown; nothing is taken in without a ledger that stores it."""
         self.failure = None
         problems: list[Problem] = []
+        before, self._verdicts = self._verdicts, _verdicts(seen)
         try:
             self._keeper.attach(ledger)
             self._keeper.retry()
             if not self._keeper.ready:
                 return self._with_lasting([])
             self._expect(found)
-            self._see(found, seen, period_s)
+            self._see(found, seen, period_s, before)
             self._schedds = seen.schedds
             self._ask(access, seen.at, problems, only_behind=False)
             stored = () if self.behind else self._keeper.factory  # of a backlog a part says nothing
@@ -162,7 +170,7 @@ class Accountant:
         answers = [of.value for (_, kind), of in sorted(found.answers.items()) if kind == REQUESTS]
         self._keeper.expect(expected_sizes(of for one in answers for of in one.requests))
 
-    def _see(self, found: Round, seen: Seen, period_s: float) -> None:
+    def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
         now_us = round(seen.at * SECOND_US)
         period_us = round(period_s * SECOND_US)
         renewed = {
@@ -177,6 +185,8 @@ class Accountant:
         enough = 1 if self._config.pool.replicated else len(self._hosts)
         if len(renewed[SLOTS]) >= enough:
             late = self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
+            if before is not None and seen.complete:
+                self._keeper.check(now_us, before, seen.pilots)
         if len(renewed[CLAIMS]) >= enough:
             records = [
                 record
@@ -273,6 +283,13 @@ class Accountant:
                 records=self._records,
                 **_progress(told.answer.progress),
             )
+
+
+def _verdicts(seen: Seen) -> Verdicts | None:
+    """Return what a poll says of entries; None where it has not surely seen all pilots."""
+    if not seen.complete:
+        return None
+    return verdicts(seen.evaluation, round(seen.at * SECOND_US), seen.pilots)
 
 
 def _problem(error: LedgerError) -> Problem:

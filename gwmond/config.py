@@ -142,6 +142,11 @@ class Site(Section):
         _seconds("30m"),
         description="A pilot that waits longer in the site's queue means the site is saturated.",
     )
+    verdict_check: Duration = Field(
+        _seconds("10m"),
+        description="A pilot that registers checks the verdict on its entry: does it run a job so "
+        "soon?",
+    )
     peak_window: Duration = Field(
         _seconds("30d"), description="Capacity is the most that ran at once within this window."
     )

@@ -15,6 +15,7 @@ import structlog
 from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
+from gwmond.accounting.verdict_check import Verdicts
 from gwmond.book.book import Book
 from gwmond.book.factory_numbers import FactoryNumbers
 from gwmond.book.rules import SECOND_US, Rules
@@ -54,6 +55,7 @@ def rules(config: Config) -> Rules:
         linger_us=us(max(pilots.settle_delay, pilots.end_tolerance) * 2),
         quiet_us=us(pilots.assumed_end),
         refresh_us=us(min(300.0, 2.5 * pilots.settle_delay)),
+        check_us=us(config.site.verdict_check),
     )
 
 
@@ -142,6 +144,11 @@ class PilotKeeper:
         """Take in what collectors show; see ``Book.see``.  Raises LedgerError."""
         book, ledger = self._both()
         return book.see(now_us, period_us, pilots, ledger, complete=complete)
+
+    def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
+        """Let pilots that have registered since ``before`` check what that poll said."""
+        book, _ = self._both()
+        book.check(now_us, before, pilots)
 
     def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show; raises LedgerError."""

@@ -129,6 +129,7 @@ def pilot_time() -> PilotTime:
         )
 
     good, own = Category.GOODPUT, Category.PILOT_OVERHEAD
+    short = State.PROVISIONING_BOTTLENECK
     return PilotTime(
         shown={
             series(good, "exit_zero"): Shown(7_200_000_000, began),
@@ -141,6 +142,9 @@ def pilot_time() -> PilotTime:
         counted={
             CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Shown(12, began),
             CountKey("pilots", own, "", *STARVING, "frontend.main"): Shown(3, began),
+            CountKey("verdicts", short, "true", *STARVING, "frontend.main"): Shown(14, began),
+            CountKey("verdicts", short, "false", *STARVING, "frontend.main"): Shown(1, began),
+            CountKey("verdicts", BORED_STATE, "true", *BORED, ""): Shown(2, began),
             CountKey("assumed", own, "size", *STARVING, "frontend.main"): Shown(5_000_000, began),
             CountKey("assumed_gpu", own, "gpus", *STARVING, "frontend.main"): Shown(
                 7_000_000, began

@@ -14,7 +14,7 @@ from gwmond.ledger.factory_model import FactoryKind
 from gwmond.ledger.store import Ledger
 from gwmond.snapshot import Snapshot
 from tests.pool.adtext import Ad
-from tests.pool.feign import failed_validation, glidein, glideresource
+from tests.pool.feign import failed_validation, glidein, glideresource, partitionable_slot
 from tests.sources.make import NOW, heard
 from tests.test_poller import Polls
 
@@ -151,3 +151,41 @@ def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
     found = polls.poller.drain(found, 10.0)
     assert found.problems["ledger", "full"] == 1
     assert found.problems["factory", "link_outside"] == 1
+
+
+def checked(polls: Polls, arrives_after: float) -> dict[tuple[str, str], int]:
+    """What is counted half an hour after a second pilot came, whose first poll is so late."""
+    clock = polls.pool.time
+
+    def hear(*pilots: tuple[str, int]) -> None:
+        polls.hear()
+        now = int(clock.tick().wall)
+        slots = [
+            heard(partitionable_slot(name, started=started, now=now, glidein=glidein()), now)
+            for name, started in (("p", NOW - 60), *pilots)
+        ]
+        polls.pool.answers |= {("cm", "slots"): slots, ("cm", "templates"): slots[:1]}
+
+    for _ in range(3):
+        hear()
+        polls.poll()
+    started = int(clock.tick().wall + arrives_after - 30)
+    hear(("q", started))
+    polls.poll(arrives_after)
+    for _ in range(30):
+        hear(("q", started))
+        found = polls.poll()
+    assert found.pilot_time is not None
+    counted = found.pilot_time.counted.items()
+    return {(of.category.value, of.outcome): n.micros for of, n in counted if of.what == "verdicts"}
+
+
+@pytest.mark.parametrize(
+    ("arrives_after", "expected"), [(60, {("provisioning_bottleneck", "false"): 1}), (121, {})]
+)
+def test_a_pilot_that_registers_checks_the_verdict_of_the_poll_before(
+    tmp_path: Path, arrives_after: float, expected: dict[tuple[str, str], int]
+) -> None:
+    """It stays idle although jobs were said to wait; not where a poll was missed before it."""
+    polls = made(tmp_path, {"schedds": False})
+    assert checked(polls, arrives_after) == expected

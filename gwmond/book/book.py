@@ -23,11 +23,13 @@ from gwmond.accounting.factory_jobs import NewFact
 from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
 from gwmond.accounting.pilot_facts import Assumption, Measure, Resources
 from gwmond.accounting.records import JobRecord
+from gwmond.accounting.verdict_check import Verdicts
 from gwmond.book import booking, decisions
 from gwmond.book.changes import Changes
 from gwmond.book.counts import Counts
 from gwmond.book.decisions import Moment
 from gwmond.book.due import due
+from gwmond.book.experiments import Experiments
 from gwmond.book.factory_facts import FactoryFacts
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
@@ -62,6 +64,7 @@ class Book:
         self._joining = Joining(self._shelf, self._sightings, rules)
         self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
+        self._experiments = Experiments(state.experiments, rules.check_us)
         self._changes = Changes()
         self._counts = Counts(rules.q)
         self._now_us = 0  # when it was settled last, by the clock
@@ -129,6 +132,10 @@ class Book:
         self._relabel(now_us, lookup)
         return self._sightings.late
 
+    def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
+        """Let pilots that collectors show check what the last poll said of their entries."""
+        self._experiments.begin(before, pilots, now_us, self._shelf.by_name)
+
     def _relabel(self, now_us: int, lookup: Lookup) -> None:
         """Book pilots that turned out to be others under their right names."""
         for pilot, identity in self._sightings.relabelled:
@@ -195,6 +202,7 @@ class Book:
             some = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
         self._counts.remove(self._joining.removed)
         self._joining.removed.clear()
+        self._experiments.settle(self._shelf.pilots, known_us)
 
     def _settle(
         self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
@@ -266,10 +274,11 @@ class Book:
             heard=self._shelf.heard(rows),
             increments=self._changes.increments(),
             corrections=self._changes.corrections,
-            counts=self._counts.changes(),
+            counts={**self._counts.changes(), **self._experiments.counts()},
             cursors=(*cursors, *self.witnesses.cursors(), *self._sightings.gaps.cursors()),
             gaps=tuple(gaps),
             places=self.files.places.rows(),
+            experiments=self._experiments.rows(),
         )
 
     def divide(self, batch: PilotBatch) -> Parts:
@@ -292,6 +301,7 @@ class Book:
         self.batches += 1
         self._changes.clear()
         self._counts.clear()
+        self._experiments.stored()
         self.witnesses.stored()
         self._sightings.gaps.stored()
         self.files.places.stored()

@@ -61,6 +61,8 @@ class Rules(NamedTuple):
       start a pilot's output is waited for that may have grown before.
     - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long; one of which
       the output tells no end, when that was not written to for so long.
+    - ``check``: a pilot that registers checks the verdict on its entry by whether it runs a job
+      within this time.
     - ``refresh``: how often the idle time of a pilot is booked.
     """
 
@@ -74,6 +76,7 @@ class Rules(NamedTuple):
     linger_us: int = 1800 * SECOND_US
     quiet_us: int = 3600 * SECOND_US
     refresh_us: int = 300 * SECOND_US
+    check_us: int = 600 * SECOND_US
 
 
 class Lookup(Protocol):

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.attempts import AttemptFact
+from gwmond.accounting.evaluation import State
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import (
     Assumption,
@@ -25,6 +26,7 @@ from gwmond.accounting.pilot_facts import (
     Validation,
     union,
 )
+from gwmond.accounting.verdict_check import Experiment
 from gwmond.facts import Cursor, EntryKey, Evidence, Gap, Problem
 from gwmond.ledger.factory_model import FactoryKey, FactoryTotalKey
 from gwmond.units import Resource
@@ -188,12 +190,15 @@ class PilotCorrection(NamedTuple):
 class CountKey(NamedTuple):
     """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category.
 
+    ``verdicts`` that pilots have checked: by the entry's state (as ``category``), and by whether it
+    agreed with what the pilot met (``outcome``, "true" or "false").
+
     ``assumed``: canonical micros of CPU of pilots that are counted, by their own category and by
     the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
     """
 
-    what: Literal["attempts", "pilots", "assumed", "assumed_gpu"]
-    category: Category
+    what: Literal["attempts", "pilots", "assumed", "assumed_gpu", "verdicts"]
+    category: Category | State
     outcome: str
     site: str
     entry: str
@@ -217,7 +222,8 @@ class PilotBatch(NamedTuple):
     ``heard``: when pilots were last heard of whose rows are not among ``pilots``.
     ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
     ``factory`` are the factory's own numbers, to be added; ``places`` what its queue and summary
-    tell of its jobs, which replaces what is stored.
+    tell of its jobs, which replaces what is stored.  ``experiments`` replace what is stored of the
+    same pilot.
     """
 
     before: int
@@ -235,6 +241,7 @@ class PilotBatch(NamedTuple):
     places: tuple[Place, ...] = ()
     heard: tuple[tuple[PilotId, int], ...] = ()
     withdrawn: tuple[PilotId, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
 
 
 class Shown(NamedTuple):
@@ -252,7 +259,7 @@ class PilotState(NamedTuple):
 
     ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
     mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of;
-    ``factory`` are totals that never fall; ``places`` are those that are open.
+    ``factory`` are totals that never fall; ``places`` and ``experiments`` are those that are open.
     """
 
     batches: int
@@ -266,6 +273,7 @@ class PilotState(NamedTuple):
     numbers: Mapping[CountKey, int] = MappingProxyType({})
     factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
     places: tuple[Place, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
 
 
 class PilotHour(NamedTuple):

@@ -9,10 +9,12 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, literal_column, or_, select
 
+from gwmond.accounting.evaluation import State
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.verdict_check import Experiment
 from gwmond.facts import Cursor
-from gwmond.ledger import factory_reader, place_rows, witness_rows
+from gwmond.ledger import experiment_rows, factory_reader, place_rows, witness_rows
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.hours import from_columns
@@ -106,7 +108,8 @@ class PilotLookup(Session):
                 shown[series] = Shown(from_columns(high, high_micros), created)
                 net[series] = from_columns(whole, micros)
             for high, number, created, what, category, *rest in counts:
-                key = CountKey(what, Category(category), *rest)
+                of = State(category) if what == "verdicts" else Category(category)
+                key = CountKey(what, of, *rest)
                 counted[key], numbers[key] = Shown(high, created), number
             return PilotState(
                 batches=stored.batches,
@@ -120,7 +123,13 @@ class PilotLookup(Session):
                 numbers=numbers,
                 factory=factory_reader.load_totals(connection),
                 places=place_rows.open_places(connection),
+                experiments=experiment_rows.open_experiments(connection),
             )
+
+    def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
+        """Return how pilots that registered in a period checked the verdicts on their entries."""
+        with self._reading() as connection:
+            return experiment_rows.experiments_within(connection, since_us, until_us)
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
         """Return all attempts of these pilots, in the order of their keys; none is no entry."""

@@ -201,6 +201,27 @@ pilot_carried = Table(
     CheckConstraint(_AMOUNT, name="pilot_carried_amount"),
 )
 
+# Pilots that registered while a verdict on their entry stood; result: "" as long as it is open.
+verdict_checks = Table(
+    "verdict_checks",
+    metadata,
+    Column("pilot", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", Text, nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    Column("registered_us", BigInteger, nullable=False, index=True),
+    Column("result", Text, nullable=False),
+)
+Index(
+    "ix_verdict_checks_open",
+    verdict_checks.c.pilot,
+    sqlite_where=text("result = ''"),
+    postgresql_where=text("result = ''"),
+)
+
 corrections = Table(
     "corrections",
     metadata,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
 from gwmond.facts import Cursor, Gap
-from gwmond.ledger import factory_writes, place_rows
+from gwmond.ledger import experiment_rows, factory_writes, place_rows
 from gwmond.ledger.backend import many, mark, upsert
 from gwmond.ledger.model import TimedProblem
 from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
@@ -58,6 +58,7 @@ class Prepared(NamedTuple):
     problems: tuple[TimedProblem, ...]
     factory: factory_writes.FactoryRows
     places: list[Row]
+    experiments: list[Row]
 
 
 class Stored(NamedTuple):
@@ -100,6 +101,7 @@ def prepare(batch: PilotBatch) -> Prepared:
         problems=tuple(TimedProblem(*problem) for problem in batch.problems),
         factory=factory_writes.prepare(batch.factory),
         places=[place_rows.place_values(of) for of in batch.places],
+        experiments=[experiment_rows.experiment_values(of) for of in batch.experiments],
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from gwmond.accounting.elapsed import Tick
 from gwmond.ledger import (
+    experiment_rows,
     factory_writes,
     pilot_amounts,
     pilot_prune,
@@ -160,6 +161,8 @@ class Ledger(LedgerReader):
             places += some
             if not some:
                 break
+        with self._transaction() as connection:
+            experiment_rows.prune_experiments(connection, before_us(pilots_retention_s))
         return PilotsPruned(hours, gone, taken, old, factory_hours, places)
 
     def vacuum(self) -> None:
@@ -215,4 +218,5 @@ def _store(
     pilot_writes.store_cursors(connection, batch.cursors)
     pilot_writes.store_gaps(connection, batch.gaps)
     place_rows.store_places(connection, rows.places)
+    experiment_rows.store_experiments(connection, rows.experiments)
     writes.store_problems(connection, rows.problems)

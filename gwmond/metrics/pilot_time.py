@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from gwmond.accounting.outcomes import RUNS
 from gwmond.accounting.pilot_facts import BEARS, Category, Measure
 from gwmond.accounting.pilot_time import OWN
+from gwmond.accounting.verdict_check import CHECKED
 from gwmond.facts import EVIDENCE
 from gwmond.ledger.pilot_model import ASSUMED, CountKey, Shown
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.metrics.zeros import places, with_zeros
+from gwmond.metrics.zeros import entries, places, with_zeros
 from gwmond.snapshot import Snapshot
 from gwmond.units import MICRO, Resource
 
@@ -25,6 +26,7 @@ _CATEGORIES = (
     "goodput, misconfiguration_badput, preemption_badput, unclassified (attempts), pilot_overhead, "
     "decision_problem, validation_fails (the pilot's own)"
 )
+AGREED = ("true", "false")
 _PLACE = ("resource", "category", "site", "entry", "group", "evidence")
 
 
@@ -76,6 +78,19 @@ def _attempts(s: Snapshot) -> Iterator[Sample]:
 
 
 _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
+
+
+def _verdicts(s: Snapshot) -> Iterator[Sample]:
+    """Sum over the pilots' groups."""
+    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    created: dict[tuple[str, ...], float] = {}
+    for of, shown in _counted(s, "verdicts"):
+        labels = of.category.value, of.outcome, of.site, of.entry
+        sums[labels] += shown.micros
+        created[labels] = min(shown.created, created.get(labels, shown.created))
+    keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
+    known = ((state.value, of, *key) for key in keys for state in CHECKED for of in AGREED)
+    return with_zeros((Sample(of, number, created[of]) for of, number in sums.items()), known)
 
 
 def _assumed(s: Snapshot) -> Iterator[Sample]:
@@ -152,6 +167,16 @@ FAMILIES = (
         "Unit: pilots." + _KEPT,
         ("category", "site", "entry", "group"),
         _ended,
+    ),
+    Family(
+        "gwmond_verdicts_checked_total",
+        "counter",
+        "",
+        "Verdicts on entries (provisioning_bottleneck, insufficient_demand), checked by pilots "
+        "that registered there: agreed is true where one ran a job within site.verdict_check after "
+        "a bottleneck, or none after insufficient demand. Unit: pilots." + _KEPT,
+        ("state", "agreed", "site", "entry"),
+        _verdicts,
     ),
     Family(
         "gwmond_pilot_estimated_canonical_seconds_total",

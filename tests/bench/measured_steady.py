@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.attempts import AttemptFact, Source
+from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.config import load
@@ -85,7 +86,7 @@ def _play(
         shown = Answer((), time.monotonic())
         answers = {(host, SLOTS): shown, (host, CLAIMS): shown._replace(value=Claims(claims, ()))}
         found = Round(answers, (), (), {}, ())
-        seen = Seen(now, began, pilots, True, (daemon,))
+        seen = Seen(now, began, pilots, True, (daemon,), Evaluation({}, {}, {}))
         problems = accountant.step(ledger, access, found, seen, _MINUTE)
         while accountant.behind:
             problems += accountant.drain(access, now)

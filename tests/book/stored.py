@@ -9,6 +9,7 @@ from gwmond.accounting.early_failure import EARLY_US, MOST_TRIALS, Result, Trial
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_evidence import short_node
 from gwmond.accounting.pilot_facts import AttemptKey, PilotLife, estimates
+from gwmond.accounting.verdict_check import Experiment
 from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import (
     AttemptRow,
@@ -42,6 +43,7 @@ class Stored:
         self.corrections = 0
         self.places: dict[str, Place] = {}
         self.cursors: dict[tuple[str, str], Cursor] = {}
+        self.experiments: dict[PilotId, Experiment] = {}
 
     def commit(self, batch: PilotBatch) -> None:
         """Store a batch as the ledger does."""
@@ -63,6 +65,7 @@ class Stored:
         self.counts.update(batch.counts)
         self.places |= {of.name: of for of in batch.places}
         self.cursors |= {(of.source, of.kind): of for of in batch.cursors}
+        self.experiments |= {of.pilot: of for of in batch.experiments}
         assert all(row.pilot in self.pilots for row in self.attempts.values())
 
     def load(self) -> PilotState:
@@ -78,7 +81,9 @@ class Stored:
         pilots = tuple(running.values())
         waiting = tuple(of for of in self.places.values() if of.open)
         rows = pilots, tuple(late)
-        return PilotState(self.batches, next_id, *rows, {}, {}, self.cursors, places=waiting)
+        pending = tuple(of for of in self.experiments.values() if not of.result)
+        state = PilotState(self.batches, next_id, *rows, {}, {}, self.cursors, places=waiting)
+        return state._replace(experiments=pending)
 
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots with these startd names."""

@@ -8,6 +8,7 @@ revised three hours later, and a pilot is closed four hours after its end.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gwmond.accounting import pilot_time
@@ -24,6 +25,7 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.accounting.verdict_check import CHECKED, Experiment, Result, Verdict
 from gwmond.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.ledger import LedgerReader
 from gwmond.ledger.factory_model import FactoryKey, FactoryKind
@@ -176,6 +178,8 @@ def batch(number: int) -> PilotBatch:
         counts.update(_counted(rows))
         if old is not None:
             counts.subtract(_counted(old))
+    checked = experiments(number)
+    counts.update(_verdicts(checked))
     return PilotBatch(
         before=number - 1,
         now_us=now,
@@ -189,6 +193,28 @@ def batch(number: int) -> PilotBatch:
         problems=((now / 1e6, Problem("schedd", "late", f"batch {number}")),),
         factory=factory_numbers(number),
         places=places(number),
+        experiments=checked,
+    )
+
+
+def experiments(number: int) -> tuple[Experiment, ...]:
+    """One pilot that registers, and what became of the one of the batch before."""
+
+    def of(pilot: int, result: Result = Result.OPEN) -> Experiment:
+        verdict = Verdict(CHECKED[pilot % 2], "held_pilots" if pilot % 2 else "", "measured")
+        key = EntryKey("site", f"entry-{pilot % 3}")
+        return Experiment(pilot, key, "fe.main", verdict, now_us(pilot), result)
+
+    results = Result.RAN, Result.IDLE, Result.VOID, Result.RAN
+    before = (of(number - 1, results[number % 4]),) if number > 1 else ()
+    return (*before, of(number))
+
+
+def _verdicts(checked: Iterable[Experiment]) -> Counter[CountKey]:
+    return Counter(
+        CountKey("verdicts", of.verdict.state, str(of.agreed).lower(), *of.entry, of.group)
+        for of in checked
+        if of.agreed is not None
     )
 
 
@@ -253,6 +279,11 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
     every = {of.name: of for n in range(1, number + 1) for of in places(n)}
     assert ledger.find_places(every) == every
     assert {of.name: of for of in state.places} == {k: of for k, of in every.items() if of.open}
+    checked = {of.pilot: of for n in range(1, number + 1) for of in experiments(n)}
+    assert ledger.experiments(0, 10**17) == tuple(checked[pilot] for pilot in sorted(checked))
+    assert state.experiments == tuple(of for of in checked.values() if not of.result)
+    counted = {key: n for key, n in state.numbers.items() if key.what == "verdicts"}
+    assert counted == _verdicts(checked.values())
     if number:
         assert state.cursors["schedd", "history"].state == f"at {number}"
         assert ledger.problems(1)[0].problem.detail == f"batch {number}"
