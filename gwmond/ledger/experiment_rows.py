@@ -74,6 +74,7 @@ def experiments_within(
 
 
 def prune_experiments(connection: Connection, before_us: int) -> int:
-    """Forget those of pilots that registered before; what they counted stays."""
-    old = delete(verdict_checks).where(verdict_checks.c.registered_us < before_us)
+    """Forget those with a result whose pilots registered before; what they counted stays."""
+    of = verdict_checks.c
+    old = delete(verdict_checks).where(of.registered_us < before_us, of.result != Result.OPEN.value)
     return connection.execute(old).rowcount

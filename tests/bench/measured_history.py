@@ -88,6 +88,7 @@ def _bare_files(pattern: str) -> Numbers:
 def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
     from gwmond.accountant import Accountant, Seen  # noqa: PLC0415
+    from gwmond.accounting.evaluation import Evaluation  # noqa: PLC0415
     from gwmond.config import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
     from gwmond.pilot_keeper import PilotKeeper  # noqa: PLC0415
@@ -104,7 +105,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     shown = Answer(Claims((), ()), time.monotonic() + 1e9)  # collectors show nothing
     found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
     daemons = tuple(Daemon(*schedd) for schedd in schedds)
-    seen = Seen(now, time.monotonic(), (), True, daemons)
+    seen = Seen(now, time.monotonic(), (), True, daemons, Evaluation({}, {}, {}))
     profiler = cProfile.Profile()
     if profile:
         profiler.enable()
