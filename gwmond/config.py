@@ -178,7 +178,7 @@ class Demand(Section):
     constraint: str = Field("", description="ClassAd expression that jobs must satisfy besides.")
     attributes: tuple[Attribute, ...] = Field(
         ("x509UserProxyVOName",),
-        description="Job attributes to group by besides those of Requirements and requests.",
+        description="Job attributes to group by besides those of Requirements, START and requests.",
     )
     max_groups: Number = Field(
         20000, description="A schedd with more groups is counted, but not matched beyond these."

@@ -152,6 +152,8 @@ class EntryRequest(NamedTuple):
 class Template(NamedTuple):
     """An empty pilot of an entry and a frontend group, to match job groups against.
 
+    ``refers`` are the attributes that its START expression seeks in a job.
+
     ``evidence`` is ``measured`` when made from a live healthy slot, ``estimated`` when only the
     glideresource ad describes it.
     """
@@ -163,6 +165,7 @@ class Template(NamedTuple):
     lifetime_s: int | None
     evidence: Evidence
     group: str = ""
+    refers: tuple[str, ...] = ()
 
 
 class Verdict(StrEnum):

@@ -35,6 +35,7 @@ class Pool:
                 tuple(names("wms_collectors")),
                 tuple(names("factory_schedds")),
                 self.recording.tells_runs,
+                groups=False,
             )
         else:
             self.clock = SystemClock()

@@ -296,6 +296,11 @@ SOURCES: Mapping[str, Help] = {
         "find out which host opens them; let a firewall limit it",
     ),
     "residual": Help("a site's time does not sum up to its total", _REPORT_LOG),
+    "start_attribute": Help(
+        "a START expression refers to a job attribute that is other for (nearly) every job: jobs "
+        "cannot be grouped by it, so matches that depend on it are only possible (estimated)",
+        "nothing, if estimates will do; else let START refer to an attribute that many jobs share",
+    ),
     "timeout": Help(
         "a daemon accepts connections and stays silent, or is overloaded",
         "see its log, or give [poll] deadline more time; it is asked again",

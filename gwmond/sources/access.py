@@ -37,12 +37,16 @@ HISTORIES = {
 
 
 class Query(NamedTuple):
-    """One question to one daemon: which ads (``ad_type`` is a collector's), and what of them."""
+    """One question to one daemon: which ads (``ad_type`` is a collector's), and what of them.
+
+    ``limit`` is how many rows a schedd returns at most; all if negative.
+    """
 
     kind: str
     ad_type: str
     constraint: str
     projection: tuple[str, ...]
+    limit: int = -1
 
 
 class Daemon(NamedTuple):
@@ -136,7 +140,7 @@ class LiveAccess(NamedTuple):
         began = time.monotonic()
         try:
             found = htcondor2.Schedd(location).query(
-                query.constraint, list(query.projection), opts=options
+                query.constraint, list(query.projection), limit=query.limit, opts=options
             )
         except htcondor2.HTCondorException as error:
             raise _explain(error, schedd.address, time.monotonic() - began) from None

@@ -4,6 +4,9 @@ QueryOpts.GroupBy makes the schedd return one row for each combination of the pr
 attributes, with JobCount; with Requirements among them it adds the job attributes that
 Requirements refers to, so that a row can be matched as it is.
 
+The job attributes to which pilots' START expressions refer are keys, too.  Where one has a value of
+its own for nearly every job there would be as many groups as jobs: it is left out, and reported.
+
 Demand is idle jobs (JobStatus 1) of the vanilla (5; container and docker jobs too) and parallel
 (11) universes.  Jobs of a late-materialization cluster that do not exist yet are counted from
 their cluster's ad, unless its materialization is paused by a hold; a schedd whose own ad says that
@@ -19,6 +22,7 @@ from gwmond.facts import DemandGroup, JobCount, Problem, Size
 from gwmond.sources import ads
 from gwmond.sources.access import Query
 from gwmond.sources.child import QueryError
+from gwmond.sources.matching import UNGROUPED
 from gwmond.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ FACTORIES = (
 MAX_WALLTIME_S = 10 * 366 * 86400
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")
 _NOT_MATCHED = frozenset(("id", "jobcount", "jobids", "jobstatus", "jobuniverse", "servertime"))
+_FEW_GROUPS = 100
 # Each job has its own: never a key to group by, whatever the configuration says.
 _OF_ONE_JOB = frozenset(
     ("clusterid", "procid", "globaljobid", "qdate", "enteredcurrentstatus", "out", "err", "iwd")
@@ -53,20 +58,58 @@ class ScheddDemand(NamedTuple):
     rows: int
     complete: bool
     problems: tuple[Problem, ...]
+    ungrouped: tuple[str, ...] = ()
 
 
-def query(attributes: Attributes, demand: Demand) -> Query:
-    """Return the GroupBy query for idle jobs."""
+class StartKeys(NamedTuple):
+    """Job attributes to which START expressions refer: those to group by, and those left out."""
+
+    grouped: tuple[str, ...] = ()
+    ungrouped: tuple[str, ...] = ()
+
+    def without(self, names: Iterable[str]) -> StartKeys:
+        """Return the keys with some more left out."""
+        more = {name.lower() for name in names}
+        out = {*self.ungrouped, *(name for name in self.grouped if name.lower() in more)}
+        return StartKeys(
+            tuple(name for name in self.grouped if name.lower() not in more),
+            tuple(sorted(out, key=str.lower)),
+        )
+
+    def usable(self) -> StartKeys:
+        """Return the keys without what each job has of its own, and without secrets."""
+        kept = tuple(name for name in self.grouped if name.lower() not in ads.SECRET)
+        return self._replace(grouped=kept).without(_OF_ONE_JOB)
+
+
+NO_KEYS = StartKeys()
+
+
+def query(attributes: Attributes, demand: Demand, start: StartKeys = NO_KEYS) -> Query:
+    """Return the GroupBy query for idle jobs.
+
+    Keys of START are only known by their names, so the rows that they may make are limited.
+    """
     constraint = f"{IDLE} && ({demand.constraint})" if demand.constraint else IDLE
-    names = (*_keys(attributes, demand), *_constrained(demand.constraint))
-    return Query("demand", "", constraint, tuple(dict.fromkeys(names)))
+    names = _distinct(
+        (*_keys(attributes, demand), *start.grouped, *_constrained(demand.constraint))
+    )
+    return Query("demand", "", constraint, names, demand.max_groups + 1 if start.grouped else -1)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names once each, whatever their case."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(name.lower(), name)
+    return tuple(found.values())
 
 
 def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] = ()) -> Query:
     """Return the query for clusters that have jobs still to materialize."""
     constraint = f"{FACTORIES} && ({demand.constraint})" if demand.constraint else FACTORIES
     names = (*_keys(attributes, demand), "TotalSubmitProcs", "JobMaterializeNextProcId", *refs)
-    return Query("unmaterialized", "", constraint, tuple(dict.fromkeys(names)))
+    return Query("unmaterialized", "", constraint, _distinct(names))
 
 
 def _constrained(constraint: str) -> list[str]:
@@ -89,23 +132,68 @@ def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
 
 
 def fetch(
-    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand, *, factories: bool
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    demand: Demand,
+    *,
+    factories: bool,
+    start: StartKeys = NO_KEYS,
 ) -> ScheddDemand:
     """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
-    rows = access.job_ads(schedd, query(attributes, demand))
-    clusters = fetch_clusters(access, schedd, attributes, demand) if factories else ()
-    return decode(rows, clusters, schedd.name, attributes, demand)
+    start = start.usable()
+    rows = access.job_ads(schedd, query(attributes, demand, start))
+    while names := _differing(rows, start, attributes, demand):
+        start = start.without(names)
+        rows = access.job_ads(schedd, query(attributes, demand, start))
+    if start.grouped and len(rows) > demand.max_groups:  # and not because of START: count them all
+        rows = access.job_ads(schedd, query(attributes, demand, start)._replace(limit=-1))
+    clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
+    return decode(rows, clusters, schedd.name, attributes, demand, start)
+
+
+def _differing(
+    rows: Sequence[classad2.ClassAd], start: StartKeys, attributes: Attributes, demand: Demand
+) -> list[str]:
+    """Return the keys of START that make too many groups.
+
+    Those with a value of their own for more than half of the jobs; if there are still too many
+    groups, the one with the most values.
+    """
+    others = {name.lower() for name in _keys(attributes, demand)}
+    keys = [name for name in start.grouped if name.lower() not in others]
+    if len(rows) <= _FEW_GROUPS or not keys:
+        return []
+    jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
+    values = {name: len({_written(ad, name) for ad in rows}) for name in keys}
+    many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
+    if not many and len(rows) > demand.max_groups:
+        most = max(keys, key=lambda name: values[name])
+        many = [most] if values[most] > 1 else []
+    return many
+
+
+def _written(ad: classad2.ClassAd, name: str) -> str:
+    try:
+        return str(ad.lookup(name))
+    except (KeyError, UnicodeDecodeError, ValueError):
+        return ""
 
 
 def fetch_clusters(
-    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    demand: Demand,
+    start: StartKeys = NO_KEYS,
 ) -> Sequence[classad2.ClassAd]:
     """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
-    clusters = access.cluster_ads(schedd, factories_query(attributes, demand))
+    clusters = access.cluster_ads(schedd, factories_query(attributes, demand, start.grouped))
     if not clusters:
         return clusters
     refs = sorted({ref for ad in clusters for ref in _references(ad)})
-    return access.cluster_ads(schedd, factories_query(attributes, demand, refs))
+    names = (*start.grouped, *refs)
+    return access.cluster_ads(schedd, factories_query(attributes, demand, names))
 
 
 def decode(
@@ -114,17 +202,21 @@ def decode(
     schedd: str,
     attributes: Attributes,
     demand: Demand,
+    start: StartKeys = NO_KEYS,
 ) -> ScheddDemand:
     """Turn rows and cluster ads into demand groups; alike ones are added up."""
     groups: dict[tuple[str, str], DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    problems: list[Problem] = []
+    problems = [
+        Problem(schedd, "start_attribute", f"{name}: other for (nearly) every job")
+        for name in start.ungrouped
+    ]
     for ad, jobs, status in _with_counts(rows, clusters):
         if jobs <= 0:
             continue
         accounting_group = ads.text(ad, attributes.accounting_group) or ""
         counts[accounting_group, status] += jobs
-        group = _group(ad, jobs, schedd, accounting_group, attributes, problems)
+        group = _group(ad, jobs, schedd, accounting_group, attributes, start, problems)
         key = accounting_group, group.signature
         if before := groups.get(key):
             group = group._replace(jobs=before.jobs + jobs)
@@ -139,6 +231,7 @@ def decode(
         rows=len(rows) + len(clusters),
         complete=len(kept) <= demand.max_groups,
         problems=tuple(problems),
+        ungrouped=start.ungrouped,
     )
 
 
@@ -158,17 +251,20 @@ def _group(
     schedd: str,
     accounting_group: str,
     attributes: Attributes,
+    start: StartKeys,
     problems: list[Problem],
 ) -> DemandGroup:
+    keys = {name.lower() for name in start.grouped}
     drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
     drop -= set(map(str.lower, _references(ad)))
     drop |= {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
+    drop -= keys
     names = [
         name
         for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
         if name.lower() not in drop and name.lower() not in ads.SECRET
     ]
-    text = ads.source_text(ad, names)
+    text = _with_keys(ads.source_text(ad, names), start, {name.lower() for name in names})
     cores = _request(ad, "RequestCpus", MAX_CORES)
     memory = _request(ad, "RequestMemory", MAX_MEMORY_MIB)
     gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
@@ -190,6 +286,13 @@ def _group(
         size=Size(cores, memory, int(gpus)),
         walltime_s=None if seconds is None or not 0 < seconds <= MAX_WALLTIME_S else int(seconds),
     )
+
+
+def _with_keys(text: str, start: StartKeys, present: set[str]) -> str:
+    """Return a group's text with what is known of keys of START that its jobs do not have."""
+    more = [f"{name} = undefined" for name in start.grouped if name.lower() not in present]
+    more += [f"{UNGROUPED} = true"] if start.ungrouped else []
+    return "; ".join((text.removesuffix("]"), *more)) + "]" if more else text
 
 
 def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:

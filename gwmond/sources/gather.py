@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import structlog
 
 from gwmond.config import Config
 from gwmond.facts import Pilot, Problem
-from gwmond.sources import advertised, child, history_tasks, schedds, tasks
+from gwmond.sources import advertised, child, demand, history_tasks, schedds, tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.round import (
     CLAIMS,
@@ -39,6 +39,9 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 _WHEN_NEEDED = ("templates", "matching")
+RETRY_KEY_S = 3600.0
+"""A job attribute that could not be grouped by is tried again after this."""
+
 _LEAST_S = 1.0
 
 
@@ -56,6 +59,7 @@ class Gatherer:
         self._until = self._allowed = 0.0
         self._problems: list[Problem] = []
         self._busy: set[str] = set()
+        self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
@@ -72,10 +76,13 @@ class Gatherer:
             ThreadPoolExecutor(parallel, "schedd") as second,
         ):
             discovery, slots = self._ask_collectors(first, access, now)
-            asked = self._ask_schedds(second, access, self._seen.values(), {})
+            early = self._targets.groups and not self._rounds  # START is not known yet
+            asked = {} if early else self._ask_schedds(second, access, self._seen.values(), {})
             for future in discovery:
                 future.result()
             self._discover()
+            if early and not wait(slots, self.left_s / 2).not_done:
+                self._ask_templates(access, now)
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             self._ask_schedds(second, access, fresh, asked)
             queues = self._ask_factory_schedds(second, access, now)
@@ -239,8 +246,17 @@ class Gatherer:
             earlier.result()
         config = self._config
         factories = schedd.unmaterialized != 0
-        arguments = access, schedd.daemon, config.attributes, config.demand, factories
-        self.run(schedd.daemon.name, DEMAND, tasks.schedd_demand, *arguments)
+        name = schedd.daemon.name
+        start = self._start_keys(name) if self._targets.groups else demand.NO_KEYS
+        arguments = access, schedd.daemon, config.attributes, config.demand, factories, start
+        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments)
+        for attribute in found.ungrouped if found else ():
+            self._ungrouped.setdefault((name, attribute), time.monotonic())
+
+    def _start_keys(self, schedd: str) -> demand.StartKeys:
+        """Return the job attributes that START expressions need, but not those left out before."""
+        keys = demand.StartKeys(self._templates.start_references())
+        return keys.without(name for of, name in list(self._ungrouped) if of == schedd)
 
     def _discover(self) -> None:
         seen: list[schedds.ScheddSeen] = []
@@ -297,6 +313,9 @@ class Gatherer:
             if name not in self._seen:
                 self._statuses.pop((name, kind), None)
                 self._answers.pop((name, kind), None)
+        now = time.monotonic()
+        for key in [k for k, at in self._ungrouped.items() if now - at > RETRY_KEY_S]:
+            del self._ungrouped[key]
 
 
 def merge_pilots(answers: Iterable[tuple[Pilot, ...]]) -> tuple[Pilot, ...]:

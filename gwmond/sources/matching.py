@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PAIRS_A_CHILD = 100_000
 
+UNGROUPED = "GwmondUngrouped"
 _START = "GlideClientConstraintFactoryCondorExpr"
 
 # What an empty pilot does not have: who uses it now, and what changes by the minute.
@@ -108,11 +109,25 @@ def _template(
     if (disk := ads.number(ad, "TotalSlotDisk")) is not None:
         empty["Disk"] = int(disk)
     text = ads.source_text(empty, [n for n in empty.keys() if n not in moved])  # noqa: SIM118
+    refers = start_references(empty)
     identity = ads.signature(text)
     for name, epoch in moved.items():
         if epoch is not None and started is not None:
             empty[name] = int(now + epoch - started)
-    return Template(entry, str(empty), identity, size, lifetime_s, evidence)
+    return Template(entry, str(empty), identity, size, lifetime_s, evidence, refers=refers)
+
+
+def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
+    """Return the job attributes to which a pilot's Requirements (its START) refer, sorted.
+
+    What it does not have itself is looked up in the job, with TARGET or without.
+    """
+    try:
+        names = slot.externalRefs(slot.lookup("Requirements"))
+    except (KeyError, TypeError, UnicodeDecodeError):
+        return ()
+    plain = {name[7:] if name.lower().startswith("target.") else name for name in names}
+    return tuple(sorted((name for name in plain if name and "." not in name), key=str.lower))
 
 
 def evaluate(
@@ -127,16 +142,36 @@ def evaluate(
 
     jobs = [ads.parse(text) for text in groups]
     slots = [(ads.parse(t.ad), t.evidence == "estimated") for t in templates]
-    verdicts = [match(jobs[i], slots[j][0], estimated=slots[j][1]) for i, j in pairs]
+    untold = [_without_undefined(job) for job in jobs] if any(e for _, e in slots) else jobs
+    verdicts = [
+        match((untold if slots[j][1] else jobs)[i], slots[j][0], estimated=slots[j][1])
+        for i, j in pairs
+    ]
     return verdicts, len(pairs)
+
+
+def _without_undefined(job: classad2.ClassAd) -> classad2.ClassAd:
+    """Return a job without the attributes that it is known not to have.
+
+    An attribute that a glideresource ad lacks may be the pilot's own, so it proves nothing that the
+    job has none either.
+    """
+    names = [name for name in job.keys() if str(job.lookup(name)).lower() == "undefined"]  # noqa: SIM118
+    if not names:
+        return job
+    kept = ads.parse(str(job))
+    for name in names:
+        del kept[name]
+    return kept
 
 
 def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> Verdict:
     """Match one job with one empty pilot.
 
-    A job's Requirements that a live slot leaves undefined are not met, as in HTCondor.  Where the
-    answer hangs on what a glideresource ad does not tell, or START on a job attribute which the
-    group does not carry, it is possible.
+    Requirements that are undefined are not met, as in HTCondor.  Where the answer hangs on what a
+    glideresource ad does not tell, or START on a job attribute which the group does not carry, it
+    is possible.  A group carries ``undefined`` for an attribute that its jobs do not have, and
+    ``UNGROUPED`` where jobs have an attribute of START that could not be grouped by.
     """
     wanted = _holds(job, slot, untold=estimated)
     if wanted is False or (wanted is None and not estimated):
@@ -144,13 +179,15 @@ def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> 
     offered = _holds(slot, job, untold=True)
     if offered is False:
         return Verdict.NO
+    if offered and ads.truth(job, UNGROUPED) and _open(slot.lookup("Requirements"), slot, job):
+        offered = None
     return Verdict.YES if wanted and offered else Verdict.POSSIBLE
 
 
 def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) -> bool | None:
     """Evaluate Requirements; None where they are neither true nor false.
 
-    With ``untold``, a ``false`` which hangs on attributes that nobody has is None as well.
+    With ``untold`` what hangs on attributes that nobody has is None, and nothing else is.
     """
     try:
         expression = mine.lookup("Requirements")
@@ -158,11 +195,12 @@ def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) ->
         return True
     try:
         value = expression.eval(mine, target)
-        if type(value).__name__ == "Value" or not isinstance(value, (bool, int, float)):
-            return None
-        if not value and untold and _open(expression, mine, target):
-            return None
-        return bool(value)
+        plain = type(value).__name__ != "Value" and isinstance(value, (bool, int, float))
+        if plain and value:
+            return True
+        if untold:
+            return None if _open(expression, mine, target) else False
+        return False if plain else None
     except Exception:
         return None
 

@@ -116,10 +116,15 @@ def slot_templates(
 
 
 def schedd_demand(
-    access: Access, schedd: Daemon, attributes: Attributes, options: Demand, factories: bool
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    options: Demand,
+    factories: bool,
+    start: demand.StartKeys,
 ) -> Counted[demand.ScheddDemand]:
     """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(access, schedd, attributes, options, factories=factories)
+    result = demand.fetch(access, schedd, attributes, options, factories=factories, start=start)
     return result, result.rows
 
 

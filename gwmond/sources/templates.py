@@ -64,6 +64,14 @@ class Templates:
                 del self._known[berth]
                 self._seen.pop(berth, None)
 
+    def start_references(self) -> tuple[str, ...]:
+        """Return the job attributes to which any START refers, once each, sorted."""
+        names: dict[str, str] = {}
+        for template, _ in self._known.values():
+            for name in template.refers:
+                names[name.lower()] = min(name, names.get(name.lower(), name))
+        return tuple(names[name] for name in sorted(names))
+
     def current(self) -> dict[Berth, Template]:
         """Return the templates by entry and frontend group."""
         return {berth: template for berth, (template, _) in self._known.items()}

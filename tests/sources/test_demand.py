@@ -13,7 +13,7 @@ from gwmond.facts import DemandGroup, JobCount, Size
 from gwmond.sources import ads, demand
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
-from gwmond.sources.demand import ScheddDemand
+from gwmond.sources.demand import NO_KEYS, ScheddDemand, StartKeys
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 
@@ -241,6 +241,44 @@ def test_signature_does_not_depend_on_the_schedd() -> None:
     assert (one.signature, one.ad) == (other.signature, other.ad)
 
 
+def test_keys_of_start_are_projected_once() -> None:
+    """What START refers to is grouped by, whatever its case, but no secret and no job's own."""
+    names = ("wantvo", "REQUESTCPUS", "ProcId", "Environment", "_condor_RequestCpus")
+    keys = StartKeys(names).usable()
+    assert keys == StartKeys(("wantvo", "REQUESTCPUS", "_condor_RequestCpus"), ("ProcId",))
+    query = demand.query(ATTRIBUTES, OPTIONS, keys)
+    assert {"wantvo", "_condor_RequestCpus", "RequestCpus"} <= set(query.projection)
+    assert len({name.lower() for name in query.projection}) == len(query.projection)
+    assert query.limit == OPTIONS.max_groups + 1
+    assert demand.query(ATTRIBUTES, OPTIONS).limit == -1
+
+
+def keyed(ad: Ad, keys: StartKeys) -> str:
+    found = demand.decode(classads(ad), (), "schedd1", ATTRIBUTES, OPTIONS, keys)
+    return found.groups[0].ad
+
+
+def test_a_group_says_what_its_jobs_do_not_have() -> None:
+    """A key of START that jobs lack is undefined, not unknown."""
+    keys = StartKeys(("WantVO", "AcctGroup", "JobUniverse"))
+    without = keyed(row(), keys)
+    assert attributes(without) >= {"wantvo", "acctgroup", "jobuniverse"}
+    assert "WantVO = undefined" in without
+    assert 'WantVO = "a"' in keyed(row(WantVO="a", AcctGroup="x"), keys)
+    assert 'AcctGroup = "x"' in keyed(row(AcctGroup="x"), keys)
+    assert "wantvo" not in attributes(keyed(row(), NO_KEYS))
+
+
+def test_keys_that_are_left_out_are_reported() -> None:
+    """Each is named, and groups carry that their START is not all known."""
+    keys = StartKeys((), ("QDate", "Serial"))
+    found = demand.decode(classads(row()), (), "schedd1", ATTRIBUTES, OPTIONS, keys)
+    assert [p.problem for p in found.problems] == ["start_attribute"] * 2
+    assert [p.detail.partition(":")[0] for p in found.problems] == ["QDate", "Serial"]
+    assert "gwmondungrouped" in attributes(found.groups[0].ad)
+    assert found.ungrouped == ("QDate", "Serial")
+
+
 @pytest.mark.parametrize("requirements", ["true", "1", '"text"', "undefined", "TARGET.X"])
 def test_odd_requirements(requirements: str) -> None:
     """Requirements may be anything: the group is kept."""
@@ -306,10 +344,19 @@ class Schedd:
 
     clusters: list[Ad]
     asked: list[Query] = field(default_factory=list)
+    jobs: list[Ad] = field(default_factory=lambda: [row(1)] * 4)
 
     def job_ads(self, _schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Group jobs as a real schedd does, by what is projected."""
         self.asked.append(query)
-        return classads(row(4))
+        kept = {name.lower() for name in (*query.projection, "JobCount")}
+        groups: dict[str, Ad] = {}
+        for job in self.jobs:
+            ad = {name: value for name, value in job.items() if name.lower() in kept}
+            same = groups.setdefault(str(sorted(ad.items(), key=str)), ad | {"JobCount": 0})
+            same["JobCount"] = int(str(same["JobCount"])) + int(str(job["JobCount"]))
+        rows = list(groups.values())
+        return classads(*(rows if query.limit < 0 else rows[: query.limit]))
 
     def cluster_ads(self, _schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         self.asked.append(query)
@@ -324,8 +371,52 @@ class Schedd:
         raise NotImplementedError
 
 
-def fetch(schedd: Schedd, *, factories: bool = True) -> ScheddDemand:
-    return demand.fetch(schedd, Daemon("schedd1", "<>"), ATTRIBUTES, OPTIONS, factories=factories)
+def fetch(
+    schedd: Schedd,
+    *,
+    factories: bool = True,
+    start: StartKeys = NO_KEYS,
+    options: Demand = OPTIONS,
+) -> ScheddDemand:
+    there = Daemon("schedd1", "<>")
+    return demand.fetch(schedd, there, ATTRIBUTES, options, factories=factories, start=start)
+
+
+def serials(number: int) -> list[Ad]:
+    return [row(Serial=n, Owner=f"user{n % 3}") for n in range(number)]
+
+
+def test_a_key_with_a_value_for_each_job_is_left_out_at_once() -> None:
+    """The jobs are grouped again without it, by the others; all of them are counted."""
+    schedd = Schedd([], jobs=serials(300))
+    found = fetch(schedd, factories=False, start=StartKeys(("Owner", "Serial")))
+    assert [("Serial" in q.projection, "Owner" in q.projection) for q in schedd.asked] == [
+        (True, True),
+        (False, True),
+    ]
+    assert [g.jobs for g in found.groups] == [100, 100, 100]
+    assert found.ungrouped == ("Serial",)
+    assert [p.problem for p in found.problems] == ["start_attribute"]
+
+
+def test_a_key_that_many_jobs_share_stays() -> None:
+    """Few jobs, or several for each value, are grouped by whatever START refers to."""
+    few = Schedd([], jobs=serials(50))
+    assert len(fetch(few, factories=False, start=StartKeys(("Serial",))).groups) == 50
+    shared = Schedd([], jobs=[row(Serial=n // 3) for n in range(600)])
+    assert len(fetch(shared, factories=False, start=StartKeys(("Serial",))).groups) == 200
+
+
+def test_the_key_with_the_most_values_is_left_out_where_there_are_too_many_groups() -> None:
+    """Groups are never more than are matched because of START; nobody is left uncounted."""
+    jobs = [row(Serial=n // 3, Owner=f"user{n % 2}") for n in range(600)]
+    schedd = Schedd([], jobs=jobs)
+    keys, options = StartKeys(("Owner", "Serial")), Demand(max_groups=150)
+    found = fetch(schedd, factories=False, start=keys, options=options)
+    assert (found.ungrouped, found.complete) == (("Serial",), True)
+    many = Schedd([], jobs=[row(RequestMemory=n, Owner="a") for n in range(200)])
+    found = fetch(many, factories=False, start=StartKeys(("Owner",)), options=options)
+    assert (found.ungrouped, found.complete, found.counts[0].jobs) == ((), False, 200)
 
 
 def test_clusters_are_asked_again_for_what_their_requirements_refer_to() -> None:

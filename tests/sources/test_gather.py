@@ -15,7 +15,7 @@ from gwmond.sources import gather, matching, templates
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import USED_UP, Round, Status, Targets
 from tests.accounting.make import pilot
-from tests.pool.adtext import Ad, Value, ad_text
+from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import (
     failed_master,
     glideclient,
@@ -49,7 +49,11 @@ class World:
             for key, ads in self.answers.items()
         }
         found = self.gatherer.round(Feigned(texts, str(self._log)), NOW)
-        return found, sorted(self._log.read_text().splitlines())
+        return found, sorted(self.asked())
+
+    def asked(self) -> list[str]:
+        """What was asked in the last round, in its order."""
+        return self._log.read_text().splitlines()
 
 
 def options(**poll: Any) -> Config:
@@ -278,6 +282,54 @@ def test_template_of_an_entry_without_pilots(world: World) -> None:
     world.answers["cm", "slots"] = [slot()]
     found, _ = world.round()
     assert found.templates[BERTH].evidence == "measured"
+
+
+def test_schedds_are_asked_for_what_start_refers_to(world: World) -> None:
+    """In the first round already, for the templates come first; in later ones all at once."""
+    start: Ad = {"Start": Expr('TARGET.WantVO == "a"')}
+    world.answers["cm", "templates"] = [slot() | start]
+    found, asked = world.round()
+    (group,) = found.answers["ap1", "demand"].value.groups
+    assert "WantVO = undefined" in group.ad
+    assert [a for a in asked if a.endswith("demand")] == ["<ap1> demand"]
+    log = world.asked()
+    assert log.index("cm templates") < log.index("<ap1> demand")
+    again, _ = world.round()
+    assert again.answers["ap1", "demand"].value.groups == (group,)
+
+
+def test_a_first_round_does_not_wait_for_a_silent_collector(tmp_path: Path, world: World) -> None:
+    """If templates cannot be had in time schedds are asked without them."""
+    late = World(tmp_path / "late", options(deadline="8s"), Targets(("cm", "cm2"), (), ()))
+    late.answers = world.answers | {("cm2", "slots"): ["~60"]}
+    found, _ = late.round()
+    assert status(found, "ap1", "demand").up
+    assert idle(found) == 3
+
+
+def test_a_recording_is_not_asked_for_what_start_refers_to(tmp_path: Path, world: World) -> None:
+    """Its rows are as they were grouped, so that an absent attribute says nothing."""
+    replayed = World(tmp_path / "log", options(), Targets(("cm",), (), (), groups=False))
+    replayed.answers = world.answers
+    for _ in range(2):
+        found, _ = replayed.round()
+    (group,) = found.answers["ap1", "demand"].value.groups
+    assert "undefined" not in group.ad
+
+
+def test_an_attribute_that_was_left_out_is_not_tried_in_each_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays out, and reported, until some time has passed."""
+    world.answers["cm", "templates"] = [slot() | {"Start": Expr("TARGET.Serial > 1")}]
+    world.answers["<ap1>", "demand"] = [job(1) | {"Serial": n} for n in range(101)]
+    counts = []
+    for retry in (3600.0, 3600.0, -1.0, -1.0):
+        monkeypatch.setattr(gather, "RETRY_KEY_S", retry)
+        found, asked = world.round()
+        counts.append(asked.count("<ap1> demand"))
+        assert [p.problem for p in found.problems] == ["start_attribute"]
+    assert counts == [2, 1, 1, 2]
 
 
 def test_each_frontend_group_has_its_own_template(world: World) -> None:

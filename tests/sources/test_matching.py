@@ -274,6 +274,66 @@ def test_start_of_the_pilot(start: str, found: Verdict) -> None:
     assert verdict(job("true", VO="cms"), slot) == found
 
 
+NO_LIMITS: Ad = {
+    name: Expr("undefined")
+    for name in measured(busy()).refers
+    if name not in ("RequestCpus", "RequestMemory", "RequestDisk")
+}
+"""What a job lacks to which the slot's WithinResourceLimits refers."""
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ('TARGET.WantVO == "a"', NO),
+        ('WantVO == "a"', NO),
+        ("TARGET.WantVO =?= undefined", YES),
+        ("TARGET.WantVO =!= true", YES),
+        ('TARGET.WantVO == "a" || TARGET.Owner == "x"', POSSIBLE),
+    ],
+)
+def test_start_on_an_attribute_that_jobs_are_known_to_lack(start: str, found: Verdict) -> None:
+    """Undefined is not met, as in HTCondor; what the group does not carry stays possible."""
+    slot: Ad = {"Start": Expr(start), "Requirements": Expr("START && (WithinResourceLimits)")}
+    assert verdict(job("true", WantVO=Expr("undefined"), **NO_LIMITS), slot) == found
+
+
+def test_what_a_glideresource_ad_lacks_may_be_the_pilots_own() -> None:
+    """That no job has an attribute proves nothing about a pilot nobody has seen."""
+    slot: Ad = {"GlideClientConstraintFactoryCondorExpr": "GLIDEIN_Flag == true"}
+    wants = job("true", GLIDEIN_Flag=Expr("undefined"))
+    assert verdict(wants, slot, estimated=True) == POSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("TARGET.Serial =!= 7", POSSIBLE),
+        ("TARGET.Serial == 7", POSSIBLE),
+        ("TARGET.WantVO =!= 7", YES),
+        ('TARGET.WantVO == "b" && TARGET.Serial =!= 7', NO),
+    ],
+)
+def test_what_depends_on_an_attribute_that_was_left_out_is_possible(
+    start: str, found: Verdict
+) -> None:
+    """Also where START happens to be true without it."""
+    slot: Ad = {"Start": Expr(start), "Requirements": Expr("START && (WithinResourceLimits)")}
+    wants = job("true", WantVO="a", **{matching.UNGROUPED: True}, **NO_LIMITS)
+    assert verdict(wants, slot) == found
+
+
+def test_what_start_refers_to() -> None:
+    """The job's attributes, through the pilot's own, with TARGET or without; not the pilot's."""
+    start = Expr('(TARGET.Owner == "a") && VO =?= "x" && GLIDEIN_Site == "Y" && Ours')
+    slot = busy(Start=start, Ours=Expr("TARGET.Deep > 1 && Memory > 1"))
+    refers = measured(slot).refers
+    assert {"Owner", "VO", "Deep", "RequestCpus"} <= set(refers)
+    assert not {"GLIDEIN_Site", "Ours", "Memory", "START", "WithinResourceLimits"} & set(refers)
+    assert list(refers) == sorted(refers, key=str.lower)
+    assert matching.start_references(classad("[ a = 1 ]")) == ()
+
+
 def test_matching_leaves_ads_as_they_are() -> None:
     """An ad that was matched with one is the same for the next."""
     slot = classad('[ Requirements = VO == "cms" && User =?= "x"; Place = "A" ]')

@@ -36,6 +36,16 @@ def test_a_sample_is_fetched_when_it_is_new_changed_or_old() -> None:
     assert known.wants(sample(size=Size(16, 32000)), 1)
 
 
+def test_what_start_refers_to_is_told_once_and_sorted() -> None:
+    """The order in which templates are learnt makes no difference."""
+    refers = {"a": ("Zeta", "owner"), "b": ("Owner", "Alpha")}
+    for order in ("ab", "ba"):
+        known = Templates()
+        for group in order:
+            known.add(template(group)._replace(refers=refers[group]), 0)
+        assert known.start_references() == ("Alpha", "Owner", "Zeta")
+
+
 def test_a_live_slot_goes_before_an_ad() -> None:
     """The estimate stands in only while the group runs no pilot at the entry."""
     known = Templates()
