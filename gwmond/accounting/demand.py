@@ -35,7 +35,10 @@ _ROUNDING = 1e-9
 
 
 class Offer(NamedTuple):
-    """A template on which a job could run, and what it takes there; ``sure``: it surely matches."""
+    """A template on which a job could run, and what it takes there.
+
+    ``sure``: it surely matches, a live slot.
+    """
 
     template: Template
     need: Need
@@ -141,7 +144,8 @@ def _match(
         verdict = verdicts.get((group.signature, template.signature), Verdict.POSSIBLE)
         if verdict is Verdict.NO:
             continue
-        offer = Offer(template, need, verdict is Verdict.YES)
+        sure = verdict is Verdict.YES and template.evidence == "measured"
+        offer = Offer(template, need, sure)
         offers.append(offer)
         found = (not offer.sure, need)
         best[template.entry] = min(best.get(template.entry, found), found)

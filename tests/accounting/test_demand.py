@@ -387,6 +387,18 @@ def test_jobs_take_what_they_take_of_the_template_that_they_match() -> None:
         assert found.needs == {A: need}
 
 
+def test_a_match_that_only_an_estimated_template_offers_is_uncertain() -> None:
+    """A live pilot of another frontend group does not make it certain."""
+    templates = [
+        template(A, signature="live", group="fe.a"),
+        template(A, signature="ad", group="fe.b", evidence="estimated"),
+    ]
+    for live, possible in ((Verdict.YES, frozenset()), (Verdict.NO, frozenset({A}))):
+        (found,) = match([group()], templates, {("any", "live"): live, ("any", "ad"): Verdict.YES})
+        assert found.entries == (A,)
+        assert found.possible == possible
+
+
 def assigned(
     groups: Sequence[DemandGroup], known: Verdicts, spare: Mapping[EntryKey, int]
 ) -> Assignment:
