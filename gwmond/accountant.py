@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import structlog
 
+from gwmond.accounting.early_failure import Unit
 from gwmond.accounting.elapsed import Tick, elapsed
 from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.verdict_check import Verdicts, verdicts
@@ -45,6 +46,7 @@ from gwmond.startd_asker import StartdAsker
 
 log = structlog.get_logger()
 _SAY_EVERY_S = 10.0
+_FEW = 5  # places that a problem names
 
 
 class Seen(NamedTuple):
@@ -97,6 +99,7 @@ class Accountant:
         self._watched: Tick | None = None
         self._verdicts: Verdicts | None = None  # of the last poll, if no time was missed since
         self._reconciler = Reconciler(config.ledger.url)
+        self._suspected: AbstractSet[Unit] = frozenset()
 
     @property
     def behind(self) -> bool:
@@ -219,6 +222,8 @@ class Accountant:
             problems += self._remembered("central", self._central.read(now))
         self._settle(now_us)
         problems += self._remembered("left out", self._left_out())
+        if not self.behind:
+            problems += self._remembered("suspects", self._suspects())
         if self._live and not only_behind:
             self._ask_startds(access, now, problems)
 
@@ -252,6 +257,15 @@ class Accountant:
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
         return self._left_lasts.told(problems + self._central.unused(), at, over)
+
+    def _suspects(self) -> list[Problem]:
+        """Return a problem, counted once a place, while jobs succeed far too soon at some."""
+        self._keeper.suspect()
+        found = {of[:2]: of for of in self._keeper.suspects}
+        new = found.keys() - self._suspected
+        self._suspected = frozenset(found)
+        what = "; ".join(of.shown for of in self._keeper.suspects[:_FEW])
+        return [Problem("places", "suspected_black_hole", what, len(new))] if found else []
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been told."""

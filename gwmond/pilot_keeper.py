@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import structlog
 
+from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
@@ -19,6 +20,7 @@ from gwmond.accounting.verdict_check import Verdicts
 from gwmond.book.book import Book
 from gwmond.book.factory_numbers import FactoryNumbers
 from gwmond.book.rules import SECOND_US, Rules
+from gwmond.book.verdicts import slice_us, suspicions
 from gwmond.config import Config
 from gwmond.facts import Cursor, EntryRequest, Gap, Pilot
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
@@ -76,6 +78,8 @@ class PilotKeeper:
         self._factory = FactoryNumbers()
         self._factory_shown: dict[FactoryTotalKey, Shown] = {}
         self._judged_us = 0
+        self._suspected_in = 0
+        self.suspects: tuple[Suspect, ...] = ()
         self._known_us: int | None = None
         self._waits_us: int | None = None  # of the batch that could not be stored
 
@@ -232,6 +236,14 @@ class PilotKeeper:
         self._known_us = known_us or self._known_us
         self._commit(now_us)
 
+    def suspect(self) -> None:
+        """Look for places where jobs succeed far too soon, once a slice; raises LedgerError."""
+        _, ledger = self._both()
+        known_us, of = self._known_us or 0, slice_us(self._rules)
+        if known_us and known_us // of != self._suspected_in:
+            self._suspected_in = known_us // of
+            self.suspects = suspicions(known_us, ledger, self._rules)
+
     def shown(self) -> PilotTime | None:
         """Return what is to be shown; None before a ledger was read."""
         book = self._book
@@ -245,6 +257,7 @@ class PilotKeeper:
             contradictions=dict(book.contradictions),
             known_us=self._known_us,
             factory=dict(self._factory_shown),
+            suspects=self.suspects,
         )
 
     def _both(self) -> tuple[Book, Ledger]:

@@ -291,6 +291,11 @@ SOURCES: Mapping[str, Help] = {
         "connections that were closed since the client did not take the answer within 60 s",
         "nothing; if it is Prometheus, look at the network between",
     ),
+    "suspected_black_hole": Help(
+        "places where jobs exit with 0 within a minute far more often than the same jobs elsewhere",
+        "look at what the jobs did there (gwmond report --failures names the places of the last "
+        "day); it changes no category",
+    ),
     "too_many_connections": Help(
         "connections that were closed since there were 200",
         "find out which host opens them; let a firewall limit it",

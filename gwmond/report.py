@@ -31,6 +31,7 @@ from gwmond.category_time import (
 from gwmond.periods import HOUR_US, Period
 from gwmond.report_failures import MOST, Failures
 from gwmond.report_figures import Figures
+from gwmond.report_suspects import Suspected
 from gwmond.units import Resource
 
 By: TypeAlias = Literal[
@@ -160,7 +161,8 @@ class Report(NamedTuple):
     """The groups, and all of them together; ``series`` are steps of time, by their beginning.
 
     ``counted`` says whether pilots and runs were counted, ``failures`` are there if asked for,
-    of which ``most`` lines by entry and node are shown (0: all; in JSON and CSV always all).
+    of which ``most`` lines by entry and node are shown (0: all; in JSON and CSV always all);
+    ``suspects`` are asked for with them.
     """
 
     scope: Scope
@@ -170,6 +172,7 @@ class Report(NamedTuple):
     counted: bool
     failures: Failures | None = None
     most: int = MOST
+    suspects: tuple[Suspected, ...] = ()
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:

@@ -24,6 +24,7 @@ from gwmond.pilots_ended import pilots_ended, rows_ended, windows
 from gwmond.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
 from gwmond.report_failures import Failures
 from gwmond.report_figures import Figures
+from gwmond.report_suspects import suspected
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ def gather(
 ) -> Report:
     """Make a report; without counting it is only possible for time spent, and fast.
 
-    ``failures``: with those of validations.
+    ``failures``: with those of validations, and places where jobs succeed far too soon.
     """
     made = _Made(scope, q)
     if scope.basis == "time_spent":
@@ -88,7 +89,8 @@ def gather(
     if why is not None:
         for rows in rows_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
             why.take(rows)
-    return Report(scope, made.groups, made.total, made.series, counted, why)
+    found = suspected(ledger, scope) if failures else ()
+    return Report(scope, made.groups, made.total, made.series, counted, why, suspects=found)
 
 
 def _hours(ledger: LedgerReader, made: _Made) -> None:

@@ -11,6 +11,7 @@ import csv
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from gwmond import report_suspects
 from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
 from gwmond.ledger_reading import Age
@@ -40,6 +41,7 @@ DEFINITIONS: Mapping[str, str] = {
     "statistics tell that jobs ran: used and good are estimated, and neither the number of jobs "
     "nor their length is known",
     "validation_failures": DEFINITION,
+    "suspected_black_holes": report_suspects.DEFINITION,
 }
 _BASIS = {
     "time_spent": "Hours are those spent in the period (whole hours, UTC), by all pilots.",
@@ -86,6 +88,9 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "groups": [record(key, group, report) for key, group in report.ordered],
         "total": _values(report.total, report),
         "validation_failures": _failures(report.failures),
+        "suspected_black_holes": None
+        if report.failures is None
+        else [of.record for of in report.suspects],
         "series_step": step if scope.step_us <= STEPS["day"] else "week",
         "series": [
             {

@@ -16,6 +16,9 @@ from gwmond.report_failures import CAUSE, Failures
 from gwmond.report_failures import HEADERS as PLACE
 from gwmond.report_figures import HEADERS, Figures
 from gwmond.report_figures import NOTE as FIGURES_NOTE
+from gwmond.report_suspects import HEADERS as SUSPECTED
+from gwmond.report_suspects import NOTE as SUSPECTED_NOTE
+from gwmond.report_suspects import Suspected, total_row
 from gwmond.table_text import empty, not_shown
 
 _TITLES = {
@@ -113,6 +116,7 @@ def label(report: Report, key: Key) -> tuple[str, ...]:
 def sections(report: Report) -> list[Section]:
     """Return the tables of a report, without what is 0 everywhere; failures asked for are first."""
     made = [] if report.failures is None else _failures(report.failures, report.most)
+    made += [_suspects(report.suspects)] if report.suspects else []
     made += [_hours(report, kind) for kind in report.kinds]
     if report.counted and report.scope.of_pilots:
         made.append(_operators(report))
@@ -140,6 +144,17 @@ def _failures(of: Failures, most: int) -> list[Section]:
             note="The nodes of an entry where most failed are first." + of.left_out(most),
         ),
     ]
+
+
+def _suspects(of: tuple[Suspected, ...]) -> Section:
+    return Section(
+        title="Suspected black holes: places where jobs exit with 0 far sooner than elsewhere",
+        names=4,
+        headers=SUSPECTED,
+        rows=tuple(one.cells for one in of),
+        total=total_row(of),
+        note=SUSPECTED_NOTE,
+    )
 
 
 def _hours(report: Report, kind: Kind) -> Section:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.pilot_facts import Measure
@@ -60,7 +61,7 @@ class PilotTime(NamedTuple):
     """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
 
     ``residual`` is by how much pilots that were closed miss their totals, in micros.  ``factory``
-    are the factory's own numbers (not micros).
+    are the factory's own numbers (not micros); ``suspects`` places where jobs succeed far too soon.
     """
 
     shown: Mapping[PilotSeries, Shown]
@@ -70,6 +71,7 @@ class PilotTime(NamedTuple):
     contradictions: Mapping[str, int]
     known_us: int | None
     factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
+    suspects: tuple[Suspect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gwmond.accounting.capacity import Capacity, CapacityEvidence
 from gwmond.accounting.demand import JobCounts
+from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.entries import combine
 from gwmond.accounting.evaluation import (
     DemandTotals,
@@ -16,6 +17,7 @@ from gwmond.accounting.evaluation import (
     Part,
     State,
 )
+from gwmond.accounting.exact_test import Finding
 from gwmond.accounting.pilot_facts import Category, Measure
 from gwmond.facts import Cursor, EntryKey, Evidence, JobCount, Limit
 from gwmond.ledger.factory_model import FactoryKind, RunTime
@@ -151,6 +153,9 @@ def pilot_time() -> PilotTime:
             ),
         },
         unsettled={("cpu", STARVING, "frontend.main"): 90_000_000},
+        suspects=(
+            Suspect("node", "n1", STARVING.entry, STARVING.site, Finding(9, 9, 1.5, 1e-9, 1e-7)),
+        ),
         residual={},
         contradictions={"end_us": 2},
         known_us=round((NOW - 120) * 1e6),

@@ -118,6 +118,25 @@ class Evidence(NamedTuple):
     suspected: Mapping[Unit, Finding]
 
 
+class Suspect(NamedTuple):
+    """A place at which jobs succeed far too soon; of a site ``entry`` is empty."""
+
+    kind: Kind
+    place: str
+    entry: str
+    site: str
+    finding: Finding
+
+    @property
+    def shown(self) -> str:
+        """What is said of it."""
+        where, of = f"{self.kind} {self.place}", self.finding
+        return (
+            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {of.failures} of {of.jobs} "
+            f"jobs exited with 0 within a minute; as elsewhere it would be {of.expected:.1f}"
+        )
+
+
 class _Compared(NamedTuple):
     """Which places are at fault, in the order in which they were found, and all that was tested."""
 
@@ -158,9 +177,15 @@ def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
     return Evidence(blamed, found.findings, suspected)
 
 
-def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> dict[Unit, Finding]:
+def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> tuple[Suspect, ...]:
     """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
-    return _suspects(sorted(set(trials), key=attrgetter("start_us", "key")), rate)
+    known = sorted(set(trials), key=attrgetter("start_us", "key"))
+    found = _suspects(known, rate)
+    where = {unit: of for of in known for unit in of.units if unit in found} if found else {}
+    return tuple(
+        Suspect(*unit, "" if unit[0] == "site" else where[unit].entry, where[unit].site, finding)
+        for unit, finding in sorted(found.items())
+    )
 
 
 def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:

@@ -19,11 +19,18 @@ looked for anew in each slice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
-from gwmond.accounting.early_failure import MOST_TRIALS, Result, Trial, Unit, judge, suspects, weigh
-from gwmond.accounting.exact_test import Finding
+from gwmond.accounting.early_failure import (
+    MOST_TRIALS,
+    Result,
+    Suspect,
+    Trial,
+    judge,
+    suspects,
+    weigh,
+)
 from gwmond.accounting.pilot_facts import Outcome
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.outcome import LaterRuns, plain_outcome
@@ -90,7 +97,7 @@ def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rule
             case.attempt.pilot.touch(case.attempt.start_us)
 
 
-def suspicions(known_us: int, trials: Trials, rules: Rules) -> Mapping[Unit, Finding]:
+def suspicions(known_us: int, trials: Trials, rules: Rules) -> tuple[Suspect, ...]:
     """Return places where jobs of the same groups have lately succeeded far sooner than elsewhere.
 
     ``known_us``: all that ended before was told and is stored.

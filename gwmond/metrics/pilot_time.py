@@ -5,7 +5,7 @@ Counters are what the ledger holds; they stand still while it cannot be written.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 from gwmond.accounting.outcomes import RUNS
@@ -122,6 +122,13 @@ def _ended(s: Snapshot) -> Iterator[Sample]:
     return with_zeros(counted, known)
 
 
+def _suspects(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is not None:
+        found = Counter((of.kind, of.site, of.entry) for of in s.pilot_time.suspects)
+        for labels, number in found.items():
+            yield Sample(labels, number)
+
+
 FAMILIES = (
     Family(
         "gwmond_pilot_resource_seconds_total",
@@ -157,6 +164,17 @@ FAMILIES = (
         "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,
         ("category", "outcome", "site", "entry", "group"),
         _attempts,
+    ),
+    Family(
+        "gwmond_suspected_black_holes",
+        "gauge",
+        "",
+        "Pilots, nodes, entries and sites (kind) where jobs of the same groups exited with 0 "
+        "within a minute significantly more often than elsewhere, in the last two hours, looked "
+        "for once an hour; what is in a larger one is not counted. A suspicion: it is in no "
+        "category. Unit: places." + POLLED,
+        ("kind", "site", "entry"),
+        _suspects,
     ),
     Family(
         "gwmond_pilots_ended_total",
