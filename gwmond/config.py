@@ -142,6 +142,11 @@ class Site(Section):
         _seconds("30m"),
         description="A pilot that waits longer in the site's queue means the site is saturated.",
     )
+    untaken_grace: Duration = Field(
+        _seconds("10m"),
+        description="Free slots that jobs match for longer, and nobody takes, are told (see "
+        "idle_slots_untaken).",
+    )
     verdict_check: Duration = Field(
         _seconds("10m"),
         description="A pilot that registers checks the verdict on its entry: does it run a job so "

@@ -10,6 +10,7 @@ from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, limit
 from gwmond.accounting.contacts import Contacts, Watched
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.pending import Filling, PendingHistory, Waiting, filling, measured
+from gwmond.accounting.untaken import Taken
 from gwmond.config import Config, Pledge
 from gwmond.facts import EntryKey, Pilot, Size
 from gwmond.freshness import Fresh
@@ -27,6 +28,7 @@ class Memory(NamedTuple):
     waiting: Mapping[EntryKey, PendingHistory]
     filling: Mapping[EntryKey, Filling] = MappingProxyType({})
     contacts: Contacts = Contacts()
+    taken: Taken = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})

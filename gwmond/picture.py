@@ -65,6 +65,7 @@ class Picture(NamedTuple):
     totals: Mapping[EntryKey, EntryTotals] | None
     waiting: Mapping[EntryKey, Waiting]
     long_filling: frozenset[EntryKey]
+    resting: tuple[Pilot, ...] | None
     capacities: Mapping[tuple[EntryKey, Resource], Capacity]
     groups: tuple[DemandGroup, ...]
     demand_complete: bool
@@ -93,6 +94,8 @@ class Picture(NamedTuple):
             totals=self.totals,
             waiting=self.waiting,
             long_filling=self.long_filling,
+            resting=self.resting,
+            taken=self.memory.taken,
             capacities=self.capacities,
             groups=self.groups,
             demand_complete=self.demand_complete,
@@ -148,6 +151,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         totals=totals,
         waiting=waits,
         long_filling=long_filling(after, running, config, now),
+        resting=watched.resting(now, int(config.site.untaken_grace)),
         capacities=entry_capacities(entries, used, after, recent, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,

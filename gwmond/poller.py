@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.integrate import integrate
+from gwmond.accounting.reasons import UNTAKEN
 from gwmond.accounting.site_time import Facts, Settings, evaluate
 from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
@@ -68,7 +69,7 @@ class Poller:
         self._succeeded: dict[tuple[str, str], float | None] = {}
         self._told: set[tuple[str, str]] = set()
         self._begun: list[Problem] = []  # since the last poll
-        self._below_one_unit: frozenset[str] = frozenset()
+        self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
         self._accountant: Accountant | None = None
         if keeper is not None and pool.tells_runs:
             self._accountant = Accountant(
@@ -103,7 +104,7 @@ class Poller:
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
         after._told, after._begun = self._told, self._begun
-        after._below_one_unit = self._below_one_unit
+        after._entries = self._entries
         return after
 
     def failed(self, problem: str) -> None:
@@ -149,8 +150,12 @@ class Poller:
                 self._keeper.lost(failure)
             found = pool.gatherer.last()
             stages.end("pilots")
-        self._memory = picture.memory
-        problems += [*found.problems, *_doubts(picture.doubtful), *self._small(picture)]
+        self._memory = picture.memory._replace(taken=evaluation.taken)
+        problems += [
+            *found.problems,
+            *_doubts(picture.doubtful),
+            *self._of_entries(picture, evaluation),
+        ]
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
@@ -218,18 +223,27 @@ class Poller:
         settings = Settings(
             q=self._config.canonical.memory_mib,
             info_max_age_s=int(self._config.site.factory_info_max_age),
+            untaken_s=int(self._config.site.untaken_grace),
         )
         evaluation = evaluate(facts, int(now), settings)
         return evaluation, residual(evaluation)
 
-    def _small(self, picture: Picture) -> list[Problem]:
-        """Return a problem, counted once an entry, where pilots are less than a canonical unit."""
+    def _of_entries(self, picture: Picture, evaluation: Evaluation) -> list[Problem]:
+        """Return problems that last, each counted once for each entry that has it anew."""
         booked = self._accountant.below_one_unit if self._accountant else frozenset()
-        small = picture.below_one_unit | booked
-        new = small - self._below_one_unit
-        self._below_one_unit |= small
-        what = f"each pilot counts as one unit: {_few(sorted(small))}"
-        return [Problem("entries", "below_one_unit", what, len(new))] if small else []
+        small = self._entries["below_one_unit"] | picture.below_one_unit | booked
+        untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
+        found = {
+            "below_one_unit": (small, "each pilot counts as one unit"),
+            UNTAKEN: (untaken, "jobs match free slots that nobody takes"),
+        }
+        problems = [
+            Problem("entries", word, f"{what}: {_few(sorted(now))}", len(now - self._entries[word]))
+            for word, (now, what) in found.items()
+            if now
+        ]
+        self._entries.update({word: now for word, (now, _) in found.items()})
+        return problems
 
     def _count(self, problems: Iterable[Problem]) -> None:
         """Count problems; log each kind at each source once when it begins, and when it is over."""

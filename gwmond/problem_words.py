@@ -243,6 +243,11 @@ SOURCES: Mapping[str, Help] = {
         "records of job runs were rotated away before they were read",
         "nothing brings them back; larger histories (MAX_HISTORY_LOG), shorter downtimes",
     ),
+    "idle_slots_untaken": Help(
+        "entries with slots that have been free for long though jobs match them, and that nobody "
+        "takes: more pilots would not help",
+        "the negotiator's log, condor_userprio -quotas, condor_q -better-analyze of such a job",
+    ),
     "location": Help("the ledger cannot be where the URL says", "[ledger] url"),
     "locked": Help(
         "another gwmond has this ledger: this one serves gauges and takes over when it ends",

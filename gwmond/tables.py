@@ -15,6 +15,7 @@ from gwmond.snapshot import Snapshot
 from gwmond.units import RESOURCES, Resource
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
@@ -25,7 +26,8 @@ class Row(NamedTuple):
 
     Units are canonical; ``None`` is unknown.  ``reason`` is the reason of the largest part of the
     spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
-    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.
+    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are in
+    use, and idle although jobs match them for long; a single poll does not know them.
 
     ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
     matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
@@ -44,6 +46,7 @@ class Row(NamedTuple):
     provisioning_bottleneck_units: float
     insufficient_demand_units: float
     other_units: float
+    untaken_units: float | None
     registered_pilots: int | None
     pending_pilots: int | None
     held_pilots: int | None
@@ -81,6 +84,7 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 provisioning_bottleneck_units=bottleneck,
                 insufficient_demand_units=insufficient,
                 other_units=round(row.spare - bottleneck - insufficient, 3),
+                untaken_units=None if row.untaken is None else row.untaken / SCALE,
                 registered_pilots=None if row.in_use is None else registered[key],
                 pending_pilots=totals.pending if totals else None,
                 held_pilots=totals.held if totals else None,
@@ -125,6 +129,7 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
                 provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
                 insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),
                 other_units=sum(r.other_units for r in rows),
+                untaken_units=_sum([r.untaken_units for r in rows]),
                 registered_pilots=_sum([r.registered_pilots for r in rows]),
                 pending_pilots=_sum([r.pending_pilots for r in rows]),
                 held_pilots=_sum([r.held_pilots for r in rows]),
@@ -182,7 +187,7 @@ def _part(row: EntryTime, state: State) -> float:
     return sum(part.amount for part in row.parts if part.state is state) / SCALE
 
 
-def _sum(values: list[int | None]) -> int | None:
+def _sum(values: list[N | None]) -> N | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 

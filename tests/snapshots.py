@@ -66,7 +66,10 @@ def row(
     spare = sum(part.amount for part in made) // 1000
     reason = made[0].reason if made else ""
     capacity_of = Capacity(capacity, rests_on)
-    return EntryTime(key, resource, state, reason, capacity_of, in_use, spare, made, evidence)
+    untaken = None if in_use is None else 2500 if key == BORED2 else 0
+    return EntryTime(
+        key, resource, state, reason, capacity_of, in_use, spare, made, evidence, untaken
+    )
 
 
 def evaluation() -> Evaluation:

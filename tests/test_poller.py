@@ -150,6 +150,28 @@ def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
     ]
 
 
+def test_free_slots_that_nobody_takes_are_shown_and_counted_once(polls: Polls) -> None:
+    """The pilot has 8 units free, and 12 jobs match them, for longer than ten minutes."""
+    for minute in range(15):
+        polls.hear()
+        now = int(polls.pool.time.tick().wall)
+        idle = partitionable_slot("p", started=NOW - 60, now=now, glidein=glidein())
+        polls.pool.answers["cm", "slots"] = [heard(idle, now)]
+        found = polls.poll()
+        row = found.evaluation.rows[ENTRY, "cpu"]
+        assert row.untaken == (None if minute < 10 else 8000)
+    assert {(part.state.value, part.reason): part.amount for part in row.parts} == {
+        ("provisioning_bottleneck", "nothing_requested"): 4000,
+        ("insufficient_demand", "idle_slots_untaken"): 8000,
+        ("insufficient_demand", ""): 60_000,
+    }
+    assert found.problems["entries", "idle_slots_untaken"] == 1
+    assert seconds(found)["insufficient_demand", "idle_slots_untaken"] == 8 * 5 * 60
+    name = "gwmond_site_idle_slots_untaken_canonical_units"
+    text = render(catalog.FAMILIES, found, 1000).text
+    assert f'{name}{{entry="entry",resource="cpu",site="Site"}} 8.0'.encode() in text
+
+
 def test_verdicts_are_kept(polls: Polls) -> None:
     """What was matched once is not matched again, until jobs or pilots are others."""
     assert matched(polls.poll()) == 1

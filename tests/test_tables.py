@@ -48,6 +48,7 @@ def test_entry() -> None:
         "provisioning_bottleneck_units": 6.5,
         "insufficient_demand_units": 3.5,
         "other_units": 0,
+        "untaken_units": 0,
         "registered_pilots": 12,
         "pending_pilots": 0,
         "held_pilots": 2,

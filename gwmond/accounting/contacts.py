@@ -49,7 +49,8 @@ class Contacts(NamedTuple):
     ``pilots`` are those that were seen last, by name and start; ``gone`` ended after ``decided``,
     the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
     our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
-    ``gaps`` has the longest time between two contacts.
+    ``gaps`` has the longest time between two contacts.  ``resting``: since when a pilot that
+    accepts jobs has the same free slots, and the same jobs.
     """
 
     pilots: Mapping[tuple[str, int], Pilot] = MappingProxyType({})
@@ -60,6 +61,7 @@ class Contacts(NamedTuple):
     at: int = 0
     since: int | None = None
     gaps: PeakWindow = PeakWindow(GAPS_HOURS)
+    resting: Mapping[tuple[str, int], int] = MappingProxyType({})
 
     def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> Watched:
         """Take in the pilots that collectors show at ``now``, by our clock.
@@ -76,6 +78,11 @@ class Contacts(NamedTuple):
             at=now,
             since=now if self.since is None else self.since,
             gaps=self.gaps.add(now // HOUR_S, gap).prune(now // HOUR_S),
+            resting={
+                key: self.resting.get(key, now) if _is_same(of, self.pilots.get(key)) else now
+                for key, of in shown.items()
+                if of.accepting and of.free
+            },
         )
         limits = {of: kept.two_updates(of, now) for of in {p.ad_lifetime_s for p in shown.values()}}
         clock = min(clocks, default=newest)
@@ -128,6 +135,10 @@ class Contacts(NamedTuple):
         return max(pilot.last_heard, seen)
 
 
+def _is_same(pilot: Pilot, before: Pilot | None) -> bool:
+    return before is not None and (pilot.free, pilot.jobs) == (before.free, before.jobs)
+
+
 class Watched(NamedTuple):
     """What one poll shows; ``contacts`` are to be remembered.
 
@@ -146,6 +157,17 @@ class Watched(NamedTuple):
     def decided_at(self, now: float) -> float:
         """Return the time up to which it is known what ran, by our clock, which shows ``now``."""
         return now - (self.contacts.newest - (self.contacts.decided or 0))
+
+    def resting(self, now: float, grace_s: int) -> tuple[Pilot, ...] | None:
+        """Return running pilots with free slots on which nothing has changed for a grace.
+
+        None as long as pilots have not been watched for so long.
+        """
+        contacts, last = self.contacts, now - grace_s
+        if contacts.since is None or contacts.since > last:
+            return None
+        since = contacts.resting
+        return tuple(of for of in self.running if since.get((of.name, of.started), now) <= last)
 
     def most(
         self,

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gwmond.accounting.capacity import Capacity
 from gwmond.accounting.demand import JobCounts
 from gwmond.accounting.flow import SCALE
+from gwmond.accounting.untaken import Taken
 from gwmond.facts import EntryKey, Evidence
 from gwmond.units import Resource
 
@@ -42,6 +44,8 @@ class EntryTime(NamedTuple):
 
     ``in_use`` is None where the running pilots are not known; ``spare`` is then the capacity.
     ``evidence`` says whether state and parts rest on an estimate; the capacity carries its own.
+    ``untaken``, in 1/SCALE unit: what is in use, and idle although jobs match it for long; None as
+    long as that is not known.
     """
 
     entry: EntryKey
@@ -53,6 +57,7 @@ class EntryTime(NamedTuple):
     spare: int
     parts: tuple[Part, ...]
     evidence: Evidence
+    untaken: int | None = None
 
 
 class DemandTotals(NamedTuple):
@@ -86,11 +91,15 @@ class EntryJobs(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The state of all entries at one moment."""
+    """The state of all entries at one moment.
+
+    ``taken`` is to be remembered for the next one (see ``untaken``).
+    """
 
     rows: Mapping[tuple[EntryKey, Resource], EntryTime]
     demand: Mapping[tuple[str, Resource], DemandTotals]
     jobs: Mapping[EntryKey, EntryJobs]
+    taken: Taken = MappingProxyType({})
 
 
 def overall(states: Iterable[State]) -> State:

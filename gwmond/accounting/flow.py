@@ -61,14 +61,16 @@ class Assignment(NamedTuple):
     """What could have run where.
 
     ``units``: 1/SCALE units of each entry's spare that jobs could have used, zeros included;
-    ``jobs``: how many jobs those are; ``free``: how many each berth takes; ``uncertain``:
-    entries and resources where a *possible* match carries any.
+    ``jobs``: how many jobs those are; ``free``: how many each berth takes, and ``taken`` what these
+    take of it, in 1/SCALE units; ``uncertain``: entries and resources where a *possible* match
+    carries any.
     """
 
     units: Mapping[tuple[EntryKey, Resource], int]
     classes: Mapping[tuple[str, Resource], Share]
     jobs: Mapping[EntryKey, float]
     free: Mapping[Berth, float]
+    taken: Mapping[tuple[Berth, Resource], int]
     uncertain: frozenset[tuple[EntryKey, Resource]]
 
 
@@ -100,8 +102,12 @@ def _collect(
     count = np.bincount(program.sink, jobs, sinks).round(_DIGITS).tolist()
     units: dict[tuple[EntryKey, Resource], int] = {}
     shares: dict[tuple[str, Resource], Share] = {}
+    taken: dict[tuple[Berth, Resource], int] = {}
     for row, resource in enumerate(RESOURCES):
         amounts = program.need[row] * jobs
+        at_berths = np.bincount(program.sink, program.takes[row] * jobs, sinks)[:berths]
+        for berth, amount in zip(program.berths, (at_berths * SCALE).tolist(), strict=True):
+            taken[berth, resource] = int(amount + _NOTHING)
         into = np.bincount(program.sink, amounts, sinks)[berths:]
         into = np.minimum(into, program.room[row, berths:])
         rounded = _rounded(into.tolist())
@@ -125,6 +131,7 @@ def _collect(
         classes=shares,
         jobs=dict(zip(program.entries, count[berths:], strict=True)),
         free=dict(zip(program.berths, count[:berths], strict=True)),
+        taken=taken,
         uncertain=frozenset(uncertain),
     )
 

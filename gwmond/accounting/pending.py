@@ -110,6 +110,12 @@ class PendingHistory(NamedTuple):
         old = [i for i, sample in enumerate(kept) if sample.time <= now_s - grace_s]
         return PendingHistory(kept[old[-1] :] if old else kept)
 
+    def least(self, now_s: int, grace_s: int) -> int:
+        """Return how many there were at every moment of the last grace; 0 if it is not known."""
+        if not self.samples or self.samples[0].time > now_s - grace_s:
+            return 0
+        return min(sample.low for sample in self.samples)
+
     def estimate(self, now_s: int, pending: int, started: Iterable[int], grace_s: int) -> Waiting:
         """Estimate how many of ``pending`` pilots have waited for longer than the grace.
 

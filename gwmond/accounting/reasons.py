@@ -145,6 +145,13 @@ REASONS: tuple[Reason, ...] = (
 )
 """In order of precedence: the first that holds is told."""
 
+UNTAKEN = "idle_slots_untaken"
+INSUFFICIENT: dict[str, str] = {
+    UNTAKEN: "jobs match free slots of our pilots there, which nobody takes: priorities, quotas, "
+    "or the negotiator",
+}
+"""Reasons of the state ``insufficient_demand``."""
+
 UNKNOWN: dict[str, str] = {
     "pilots": "the running pilots are not known",
     "pending": "the pilots waiting at the site are not known",

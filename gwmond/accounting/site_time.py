@@ -31,7 +31,10 @@ it has room, and a few pilots are requested at a time (reason ``few_requested``)
 
 Only entries that get past ``full``, or fill for long, are offered to the flow.  Where only part of
 the demand is known the flow of the known part is proven and stays a bottleneck; what would be
-insufficient demand is unknown instead.  ``evaluation.residual`` measures the invariants.
+insufficient demand is unknown instead.  As much insufficient demand as free slots are untaken has
+the reason ``idle_slots_untaken`` (see ``untaken``).
+
+``evaluation.residual`` measures the invariants.
 """
 
 from __future__ import annotations
@@ -50,18 +53,23 @@ from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import EntryTime, Evaluation, Part, State
 from gwmond.accounting.flow import SCALE, assign
 from gwmond.accounting.pending import Waiting
-from gwmond.accounting.reasons import Signs, explain
+from gwmond.accounting.reasons import UNTAKEN, Signs, explain
 from gwmond.accounting.resources import units_of_pilot
+from gwmond.accounting.untaken import Taken, note, untaken
 from gwmond.facts import DemandGroup, EntryKey, Evidence, Pilot, Template
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 
 
 class Settings(NamedTuple):
-    """``q`` is MiB a canonical unit; a pilot started ``recent_s`` ago at most is a recent one."""
+    """``q`` is MiB a canonical unit; a pilot started ``recent_s`` ago at most is a recent one.
+
+    ``untaken_s``: free slots beside matching jobs for so long are untaken.
+    """
 
     q: int = DEFAULT_MEMORY_MIB
     recent_s: int = 900
     info_max_age_s: int = 1800
+    untaken_s: int = 600
 
 
 class Facts(NamedTuple):
@@ -73,7 +81,9 @@ class Facts(NamedTuple):
     whose queue is known.  ``groups`` are those of the schedds that answered, and
     ``demand_complete`` is false if any did not.  ``doubtful`` are entries of which not all running
     pilots are surely seen, with the reason: they count as if their pilots were not known.
-    ``long_filling`` are those that have been filling for longer than the grace.
+    ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
+    of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
+    not been watched for a grace.
     """
 
     entries: AbstractSet[EntryKey]
@@ -88,6 +98,8 @@ class Facts(NamedTuple):
     doubtful: Mapping[EntryKey, str] = MappingProxyType({})
     asked: Pending = MappingProxyType({})
     long_filling: AbstractSet[EntryKey] = frozenset()
+    taken: Taken = MappingProxyType({})
+    resting: Sequence[Pilot] | None = None
 
     @property
     def has_factory(self) -> bool:
@@ -136,6 +148,11 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     offered = _evidence(facts.templates)
     wanted = demand(matches, spare, free, facts.templates, q)
     flow = assign(wanted.classes, spare, wanted.free)
+    taken = note(facts.taken, flow.taken, now_s, settings.untaken_s)
+    if facts.resting is not None:
+        unsure = frozenset[EntryKey]().union(*(item.possible for item in matches))
+        idle = untaken(taken, facts.resting, unsure, now_s, settings.untaken_s, q)
+        rows = {at: row._replace(untaken=idle.get(at, 0)) for at, row in rows.items()}
     for resource in RESOURCES:
         needed = any(item.own.units(resource) > 0 for item in matches)
         for key in spare[resource]:
@@ -153,7 +170,7 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     jobs = flow.jobs if known else None
     theirs = facts.totals or {}
     counted = entry_jobs(entries, matches, jobs, theirs, facts.demand_complete, offered)
-    return Evaluation(dict(sorted(rows.items())), totals, counted)
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken)
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:
@@ -261,7 +278,10 @@ def _after_flow(
     parts += row.parts  # what pending pilots will fill
     if (rest := row.spare * SCALE - sum(part.amount for part in parts)) > 0:
         state = State.UNKNOWN if missing else State.INSUFFICIENT_DEMAND
-        parts.append(Part(state, missing, rest))
+        if not missing and row.untaken:
+            parts.append(Part(state, UNTAKEN, min(row.untaken, rest)))
+            rest -= min(row.untaken, rest)
+        parts += [Part(state, missing, rest)] if rest > 0 else []
     state, reason, _ = parts[0]
     if "estimated" in {row.evidence, evidence}:
         evidence = "estimated"

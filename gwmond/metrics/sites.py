@@ -69,6 +69,12 @@ def _reasons(s: Snapshot) -> Iterator[Sample]:
                 yield Sample(labels, part.amount / SCALE)
 
 
+def _untaken(s: Snapshot) -> Iterator[Sample]:
+    for (key, resource), row in s.evaluation.rows.items():
+        if row.untaken is not None:
+            yield Sample((resource, key.site, key.entry), row.untaken / SCALE)
+
+
 def _states(s: Snapshot) -> Iterator[Sample]:
     for key, now in entry_states(s.evaluation).items():
         for state in State:
@@ -138,6 +144,15 @@ FAMILIES = (
         "its states sum to spare. Unit: canonical units." + POLLED,
         ("resource", "kind", "site", "entry"),
         _units,
+    ),
+    Family(
+        "gwmond_site_idle_slots_untaken_canonical_units",
+        "gauge",
+        "",
+        "Of in_use: free slots that jobs have matched for longer than site.untaken_grace, and that "
+        "nobody takes (priorities, quotas, the negotiator). Unit: canonical units." + POLLED,
+        ("resource", "site", "entry"),
+        _untaken,
     ),
     Family(
         "gwmond_site_reason_canonical_units",

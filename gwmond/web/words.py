@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.accounting.elapsed import REASONS as UNKNOWN_TIME
 from gwmond.accounting.evaluation import State
-from gwmond.accounting.reasons import REASONS, UNKNOWN
+from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
 
 STATES: dict[State, str] = {
     State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",
@@ -23,6 +23,7 @@ _COLLECTOR = (
 )
 _REASONS: dict[str, str] = {
     **{reason.name: reason.description for reason in REASONS},
+    **INSUFFICIENT,
     **UNKNOWN,
     **UNKNOWN_TIME,
     "young_collector": "a collector was just restarted, and fewer pilots are seen than before",

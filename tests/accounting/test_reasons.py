@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.accounting import elapsed
-from gwmond.accounting.reasons import REASONS, UNKNOWN, Signs, explain
+from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN, Signs, explain
 from gwmond.facts import Limit
 
 CLIENT = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=100, limit=100")
@@ -70,7 +70,7 @@ def test_every_reason_has_a_case() -> None:
 
 def test_the_vocabulary_is_bounded_and_documented() -> None:
     """All names are distinct label values with a description, and the last always holds."""
-    names = [*(reason.name for reason in REASONS), *UNKNOWN, *elapsed.REASONS]
+    names = [*(reason.name for reason in REASONS), *INSUFFICIENT, *UNKNOWN, *elapsed.REASONS]
     assert len(names) == len(set(names))
     assert all(name.isidentifier() and name == name.lower() for name in names)
     texts = [*(r.description for r in REASONS), *UNKNOWN.values(), *elapsed.REASONS.values()]

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from gwmond import picture
 from gwmond.accounting import elapsed
 from gwmond.accounting.evaluation import State
-from gwmond.accounting.reasons import REASONS, UNKNOWN
+from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.metrics.render import Exposition
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.web.app import create
@@ -179,7 +179,13 @@ def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
 def test_every_reason_that_is_told_has_a_meaning() -> None:
     """Whatever reason an entry may be told with, the page can say what it means."""
     source = Path(picture.__file__).read_text()
-    told = {*(reason.name for reason in REASONS), *UNKNOWN, *elapsed.REASONS, picture.YOUNG}
+    told = {
+        *(reason.name for reason in REASONS),
+        *INSUFFICIENT,
+        *UNKNOWN,
+        *elapsed.REASONS,
+        picture.YOUNG,
+    }
     assert '"collector"' in source
     assert [name for name in (*told, "collector") if not reason_meaning(name)] == []
 
