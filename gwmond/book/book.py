@@ -29,6 +29,7 @@ from gwmond.book.changes import Changes
 from gwmond.book.counts import Counts
 from gwmond.book.decisions import Moment
 from gwmond.book.due import due
+from gwmond.book.ends import set_end
 from gwmond.book.experiments import Experiments
 from gwmond.book.factory_facts import FactoryFacts
 from gwmond.book.joining import Joining
@@ -220,7 +221,7 @@ class Book:
             if not quiet and not pilot.known_us:
                 return
             if quiet and pilot.end_us is None:
-                pilot.end_us, pilot.ended = pilot.contact_us, "assumed"
+                set_end(pilot, "assumed", pilot.contact_us)
         elif Assumption.SIZE in pilot.assumed and pilot.attempts:
             self._shelf.load_whole(pilot, lookup)
             booking.grow(pilot, self.rules.start_guard_us)

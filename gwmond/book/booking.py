@@ -28,16 +28,15 @@ from gwmond.accounting.pilot_time import (
     partition,
     total,
 )
+from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_attempt import held_at_once
 from gwmond.book.open_pilot import OpenPilot
-from gwmond.book.rules import FAR_US, SECOND_US, Rules
+from gwmond.book.rules import FAR_US, Rules
 from gwmond.facts import EntryKey
 from gwmond.ledger.pilot_model import PilotIdentity, PilotSeries, Told
 from gwmond.units import RESOURCES, Resource
 
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
-LOGGED_US = 60 * SECOND_US
-"""A central log's clock and an access point's may differ by this."""
 
 
 class Entry(NamedTuple):
@@ -121,10 +120,9 @@ def imply(pilot: OpenPilot, q: int) -> None:
         pilot.touch(min(start_us, pilot.start_us))
         pilot.start_us, pilot.contact_us = start_us, last
         pilot.steps = (Step(start_us, size),)
-        if pilot.logged_us is not None and last <= pilot.until_us + LOGGED_US:
-            pilot.end_us = max(last, pilot.until_us)
-        elif pilot.end_us is not None:
-            pilot.end_us, pilot.ended = last, "assumed"
+        if pilot.end_us is not None:
+            logged = not reopen(pilot, last)
+            set_end(pilot, "logged" if logged else "assumed", max(last, pilot.until_us))
     pilot.assume(Assumption.LIFE, start_us, pilot.until_us)
 
 

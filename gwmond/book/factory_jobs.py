@@ -8,8 +8,8 @@ What is told waits in the ledger for its pilot.  Each execution of a job is a pi
 ``queue_jobs``).  Order of evidence: design page, section 3.
 
 ===================== =========================================================================
-killed hard, or no    the queue's end, if it is not before the last contact (or the last thing that
-end in the output     the output tells); what lies between is estimated.  Without the queue: the
+no end in the output  the queue's end, if it is not before the last contact (or the last thing that
+                      the output tells); what lies between is estimated.  Without the queue: the
                       summary's duration, not beyond the time when the summary was written
 no beginning in the   the queue's start, if it is not after the first thing that the output tells;
 output                what lies between is estimated

@@ -10,21 +10,19 @@ from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.own_names import own_name
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.queue_jobs import FactoryJob
+from gwmond.book.ends import holds, set_end
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
 from gwmond.book.sightings import prolong
 from gwmond.facts import EntryKey
-from gwmond.ledger.pilot_model import End, PilotIdentity
-
-_OPEN_ENDS = frozenset({"vanished", "logged", "assumed", "queue"})
-"""Ends that a factory's queue knows better."""
+from gwmond.ledger.pilot_model import PilotIdentity
 
 
 def amend(pilot: OpenPilot, job: FactoryJob) -> None:
     """Let a pilot begin and end as its job in the queue did, where nothing better tells."""
     if not pilot.implied:
         _begin(pilot, job.started_us)
-        if pilot.end_us is not None and pilot.ended in _OPEN_ENDS:
+        if pilot.end_us is not None:
             _end(pilot, job)
 
 
@@ -43,7 +41,7 @@ def release(pilot: OpenPilot) -> None:
     """No job is this pilot any more, or more than one may be: it ended as is known without."""
     if pilot.no_output:
         return
-    if pilot.ended == "queue":
+    if "queue" in pilot.ends:
         _end(pilot, None)
     _begin(pilot, None)
 
@@ -69,38 +67,22 @@ def _client(job: FactoryJob) -> str:
 
 
 def _end(pilot: OpenPilot, job: FactoryJob | None) -> None:
-    contact_us = pilot.contact_us
-    end_us, how = _end_of(pilot, job)
-    if end_us is None:
-        if pilot.ended != "queue":
-            return
-        _set_end(pilot, contact_us, "assumed" if pilot.has_output else "vanished")
-        since_us = pilot.start_us if pilot.has_output else contact_us
-        pilot.assume(Assumption.END, since_us, contact_us)
-    else:
-        _set_end(pilot, end_us, how)
-        pilot.assume(Assumption.END, contact_us, end_us)
-    if not pilot.has_output:
+    """Let a pilot's job say when it ended; None: no job is this pilot."""
+    changed = set_end(pilot, "queue", _end_of(pilot, job))
+    if not pilot.ends:
+        changed = set_end(pilot, "assumed" if pilot.has_output else "vanished", pilot.contact_us)
+    if changed and not pilot.has_output:
         prolong(pilot)
 
 
-def _end_of(pilot: OpenPilot, job: FactoryJob | None) -> tuple[int | None, End]:
+def _end_of(pilot: OpenPilot, job: FactoryJob | None) -> int | None:
     """Return when a job ended, if that is not before its pilot was heard of last."""
     if job is None:
-        return None, ""
-    if job.ended_us is not None:
-        return (job.ended_us, "queue") if job.ended_us >= pilot.contact_us else (None, "")
-    line = job.line
-    if line is None or line.written_us is None or job.duration_us is None:
-        return None, ""
-    end_us = min(pilot.start_us + job.duration_us, line.written_us)
-    return (end_us, "queue") if end_us >= pilot.contact_us else (None, "")
-
-
-def _set_end(pilot: OpenPilot, end_us: int, how: End) -> None:
-    if (end_us, how) != (pilot.end_us, pilot.ended):
-        pilot.touch(min(end_us, pilot.until_us))
-        pilot.end_us, pilot.ended, pilot.dirty = end_us, how, True
+        return None
+    end_us, line = job.ended_us, job.line
+    if end_us is None and line is not None and None not in {line.written_us, job.duration_us}:
+        end_us = min(pilot.start_us + (job.duration_us or 0), line.written_us or 0)
+    return end_us if end_us is not None and holds("queue", end_us, pilot.contact_us) else None
 
 
 def _begin(pilot: OpenPilot, started_us: int | None) -> None:

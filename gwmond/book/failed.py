@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import Assumption, Validation
+from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US, sane
 from gwmond.book.shelf import Shelf
@@ -77,10 +78,10 @@ def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
     pilot.contact_us = max(pilot.contact_us, heard_us)
     pilot.lifetime_us = shown.ad_lifetime_s * SECOND_US
     if pilot.has_output:  # without an end: it goes on as long as this
-        if pilot.end_us is not None and pilot.contact_us > pilot.end_us:
+        ended = pilot.end_us is not None and pilot.contact_us > pilot.end_us
+        if ended and reopen(pilot, pilot.contact_us):
             pilot.touch(before)
-            pilot.end_us = pilot.contact_us
-            pilot.assume(Assumption.END, pilot.start_us, pilot.end_us)
+            set_end(pilot, "assumed", pilot.contact_us)
     elif is_failed(pilot):
         _close(pilot, _announced(pilot, at_us))
         sizes.assume(pilot)
@@ -109,12 +110,9 @@ def _close(pilot: OpenPilot, end_us: int | None) -> None:
     """Let a pilot end then, or go on."""
     if end_us == pilot.end_us:
         return
-    known_us = pilot.contact_us if pilot.end_us is None else min(pilot.end_us, pilot.contact_us)
-    pilot.touch(known_us if end_us is None else min(known_us, end_us))
-    pilot.end_us, pilot.closed, pilot.dirty = end_us, False, True
-    if end_us is None:
-        pilot.ended, pilot.gone_us = "", None
-        pilot.know(Assumption.END)
-        return
-    pilot.ended = "assumed" if end_us > pilot.contact_us else "vanished"
-    pilot.assume(Assumption.END, pilot.contact_us, end_us)
+    pilot.touch(min(pilot.until_us, pilot.contact_us))
+    pilot.closed = False
+    if reopen(pilot, pilot.contact_us):
+        pilot.gone_us = None
+    if end_us is not None:
+        set_end(pilot, "assumed" if end_us > pilot.contact_us else "vanished", end_us)

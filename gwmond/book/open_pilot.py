@@ -45,6 +45,7 @@ class OpenPilot:
     - ``from_us``: the earliest time about which something has changed since it was booked.
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
+    - ``ended``, ``ends``: whose word its end is, and what each source says of it (see ``ends``).
     - ``told``: as in ``PilotRow``: what was told of it itself.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``counted_micros`` what
       is counted under each.
@@ -57,6 +58,7 @@ class OpenPilot:
     steps: tuple[Step, ...] = ()
     end_us: int | None = None
     ended: End = ""
+    ends: dict[End, int] = field(default_factory=dict)
     validation: Validation = Validation.PASSED
     validation_end_us: int | None = None
     assumed: dict[Assumption, Interval] = field(default_factory=dict)
@@ -194,6 +196,7 @@ class OpenPilot:
             validation=booked.validation,
             assumed=dict(self.assumed),
             ended=self.ended,
+            ends=dict(self.ends),
             retire_us=self.retire_us,
             die_us=self.die_us,
             known_until_us=self.known_us,
@@ -219,6 +222,7 @@ class OpenPilot:
             steps=row.steps,
             end_us=row.end_us,
             ended=row.ended,
+            ends=dict(row.ends) or _only_end(row),
             validation=row.validation,
             validation_end_us=row.validation_end_us,
             assumed=dict(row.assumed),
@@ -250,6 +254,11 @@ class OpenPilot:
         """
         stored = tuple(row.attempt for row in sorted(rows, key=lambda row: row.key))
         self.booked = self.life(self.known_us)._replace(attempts=stored)
+
+
+def _only_end(row: PilotRow) -> dict[End, int]:
+    """Return the end of a pilot that an earlier release stored, which kept only the best."""
+    return {row.ended: row.end_us} if row.ended and row.end_us is not None else {}
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

@@ -32,6 +32,7 @@ from gwmond.accounting.own_names import client_name, is_own, may_be_of, own_name
 from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.accounting.queue_jobs import ZONES_US
+from gwmond.book.ends import set_end
 from gwmond.book.entries import Entries
 from gwmond.book.joining import UNKNOWN, Joining
 from gwmond.book.open_pilot import SIZES, OpenPilot
@@ -42,7 +43,7 @@ from gwmond.book.starter_runs import Better, fact_of, job_of
 from gwmond.book.summaries import forget, ran_jobs, tell_statistics
 from gwmond.book.unended import known_start, open_again
 from gwmond.facts import EntryKey
-from gwmond.ledger.pilot_model import PilotIdentity
+from gwmond.ledger.pilot_model import PilotIdentity, Told
 
 MOST_RUNS = 40_000
 """Several outputs may be of one pilot; each has no more than half of this."""
@@ -113,6 +114,8 @@ class Outputs:
                 open_again(pilot, pilot.until_us, anyhow=True)
             pilot.know(Assumption.LIFE)
             self._sightings.relabelled.append((pilot, self._identity(output, start_us)))
+        if output.start_us is None and not pilot.pruned:
+            pilot.assume(Assumption.BEGIN, start_us, start_us + 1)
         return pilot
 
     def _find(self, output: PilotOutput) -> OpenPilot | None:
@@ -158,8 +161,8 @@ class Outputs:
     def _apply(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Set what the output knows better."""
         ours = pilot.identity.origin in {"files", "jobs"}
-        start_us = output.start_us
-        if start_us is None and ours:
+        start_us, assumed = output.start_us, ours and Assumption.BEGIN in pilot.assumed
+        if start_us is None and assumed:
             start_us = min(output.times, default=None)
         if start_us is not None and start_us != pilot.start_us:
             pilot.touch(min(start_us, pilot.start_us))
@@ -173,35 +176,32 @@ class Outputs:
         last_us = max(output.times, default=pilot.start_us)
         if output.end_us is not None:
             self._end(pilot, max(output.end_us, pilot.start_us))
-            pilot.know(Assumption.END)
-        elif ours and pilot.ended != "reported" and (pilot.logged_us or 0) < last_us:
+        elif ours:
             open_again(pilot, max(last_us, pilot.start_us))
         if output.start_us is not None:
             pilot.know(Assumption.BEGIN)
-        elif ours:
+        elif assumed:
             pilot.assume(Assumption.BEGIN, pilot.start_us, pilot.until_us)
         if not pilot.steps or ours or Assumption.SIZE in pilot.assumed:
             self._resize(pilot, output)
 
     def _end(self, pilot: OpenPilot, end_us: int) -> None:
-        if pilot.end_us != end_us:
-            pilot.touch(min(end_us, pilot.until_us))
-            pilot.end_us = end_us
-        pilot.ended = "reported"
         pilot.contact_us = max(pilot.contact_us, end_us)
-        pilot.gone_us = end_us
-        pilot.dirty = True
+        set_end(pilot, "reported", end_us)
+        pilot.gone_us, pilot.dirty = end_us, True
 
     def _resize(self, pilot: OpenPilot, output: PilotOutput) -> None:
+        of, known = output.name, pilot.told or Told(unnamed=True)  # by an output that was cut
         size, rules, told = self._sizes.fill(
-            pilot.identity.key.entry, output.cores, output.memory_mib, output.gpus
+            of.entry or pilot.identity.key.entry,
+            known.cores if output.cores is None else output.cores,
+            known.memory_mib if output.memory_mib is None else output.memory_mib,
+            known.gpus if output.gpus is None else output.gpus,
         )
-        site = bool(output.name.site) or pilot.identity.origin == "collector"
-        of, known = output.name, pilot.told
-        unnamed = known is None or known.unnamed or not pilot.identity.group
+        unnamed = known.unnamed or not pilot.identity.group
         pilot.told = told._replace(
-            site=site,
-            pid=None if of.startd else of.pid,
+            site=bool(of.site) or known.site or pilot.identity.origin == "collector",
+            pid=None if of.startd else known.pid if of.pid is None else of.pid,
             unnamed=unnamed and not client_name(of.frontend, of.group),
         )
         pilot.know(*(SIZES - rules))
@@ -289,7 +289,7 @@ def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
 
 def _is_better(pilot: OpenPilot) -> bool:
     """Return whether any output tells more of a pilot than what has told of it."""
-    return pilot.implied or pilot.no_output
+    return pilot.no_output or (pilot.implied and pilot.told is None)
 
 
 def name_of(output: PilotOutput) -> str:

@@ -18,6 +18,7 @@ from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.own_names import may_be_of
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.queue_jobs import GUARD_US, ZONES_US, FactoryJob
+from gwmond.book.ends import best_end
 from gwmond.book.open_pilot import OpenPilot
 
 KNOWN_ENDS = frozenset({"reported", "shutdown"})
@@ -152,7 +153,8 @@ def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
     if job.ended_us is None:
         return differs_us
     late_us = _last_us(pilot) - job.ended_us
-    return differs_us + (abs(late_us) if pilot.ended in KNOWN_ENDS else max(0, late_us))
+    source, _ = best_end(pilot, "queue") or ("", 0)
+    return differs_us + (abs(late_us) if source in KNOWN_ENDS else max(0, late_us))
 
 
 def _first_us(pilot: OpenPilot) -> int:
@@ -163,4 +165,5 @@ def _first_us(pilot: OpenPilot) -> int:
 
 def _last_us(pilot: OpenPilot) -> int:
     """Return what is told of a pilot last, whatever its job says of its end."""
-    return pilot.contact_us if pilot.ended == "queue" else pilot.until_us
+    _, end_us = best_end(pilot, "queue") or ("", 0)
+    return max(end_us, pilot.contact_us) if pilot.ended == "queue" else pilot.until_us

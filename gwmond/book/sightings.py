@@ -26,6 +26,7 @@ from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.book import failed
+from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_attempt import OpenAttempt
 from gwmond.book.open_pilot import SIZES, OpenPilot, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
@@ -134,13 +135,9 @@ class Sightings:
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
         contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
-        guard = self._rules.start_guard_us
-        late = pilot.logged_us is not None and contact_us <= pilot.logged_us + guard
-        if pilot.end_us is not None and contact_us > pilot.contact_us and not late:
-            pilot.touch(min(pilot.end_us, pilot.contact_us))
-            pilot.end_us, pilot.ended, pilot.gone_us, pilot.closed = None, "", None, False
-            pilot.know(Assumption.END)
-            pilot.dirty = True
+        again = pilot.end_us is not None and contact_us > pilot.contact_us
+        if again and reopen(pilot, contact_us):
+            pilot.gone_us, pilot.closed = None, False
         if shown.size is None:
             self.sizes.assume(pilot)
         else:
@@ -228,8 +225,9 @@ class Sightings:
         kept = SIZES if pilot.has_output and shown.size is None else frozenset()
         pilot.steps = pilot.steps if kept else ()
         pilot.know(*(rule for rule in Assumption if rule not in kept))
-        if pilot.ended not in {"logged", "reported"}:
-            pilot.end_us, pilot.ended, pilot.gone_us = None, "", None
+        set_end(pilot, "queue", None)  # it is decided anew which job it is
+        if reopen(pilot, pilot.start_us):
+            pilot.gone_us = None
         self.relabelled.append((pilot, _identity(shown, started)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
@@ -253,7 +251,7 @@ class Sightings:
 
     def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
         pilot.touch(min(end_us, pilot.contact_us))
-        pilot.end_us, pilot.ended, pilot.dirty = max(end_us, pilot.start_us), how, True
+        set_end(pilot, how, end_us)
         keep_assumed(pilot)
 
 

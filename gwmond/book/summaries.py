@@ -177,7 +177,8 @@ def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) 
     if (start_us, end_us, steps) != (pilot.start_us, pilot.end_us, pilot.steps):
         pilot.touch(min(start_us, pilot.start_us))
     pilot.start_us, pilot.end_us, pilot.contact_us, pilot.steps = start_us, end_us, end_us, steps
-    pilot.ended, pilot.gone_us, pilot.dirty = "queue", end_us, True
+    pilot.ended, pilot.ends = "queue", {"queue": end_us}
+    pilot.gone_us, pilot.dirty = end_us, True
     validation = verdict(job.line)
     by_others = Assumption.VALIDATION in pilot.assumed or pilot.failure  # guessed, or its ads say
     failed = pilot.validation is Validation.FAILED and by_others
@@ -215,6 +216,7 @@ def forget(pilot: OpenPilot, joining: Joining) -> None:
     pilot.touch(pilot.start_us)
     pilot.know(*Assumption)
     pilot.end_us, pilot.ended, pilot.gone_us, pilot.steps = None, "", None, ()
+    pilot.ends.clear()
     pilot.contact_us, pilot.validation = 0, Validation.UNKNOWN
     pilot.validation_end_us, pilot.told, pilot.dirty = None, None, True
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from gwmond.accounting.pilot_facts import Assumption
 from gwmond.accounting.queue_jobs import AGE_US, GUARD_US, FactoryJob
+from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import Rules
 
@@ -84,20 +85,22 @@ def open_again(pilot: OpenPilot, told_us: int, *, anyhow: bool = False) -> None:
 
     One that has ended goes on if that is new, or ``anyhow``.
     """
-    if pilot.end_us is not None and (anyhow or told_us > pilot.contact_us):
-        pilot.touch(min(pilot.until_us, told_us))
-        pilot.end_us, pilot.ended, pilot.gone_us = None, "", None
-        pilot.know(Assumption.END)
+    again = pilot.end_us is not None and (anyhow or told_us > pilot.contact_us)
+    if again and reopen(pilot, told_us):
+        pilot.gone_us = None
     if told_us > pilot.contact_us:
         pilot.touch(pilot.contact_us)
         pilot.contact_us, pilot.dirty = told_us, True
 
 
+def last_reported_us(pilot: OpenPilot) -> int:
+    """Return the last time that is known of a pilot: of itself, or the end of a run on it."""
+    ends = [of.merged.end_us or 0 for of in pilot.attempts.values() if not of.summarised]
+    return max(pilot.contact_us, pilot.start_us, *ends)
+
+
 def give_up(pilot: OpenPilot) -> None:
     """Let a pilot have ended with the last thing that is told of it."""
-    ends = [of.merged.end_us or 0 for of in pilot.attempts.values() if not of.summarised]
-    end_us = max(pilot.contact_us, pilot.start_us, *ends)
-    pilot.touch(min(end_us, pilot.until_us))
-    pilot.end_us, pilot.ended, pilot.contact_us = end_us, "assumed", end_us
-    pilot.gone_us, pilot.dirty = end_us, True
-    pilot.assume(Assumption.END, pilot.start_us, end_us)
+    end_us = last_reported_us(pilot)
+    pilot.contact_us = pilot.gone_us = end_us
+    set_end(pilot, "assumed", end_us)

@@ -28,6 +28,7 @@ from gwmond.accounting.queue_jobs import AGE_US
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
+from gwmond.book.unended import last_reported_us
 from gwmond.facts import AD_LIFETIME_S
 
 _PID = re.compile(r"glidein_(\d{1,10})(?:_|$)", re.A)
@@ -121,7 +122,7 @@ class Index:
             pilot
             for pilot in here
             if pilot.has_output
-            and pilot.ended in {"assumed", "logged"}
+            and (pilot.waits or pilot.ended in {"assumed", "logged"})
             and event.at_us <= pilot.start_us + AGE_US
         ]
 
@@ -149,12 +150,12 @@ class Index:
 
 def _gone(pilot: OpenPilot) -> int:
     """Return up to when a pilot may have been there."""
+    if pilot.ended in {"reported", "queue"}:
+        return pilot.until_us
+    if pilot.has_output:  # whether its end is waited for still makes no difference
+        return last_reported_us(pilot) + pilot.lifetime_us
     if pilot.end_us is None:
         return FAR_US
-    if pilot.ended in {"reported", "queue"}:
-        return pilot.end_us
-    if pilot.has_output:
-        return pilot.contact_us + pilot.lifetime_us
     return pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
 
 

@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from gwmond.accounting.attempts import AttemptFact, Source, tells_exit
 from gwmond.accounting.endings import Ending
 from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind
-from gwmond.accounting.pilot_facts import Assumption
+from gwmond.book.ends import holds, set_end
 from gwmond.book.joining import Joining
 from gwmond.book.kept import Kept
 from gwmond.book.open_attempt import OpenAttempt
@@ -43,9 +43,6 @@ from gwmond.facts import Cursor
 
 MAX_WAITING = 2000
 SOURCE, KIND = "central_log", "waiting"
-
-_WORSE = frozenset({"", "shutdown", "vanished", "assumed", "logged"})
-"""Ends that a central log knows better, or as well."""
 
 
 class Witnesses:
@@ -156,7 +153,7 @@ class Witnesses:
             return "several_pilots" if found else "no_pilot"
         (pilot,) = found
         if event.kind is CentralKind.PILOT_END and not pilot.pruned:
-            end(pilot, event.at_us, self._rules)
+            end(pilot, event.at_us)
         elif not pilot.pruned:
             if not last and self._known_us < known_us:
                 return "not_yet"
@@ -210,18 +207,14 @@ class Witnesses:
         return []
 
 
-def end(pilot: OpenPilot, at_us: int, rules: Rules) -> None:
-    """Let a pilot end as a central log says, unless something better tells, or it went on."""
-    if pilot.ended not in _WORSE or at_us + rules.start_guard_us < pilot.contact_us:
+def end(pilot: OpenPilot, at_us: int) -> None:
+    """Let a pilot end as a central log says, unless it went on; of several lines the last."""
+    heard_us = 0 if "reported" in pilot.ends else pilot.contact_us
+    if not holds("logged", at_us, heard_us):
         return
-    logged_us = pilot.logged_us
-    end_us = max(at_us, pilot.start_us, logged_us or 0, pilot.contact_us if pilot.implied else 0)
-    if end_us == logged_us:
-        return
-    pilot.touch(min(end_us, pilot.until_us))
-    pilot.know(Assumption.END)
-    pilot.end_us, pilot.ended, pilot.dirty = end_us, "logged", True
-    prolong(pilot)
+    end_us = max(at_us, pilot.ends.get("logged", 0), pilot.contact_us if pilot.implied else 0)
+    if set_end(pilot, "logged", end_us):
+        prolong(pilot)
 
 
 def _measured_end(run: OpenAttempt) -> int | None:

@@ -99,7 +99,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "heard_us", "factory_number", "told"),
+    *("failure", "validation_end_us", "heard_us", "factory_number", "told", "ends"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -121,6 +121,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(of.factory_job.rpartition("#")[2]),
         None if row.told is None else encode_json(_reported(row.told)),
+        encode_json({source: time_us(at) for source, at in sorted(row.ends.items())}),
     )
 
 
@@ -135,7 +136,7 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, ends, pruned) = rest
     key = EntryKey(site, entry)
     assumed, counted = _stored_rules(json.loads(estimated))
     return PilotRow(
@@ -161,6 +162,7 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         heard_us=heard,
         assumed_micros=counted,
         told=_told(told),
+        ends=json.loads(ends),
     )
 
 

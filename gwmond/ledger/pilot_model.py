@@ -106,6 +106,7 @@ class PilotRow(NamedTuple):
       collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
       told of its end, but nothing was heard of it later; ``logged``: a central log says so;
       ``queue``: its factory's queue or summary does; ``reported``: its own output says so).
+    - ``ends``: what each of these sources says of its end; ``ended`` is the best of them.
     - ``contact_us``: when it was last heard of, in the version that is booked.
     - ``heard_us``: when it was last heard of, whatever is booked; 0 if that was not stored.
     - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
@@ -142,6 +143,7 @@ class PilotRow(NamedTuple):
     heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     told: Told | None = None
+    ends: Mapping[End, int] = MappingProxyType({})
 
     @property
     def estimated(self) -> tuple[Interval, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gwmond.accounting.pilot_evidence import (
@@ -265,8 +265,14 @@ def ordered(
     return play
 
 
+TWO_PILOTS = [output(9, 2000, pid=None, node="node"), output()]
+EARLY, LATE = line(60, BY_PLACE), line(LATER, BY_PLACE)
+
+
 @settings(max_examples=examples(60))
 @given(cases(), st.integers(0, 5), st.booleans())
+@example((TWO_PILOTS, [line(60), LATE, EARLY], [line(60), EARLY, LATE]), 0, True)
+@example((TWO_PILOTS, [LATE, EARLY], [EARLY, LATE]), 1, True)
 def test_the_order_makes_no_difference(
     case: tuple[list[PilotOutput], list[CentralEvent], list[CentralEvent]], cut: int, first: bool
 ) -> None:

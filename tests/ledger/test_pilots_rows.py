@@ -165,6 +165,7 @@ pilots = st.builds(
         st.none() | st.integers(0, 2**22),
         st.booleans(),
     ),
+    ends=st.dictionaries(st.sampled_from(get_args(End)[1:]), times, max_size=3),
 )
 
 ZEROS = PilotRow(
@@ -186,6 +187,7 @@ ZEROS = PilotRow(
     settled={("cpu", "resource", Category.GOODPUT, ""): 0},
     validation_end_us=0,
     told=Told(0, 0, 0, site=False, pid=0),
+    ends={"queue": 0},
 )
 ZERO_CODES = Ending(
     exit_code=0,
