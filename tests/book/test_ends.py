@@ -95,7 +95,7 @@ def cases(
         for collector in collectors
         for number in range(len(files) + 1)
         for some in combinations(files, number)
-        if wanted & {collector, *some}
+        if set(wanted) & {collector, *some}
         if collector or set(some) != {"jobs", "queue"}  # these two have no name in common
     ]
 
