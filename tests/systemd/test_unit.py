@@ -77,6 +77,13 @@ def test_restarts_are_for_what_a_restart_can_mend() -> None:
     assert values("StartLimitIntervalSec")
 
 
+def test_neither_memory_nor_log_can_spill() -> None:
+    """No core dump holds secrets, and the log of the host is not filled."""
+    assert values("LimitCORE") == ["0"]
+    assert int(values("LogRateLimitBurst")[0]) <= 1000
+    assert values("LogRateLimitIntervalSec")
+
+
 def test_one_failed_query_is_no_failed_service() -> None:
     """A query's process that is killed for lack of memory leaves the daemon alone."""
     assert values("OOMPolicy") == ["continue"]
