@@ -245,7 +245,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
 
 def _live(name: str, shown: PilotTime) -> dict[Labels, float]:
     """Return what a live metric shows."""
-    now = cast("Snapshot", SimpleNamespace(pilot_time=shown))
+    now = cast("Snapshot", SimpleNamespace(pilot_time=shown, requests=(), pilots={}))
     return {labels(name, *of.labels): of.value for of in FAMILIES[name].samples(now)}
 
 
