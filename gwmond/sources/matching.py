@@ -16,6 +16,7 @@ from gwmond.sources.access import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     import classad2
 
@@ -122,10 +123,7 @@ def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
 
     What it does not have itself is looked up in the job, with TARGET or without.
     """
-    try:
-        names = slot.externalRefs(slot.lookup("Requirements"))
-    except (KeyError, TypeError, UnicodeDecodeError):
-        return ()
+    names = _external(slot)
     plain = {name[7:] if name.lower().startswith("target.") else name for name in names}
     return tuple(sorted((name for name in plain if name and "." not in name), key=str.lower))
 
@@ -141,22 +139,47 @@ def evaluate(
     import htcondor2  # noqa: F401, PLC0415 (only ever in a child)
 
     jobs = [ads.parse(text) for text in groups]
-    slots = [(ads.parse(t.ad), t.evidence == "estimated") for t in templates]
-    untold = [_without_undefined(job) for job in jobs] if any(e for _, e in slots) else jobs
-    verdicts = [
-        match((untold if slots[j][1] else jobs)[i], slots[j][0], estimated=slots[j][1])
-        for i, j in pairs
-    ]
+    slots = [ads.parse(template.ad) for template in templates]
+    asked = [_asked_of_jobs(slot) for slot in slots]
+    estimated = [template.evidence == "estimated" for template in templates]
+    known: dict[tuple[int, frozenset[str]], classad2.ClassAd] = {}
+    verdicts = []
+    for i, j in pairs:
+        job = jobs[i]
+        if estimated[j]:
+            if (i, asked[j]) not in known:
+                known[i, asked[j]] = _without_undefined(job, asked[j])
+            job = known[i, asked[j]]
+        verdicts.append(match(job, slots[j], estimated=estimated[j]))
     return verdicts, len(pairs)
 
 
-def _without_undefined(job: classad2.ClassAd) -> classad2.ClassAd:
-    """Return a job without the attributes that it is known not to have.
+def _asked_of_jobs(slot: classad2.ClassAd) -> frozenset[str]:
+    """Return the attributes, in lower case, which Requirements name with TARGET only."""
+    names = {name.lower() for name in _external(slot)}
+    targets = {name.removeprefix("target.") for name in names if name.startswith("target.")}
+    return frozenset(targets - names)
 
-    An attribute that a glideresource ad lacks may be the pilot's own, so it proves nothing that the
-    job has none either.
+
+def _external(slot: classad2.ClassAd) -> list[str]:
+    """Return what Requirements refer to, and the slot itself does not have."""
+    try:
+        return list(slot.externalRefs(slot.lookup("Requirements")))
+    except (KeyError, TypeError, UnicodeDecodeError):
+        return []
+
+
+def _without_undefined(job: classad2.ClassAd, asked: AbstractSet[str]) -> classad2.ClassAd:
+    """Return a job without the attributes that it is known not to have, but for those ``asked``.
+
+    An attribute that a glideresource ad lacks, and its START names without TARGET, may be the
+    pilot's own, so it proves nothing that the job has none either.
     """
-    names = [name for name in job.keys() if str(job.lookup(name)).lower() == "undefined"]  # noqa: SIM118
+    names = [
+        name
+        for name in job.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+        if str(job.lookup(name)).lower() == "undefined" and name.lower() not in asked
+    ]
     if not names:
         return job
     kept = ads.parse(str(job))

@@ -298,11 +298,21 @@ def test_start_on_an_attribute_that_jobs_are_known_to_lack(start: str, found: Ve
     assert verdict(job("true", WantVO=Expr("undefined"), **NO_LIMITS), slot) == found
 
 
-def test_what_a_glideresource_ad_lacks_may_be_the_pilots_own() -> None:
-    """That no job has an attribute proves nothing about a pilot nobody has seen."""
-    slot: Ad = {"GlideClientConstraintFactoryCondorExpr": "GLIDEIN_Flag == true"}
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("GLIDEIN_Flag == true", POSSIBLE),
+        ("TARGET.GLIDEIN_Flag == true", NO),
+        ("TARGET.GLIDEIN_Flag == true || GLIDEIN_Flag == true", POSSIBLE),
+        ('stringListMember(TARGET.GLIDEIN_Flag, "a,b")', NO),
+        ("TARGET.GLIDEIN_Flag =!= true", YES),
+    ],
+)
+def test_what_a_glideresource_ad_lacks_may_be_the_pilots_own(start: str, found: Verdict) -> None:
+    """That no job has an attribute proves something only where START says whose it is."""
+    slot: Ad = {"GlideClientConstraintFactoryCondorExpr": start}
     wants = job("true", GLIDEIN_Flag=Expr("undefined"))
-    assert verdict(wants, slot, estimated=True) == POSSIBLE
+    assert verdict(wants, slot, estimated=True) == found
 
 
 @pytest.mark.parametrize(
