@@ -222,49 +222,56 @@ def _compare(
 ) -> _Compared:
     """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
     compared = _Compared({}, {})
-    left = list(range(len(known)))
+    some = _Runs(known, starts, groups, "node")
+    strata = some.strata()
     for kind in KINDS:
-        some = _Runs(known, starts, groups, kind).of(left)
-        findings = compare(some.tables(), rate)
+        if kind == "pilot":
+            some = some._replace(counted="pilot")
+            strata = some.strata()
+        findings = compare(some.tables(strata, kind), rate)
         compared.findings.update({(kind, name): of for name, of in findings.items()})
         for name, finding in findings.items():
             if finding.significant(rate) and (
-                kind not in _OF_NODES or some.better_half(name).significant(rate / len(findings))
+                kind not in _OF_NODES
+                or some.better_half(strata, kind, name).significant(rate / len(findings))
             ):
                 compared.at_fault[kind, name] = finding
-        left = [i for i in left if (kind, getattr(known[i], kind)) not in compared.at_fault]
+        places = some.at(kind)
+        kept = [i for i, of in enumerate(places) if (kind, of) not in compared.at_fault]
+        if len(kept) < len(places):
+            some = some.of(kept)
+            strata = some.strata()
     return compared
 
 
 class _Runs(NamedTuple):
-    """Runs that are compared by one kind of place; the lists belong together."""
+    """Runs that are compared; the lists belong together.  ``counted``: failures count by this."""
 
     known: Sequence[Trial]
     starts: Sequence[Start]
     groups: Sequence[Hashable]
-    kind: Kind
+    counted: Kind
+
+    def at(self, kind: Kind) -> list[str]:
+        """Return where each run was."""
+        return [getattr(of, kind) for of in self.known]
 
     def strata(self) -> Strata:
-        """Failures count by node; where pilots are compared, by pilot."""
-        name = "pilot" if self.kind == "pilot" else "node"
-        return Strata(self.starts, self.groups, [getattr(of, name) for of in self.known])
+        """Return what is compared with what."""
+        return Strata(self.starts, self.groups, self.at(self.counted))
 
-    def places(self) -> list[str]:
-        """Return where each run was."""
-        return [getattr(of, self.kind) for of in self.known]
-
-    def tables(self) -> dict[str, list[Stratum]]:
+    def tables(self, strata: Strata, kind: Kind) -> dict[str, list[Stratum]]:
         """Return the strata of each place that has a name, sorted."""
-        found = self.strata().tables(self.places())
+        found = strata.tables(self.at(kind))
         return {name: found[name] for name in sorted(found) if name}
 
-    def better_half(self, name: str) -> Finding:
+    def better_half(self, strata: Strata, kind: Kind, name: str) -> Finding:
         """Return how the better half of a place's nodes compares with what is elsewhere."""
-        places, nodes = self.places(), [of.node for of in self.known]
-        excess = self.strata().excess(nodes, lambda index: places[index] == name)
+        places, nodes = self.at(kind), self.at("node")
+        excess = strata.excess(nodes, lambda index: places[index] == name)
         better = set(sorted(excess, key=lambda of: (excess[of], of))[: len(excess) // 2])
-        kept = [i for i, of in enumerate(places) if of != name or nodes[i] in better]
-        return finding_of(self.of(kept).tables().get(name, []))
+        half = self.of([i for i, of in enumerate(places) if of != name or nodes[i] in better])
+        return finding_of(half.tables(half.strata(), kind).get(name, []))
 
     def of(self, kept: Collection[int]) -> _Runs:
         """Return some of them."""

@@ -26,7 +26,7 @@ counted in the same way at all.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import NamedTuple
 
 from gwmond.accounting.exact_test import Stratum
@@ -92,15 +92,21 @@ class Strata:
         self._starts = starts
         self.number = [0] * len(starts)
         self.counted = [False] * len(starts)
+        self._jobs, self._failed = [0], [0]  # of each stratum
+        failed = {of.job for of in starts if of.failed}
         self._better = {
-            (place, of.job) for of, place in zip(starts, places, strict=True) if not of.failed
+            (place, of.job)
+            for of, place in zip(starts, places, strict=True)
+            if not of.failed and of.job in failed
         }
-        self._last = 0
+        runs = Counter(of.job for of in starts)
+        self._again = {job for job, number in runs.items() if number > 1}
         of_group: defaultdict[Hashable, list[int]] = defaultdict(list)
         for index, group in enumerate(groups):
             of_group[group].append(index)
         for order in of_group.values():
-            self._cut(order, places)
+            if any(starts[index].failed for index in order):  # others say nothing
+                self._cut(order, places)
 
     def _cut(self, order: Collection[int], places: Sequence[str]) -> None:
         """Cut one group, given in the order of starts."""
@@ -108,40 +114,42 @@ class Strata:
         tried: set[tuple[str, str]] = set()
         first_us, size = 0, STRATUM_JOBS
         for index in order:
-            of, place = self._starts[index], places[index]
-            if size >= STRATUM_JOBS or of.start_us - first_us > STRATUM_US:
-                self._last, first_us, size = self._last + 1, of.start_us, 0
-            self.number[index] = self._last
-            again = (place, of.job) in tried
-            if of.failed:
-                again = again or place in stretch or (place, of.job) in self._better
+            job, _, start_us, failed = self._starts[index]
+            place = places[index]
+            if size >= STRATUM_JOBS or start_us - first_us > STRATUM_US:
+                first_us, size = start_us, 0
+                self._jobs.append(0)
+                self._failed.append(0)
+            self.number[index] = len(self._jobs) - 1
+            again = (place, job) in tried
+            if failed:
+                again = again or place in stretch or (place, job) in self._better
                 stretch.add(place)
             else:
                 stretch.clear()
             if not again:
-                tried.add((place, of.job))
+                if job in self._again:
+                    tried.add((place, job))
                 self.counted[index] = True
+                self._jobs[-1] += 1
+                self._failed[-1] += failed
                 size += 1
 
     def tables(self, units: Sequence[str]) -> dict[str, list[Stratum]]:
         """Return the strata of each unit in which it can be compared with others."""
-        jobs: Counter[int] = Counter()
-        failed: Counter[int] = Counter()
         here: Counter[tuple[str, int]] = Counter()
         failed_here: Counter[tuple[str, int]] = Counter()
-        for index in self.indices():
-            number, unit = self.number[index], units[index]
-            jobs[number] += 1
-            here[unit, number] += 1
-            if self._starts[index].failed:
-                failed[number] += 1
-                failed_here[unit, number] += 1
+        for index, (number, counts) in enumerate(zip(self.number, self.counted, strict=True)):
+            if counts and 0 < self._failed[number] < self._jobs[number]:
+                here[units[index], number] += 1
+                if self._starts[index].failed:
+                    failed_here[units[index], number] += 1
         found: defaultdict[str, list[Stratum]] = defaultdict(list)
         for key, count in here.items():
             unit, number = key
-            if 0 < failed[number] < jobs[number] and count < jobs[number]:
-                stratum = Stratum(count, failed_here[key], jobs[number], failed[number])
-                found[unit].append(stratum)
+            jobs = self._jobs[number]
+            if count < jobs:
+                found[unit].append(Stratum(count, failed_here[key], jobs, self._failed[number]))
         return dict(found)
 
     def excess(self, places: Sequence[str], wanted: Callable[[int], bool]) -> dict[str, float]:
@@ -149,19 +157,10 @@ class Strata:
 
         Expected is the share of failures in the stratum.
         """
-        jobs: Counter[int] = Counter()
-        failed: Counter[int] = Counter()
-        for index in self.indices():
-            jobs[self.number[index]] += 1
-            failed[self.number[index]] += self._starts[index].failed
         excess: defaultdict[str, float] = defaultdict(float)
         for index, place in enumerate(places):
             if wanted(index):
                 number = self.number[index]
-                expected = failed[number] / max(1, jobs[number])
+                expected = self._failed[number] / max(1, self._jobs[number])
                 excess[place] += self.counted[index] * (self._starts[index].failed - expected)
         return dict(excess)
-
-    def indices(self) -> Iterator[int]:
-        """Yield the runs that count."""
-        return (index for index, counts in enumerate(self.counted) if counts)

@@ -74,7 +74,8 @@ def test_a_job_whose_records_do_not_name_its_program_is_still_of_its_cluster() -
 @pytest.mark.parametrize(
     ("results", "places", "counted"),
     [
-        ("SSSS", "aaaa", 4),
+        ("SSSF", "aaaa", 4),
+        ("SSSS", "aaaa", 0),  # nothing failed: the group says nothing
         ("SFFFFFS", "aaaaaaa", 3),  # a stretch of failures at one place counts once
         ("SFFFFFS", "aababaa", 4),  # once at each of both places
         ("FSFSF", "aaaaa", 5),
@@ -91,15 +92,17 @@ def test_a_job_counts_once_a_place() -> None:
     assert Strata(tries, [0] * 4, list("aaaa")).counted == [False, False, False, True]
     assert Strata(tries, [0] * 4, list("abab")).counted == [True, False, False, True]
     again = [start(n, job="ap#1.0#1") for n in range(3)]
-    assert sum(Strata(again, [0] * 3, list("aaa")).counted) == 1
+    failed = start(3, failed=True)
+    assert Strata([*again, failed], [0] * 4, list("aaaa")).counted == [True, False, False, True]
 
 
 def test_a_stratum_ends_after_so_many_runs_or_minutes() -> None:
-    starts = [start(n) for n in range(STRATUM_JOBS + 1)]
+    starts = [start(n, failed=not n) for n in range(STRATUM_JOBS + 1)]
     number = Strata(starts, [0] * len(starts), ["a"] * len(starts)).number
     assert len(set(number[:STRATUM_JOBS])) == 1
     assert number[-1] == number[0] + 1
-    late = [start(0, at=0), start(1, at=STRATUM_US / 1e6), start(2, at=STRATUM_US / 1e6 + 1)]
+    times = (0, STRATUM_US / 1e6, STRATUM_US / 1e6 + 1)
+    late = [start(n, at=at, failed=True) for n, at in enumerate(times)]
     assert Strata(late, [0] * 3, ["a"] * 3).number == [1, 1, 2]
     assert len(set(Strata(late, [1, 2, 3], ["a"] * 3).number)) == 3  # groups have their own
 

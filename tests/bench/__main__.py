@@ -1,6 +1,7 @@
 """Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
 
-Names: poll, backlog (of job records), steady, import (of pilots' outputs), demo (its recording),
+Names: poll, backlog (of job records), steady, import (of pilots' outputs), early
+(verdicts on early failures against simulated truth), demo (its recording),
 examples (many random ones of all properties), referee (verdicts against a real negotiator).
 
 Options without a name are those of ``poll``.
@@ -11,13 +12,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import backlog, demo, pilot_import, poll_cycle, random_examples, referee, steady
+from tests.bench import (
+    backlog,
+    demo,
+    early,
+    pilot_import,
+    poll_cycle,
+    random_examples,
+    referee,
+    steady,
+)
 
 _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
     "backlog": backlog.main,
     "steady": steady.main,
     "import": pilot_import.main,
+    "early": early.main,
     "demo": demo.main,
     "examples": random_examples.main,
     "referee": referee.main,

@@ -121,6 +121,31 @@ def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_
     _check(running)
 
 
+def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
+    epochs: CondorPool, daemon: Start
+) -> None:
+    """HTCondor holds each job with a code of the starter's; every pilot of the site does the same.
+
+    Other jobs of the same user are fine there.
+    """
+    pool, schedd = epochs, epochs.schedds[0]
+    for name in ("first", "second"):
+        pool.start_pilot(name, cores=4, memory=8192, attrs=ENTRY)
+    running = daemon(pool.collector, tables=TABLES)
+    missing = pool.submit(schedd, 6, executable="/no/such/program", request_memory=1000)
+    pool.submit(schedd, 4, seconds=3, request_memory=1000)
+    held = f"ClusterId == {missing} && HoldReasonCode == 6"
+    pool.wait_for("all to be held", lambda: len(pool.jobs(schedd, held)) == 6)
+    attempts = "gwmond_pilot_attempts_total"
+    metrics = running.wait_until(
+        "verdicts", lambda m: m.sum(attempts, outcome="program_not_started") >= 6
+    )
+    assert metrics.sum(attempts, outcome="program_not_started", category="unclassified") == 6
+    assert metrics.sum(attempts, category="misconfiguration_badput") == 0
+    pool.remove(schedd)
+    _check(running)
+
+
 def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     """Its records are gone before they were read: a problem with its interval, and it goes on."""
     pool, schedd = epochs, epochs.schedds[0]
