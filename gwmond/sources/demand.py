@@ -26,7 +26,7 @@ from gwmond.sources.matching import UNGROUPED
 from gwmond.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     import classad2
 
@@ -141,6 +141,15 @@ def fetch(
     start: StartKeys = NO_KEYS,
 ) -> ScheddDemand:
     """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
+    rows, start = fetch_rows(access, schedd, attributes, demand, start)
+    clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
+    return decode(rows, clusters, schedd.name, attributes, demand, start)
+
+
+def fetch_rows(
+    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand, start: StartKeys
+) -> tuple[Sequence[classad2.ClassAd], StartKeys]:
+    """Ask for groups of idle jobs, and return what they could be grouped by as well."""
     start = start.usable()
     rows = access.job_ads(schedd, query(attributes, demand, start))
     while names := _differing(rows, start, attributes, demand):
@@ -148,8 +157,7 @@ def fetch(
         rows = access.job_ads(schedd, query(attributes, demand, start))
     if start.grouped and len(rows) > demand.max_groups:  # and not because of START: count them all
         rows = access.job_ads(schedd, query(attributes, demand, start)._replace(limit=-1))
-    clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
-    return decode(rows, clusters, schedd.name, attributes, demand, start)
+    return rows, start
 
 
 def _differing(
@@ -290,9 +298,14 @@ def _group(
 
 def _with_keys(text: str, start: StartKeys, present: set[str]) -> str:
     """Return a group's text with what is known of keys of START that its jobs do not have."""
-    more = [f"{name} = undefined" for name in start.grouped if name.lower() not in present]
-    more += [f"{UNGROUPED} = true"] if start.ungrouped else []
+    more = [f"{name} = {value}" for name, value in known(start, present).items()]
     return "; ".join((text.removesuffix("]"), *more)) + "]" if more else text
+
+
+def known(start: StartKeys, present: Container[str]) -> dict[str, str]:
+    """Return what is known of jobs besides the attributes that are ``present`` (in lower case)."""
+    found = {name: "undefined" for name in start.grouped if name.lower() not in present}
+    return found | ({UNGROUPED: "true"} if start.ungrouped else {})
 
 
 def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:

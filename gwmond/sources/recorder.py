@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from gwmond.config import Config
+from gwmond.facts import Template
 from gwmond.sources import (
     advertised,
     child,
@@ -39,6 +40,8 @@ class Recorder:
         self._until = 0.0
         self._answers: dict[str, list[Ad]] = {}
         self._taken: dict[tuple[str, str], recorded_runs.Taken] = {}
+        self._refers: set[str] = set()
+        self._ungrouped: dict[str, tuple[str, ...]] = {}
         self.frames = 0
         self.records = 0
         self.errors: dict[str, str] = {}
@@ -98,6 +101,10 @@ class Recorder:
         if slots is not None:
             self._answers[f"{name}/slots"], samples = slots
             queries.append(matching.samples_query(sample.slot for sample in samples))
+            live = access, host, samples, self._config.attributes, now
+            self._learn(self._ask(f"{name}/templates", tasks.slot_templates, *live) or ())
+        requests = self._ask(f"{name}/glideresource", tasks.collector_requests, *arguments)
+        self._learn(requests.templates if requests else ())
         for query in queries:
             self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query)
         seen: list[schedds.ScheddSeen] = []
@@ -106,11 +113,18 @@ class Recorder:
                 seen += value.schedds
         return seen
 
+    def _learn(self, templates: Iterable[Template]) -> None:
+        """Note to which attributes of jobs START expressions refer."""
+        self._refers |= {name for template in templates for name in template.refers}
+
     def _schedd(self, access: Access, schedd: Daemon, now: float) -> None:
         attributes, options = self._config.attributes, self._config.demand
-        query = demand.query(attributes, options)
         name = f"schedd/{schedd.name}"
-        self._keep(f"{name}/demand", tasks.record_jobs, access, schedd, query)
+        left_out = self._ungrouped.get(schedd.name, ())
+        start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
+        grouped = access, schedd, attributes, options, start
+        if found := self._ask(f"{name}/demand", tasks.record_demand, *grouped):
+            self._answers[f"{name}/demand"], self._ungrouped[schedd.name] = found
         clusters = access, schedd, attributes, options
         self._keep(f"{name}/unmaterialized", tasks.record_clusters, *clusters)
         for kind in recorded_runs.KINDS:

@@ -187,6 +187,22 @@ def record_jobs(access: Access, schedd: Daemon, query: Query) -> Counted[list[re
     return recording.dump(found), len(found)
 
 
+def record_demand(
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    options: Demand,
+    start: demand.StartKeys,
+) -> Counted[tuple[list[recording.Ad], tuple[str, ...]]]:
+    """Ask a schedd for its idle jobs, grouped, for a recording; also what was left out.
+
+    Rows carry what their jobs do not have, as a replay cannot ask for it.
+    """
+    rows, start = demand.fetch_rows(access, schedd, attributes, options, start)
+    kept = [ad | demand.known(start, {name.lower() for name in ad}) for ad in recording.dump(rows)]
+    return (kept, start.ungrouped), len(kept)
+
+
 def record_clusters(
     access: Access, schedd: Daemon, attributes: Attributes, options: Demand
 ) -> Counted[list[recording.Ad]]:
