@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from gwmond.accounting.evaluation import (
 from gwmond.accounting.flow import SCALE
 from gwmond.accounting.pending import Waiting, measured
 from gwmond.accounting.site_time import Facts, Settings, evaluate
-from gwmond.facts import EntryKey, Limit, Size, Verdict
+from gwmond.facts import EntryKey, Limit, Pilot, Size, Verdict
 from gwmond.units import Resource
 from tests.accounting.make import (
     A2,
@@ -264,6 +265,76 @@ def test_the_state_table(
         "groups": JOBS,
     }
     assert said(row(facts(**(base | change)))) == (state, reason, parts)
+
+
+LIMITED: dict[str, Any] = {"max_pilots": 30, "running": 2, "total_running": 12, "requested_idle": 0}
+"""20 pilots of 8 units are left to us: the limit is 160 units."""
+
+LIMITED_ADS = totals(request(A, **LIMITED))
+
+BOTTLENECK = ("provisioning_bottleneck", "nothing_requested")
+INSUFFICIENT = ("insufficient_demand", "")
+IN_STATE: dict[str, tuple[dict[str, Any], Callable[[int], dict[tuple[str, str], int]]]] = {
+    "provisioning_bottleneck": ({}, lambda spare: {BOTTLENECK: 30, INSUFFICIENT: spare - 30}),
+    "insufficient_demand": ({"groups": []}, lambda spare: {INSUFFICIENT: spare}),
+    "filling": (
+        {"waiting": {A: Waiting(0, 2, "measured")}},
+        lambda spare: {("filling", ""): spare},
+    ),
+    "saturated": ({"waiting": {A: Waiting(1, 0, "measured")}}, lambda _: {}),
+    "down": ({"totals": totals(request(A, **LIMITED, down=True))}, lambda n: {("down", ""): n}),
+    "unknown": (
+        {"groups": [], "demand_complete": False},
+        lambda spare: {("unknown", "demand"): spare},
+    ),
+}
+"""What brings an entry with 16 units in use into each state, and how its spare is divided then."""
+
+
+@pytest.mark.parametrize("state", IN_STATE)
+@pytest.mark.parametrize(("evidence", "units"), [("pledge", 100), ("peak", 64), ("limit", 160)])
+def test_every_state_rests_on_the_first_capacity_that_exists(
+    state: str, evidence: str, units: int
+) -> None:
+    """A pledge of 100 units, a peak of 64, a limit of 160: spare is what 16 in use leave."""
+    change, parts = IN_STATE[state]
+    capacity = known_capacity(evidence, [pilot(), pilot()])
+    assert capacity == (units, evidence)
+    scene: dict[str, Any] = {
+        "groups": JOBS,
+        "pilots": [pilot(), pilot()],
+        "totals": LIMITED_ADS,
+        "capacities": {(A, "cpu"): capacity},
+    }
+    found = row(facts(**(scene | change)))
+    spare = 0 if state == "saturated" else units - 16
+    assert (found.state, found.in_use, found.spare) == (state, 16, spare)
+    assert said(found)[2] == parts(spare)
+
+
+@pytest.mark.parametrize("evidence", ["pledge", "peak", "limit"])
+def test_an_entry_is_full_whatever_its_capacity_rests_on(evidence: str) -> None:
+    """20 pilots of 8 units are all that the limit leaves, and more than was pledged or ran."""
+    running = [pilot()] * 20
+    capacity = known_capacity(evidence, running)
+    assert capacity == (160, evidence)
+    found = row(
+        facts(capacities={(A, "cpu"): capacity}, pilots=running, totals=LIMITED_ADS, groups=JOBS)
+    )
+    assert said(found) == (State.FULL, "", {})
+
+
+def known_capacity(evidence: str, running: list[Pilot]) -> Capacity:
+    """The capacity where nothing that goes before this evidence exists, and all that follows."""
+    return capacities(
+        [A],
+        "cpu",
+        used=in_use(running, "cpu"),
+        pledges={A: Size(100, 200_000)} if evidence == "pledge" else {},
+        site_pledges={},
+        peaks={} if evidence == "limit" else {A: 64},
+        totals=LIMITED_ADS,
+    )[A]
 
 
 def test_every_state_is_in_the_table() -> None:
