@@ -46,14 +46,14 @@ class Gone(NamedTuple):
 class Contacts(NamedTuple):
     """What is remembered of pilots' ads from one poll to the next.
 
-    ``pilots`` are those that were seen last, by name and start; ``gone`` ended after ``decided``,
+    ``pilots`` are those that were seen last, by name; ``gone`` ended after ``decided``,
     the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
     our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
     ``gaps`` has the longest time between two contacts.  ``resting``: since when a pilot that
     accepts jobs has the same free slots, and the same jobs.
     """
 
-    pilots: Mapping[tuple[str, int], Pilot] = MappingProxyType({})
+    pilots: Mapping[str, Pilot] = MappingProxyType({})
     gone: tuple[Gone, ...] = ()
     decided: int | None = None
     newest: int = 0
@@ -61,16 +61,15 @@ class Contacts(NamedTuple):
     at: int = 0
     since: int | None = None
     gaps: PeakWindow = PeakWindow(GAPS_HOURS)
-    resting: Mapping[tuple[str, int], int] = MappingProxyType({})
+    resting: Mapping[str, int] = MappingProxyType({})
 
     def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> Watched:
         """Take in the pilots that collectors show at ``now``, by our clock.
 
         ``clocks``: the latest contact that each collector had with any pilot.
         """
-        shown = {(of.name, of.started): of for of in pilots}
+        shown, resting, gap = self._compare(pilots, now)
         newest = max(clocks, default=self.newest)
-        gap = max(map(self._gap, shown.values()), default=0)
         kept = self._replace(
             pilots=shown,
             newest=newest,
@@ -78,26 +77,22 @@ class Contacts(NamedTuple):
             at=now,
             since=now if self.since is None else self.since,
             gaps=self.gaps.add(now // HOUR_S, gap).prune(now // HOUR_S),
-            resting={
-                key: self.resting.get(key, now) if _is_same(of, self.pilots.get(key)) else now
-                for key, of in shown.items()
-                if of.accepting and of.free
-            },
+            resting=resting,
         )
         limits = {of: kept.two_updates(of, now) for of in {p.ad_lifetime_s for p in shown.values()}}
         clock = min(clocks, default=newest)
-        running: list[Pilot] = []
-        silent: list[Pilot] = []
-        for of in shown.values():
-            last = 0 < of.last_heard < clock - limits[of.ad_lifetime_s]
-            (silent if last else running).append(of)
-        heard = (of.last_heard for of in running if of.last_heard)
-        decided = max(min(heard, default=newest), self.decided or 0)
+        silent = [
+            of for of in shown.values() if 0 < of.last_heard < clock - limits[of.ad_lifetime_s]
+        ]
+        names = {of.name for of in silent}
+        running = [of for of in shown.values() if of.name not in names] if names else shown.values()
+        heard = min((of.last_heard for of in running if of.last_heard), default=newest)
+        decided = max(heard, self.decided or 0)
         first = decided if self.decided is None else self.decided
         left = [
             Gone(of, self._until(of, newest, now))
-            for key, of in self.pilots.items()
-            if key not in shown
+            for name, of in self.pilots.items()
+            if name not in shown or shown[name].started != of.started
         ]
         ended = [of for of in (*self.gone, *left) if of.until > first]
         lasts = tuple(of for of in ended if of.until > decided)
@@ -110,6 +105,27 @@ class Contacts(NamedTuple):
             doubtful=bool(shown) and now - kept.renewed > min(limits.values()),
         )
 
+    def _compare(
+        self, pilots: Iterable[Pilot], now: int
+    ) -> tuple[dict[str, Pilot], dict[str, int], int]:
+        """Return pilots by name, since when each rests, and the longest time between contacts."""
+        shown: dict[str, Pilot] = {}
+        resting: dict[str, int] = {}
+        longest = 0
+        for pilot in pilots:
+            name = pilot.name
+            shown[name] = pilot
+            before = self.pilots.get(name)
+            known = before is not None and before.started == pilot.started
+            if known and before is not None and before.last_heard:
+                gap = pilot.last_heard - before.last_heard
+                if longest < gap <= pilot.ad_lifetime_s:  # more: the collector was not to be asked
+                    longest = gap
+            if pilot.free and pilot.accepting:
+                same = known and before is not None and _is_same(pilot, before)
+                resting[name] = self.resting.get(name, now) if same else now
+        return shown, resting, longest
+
     def unseen(self) -> Watched:
         """Return what is known where no collector shows anything."""
         return Watched(self, (), (), self.decided or 0, (), doubtful=False)
@@ -120,12 +136,6 @@ class Contacts(NamedTuple):
         watched = self.since is not None and now - self.since >= lifetime_s
         return 2 * usual if watched and usual is not None else lifetime_s * 2 // 3
 
-    def _gap(self, pilot: Pilot) -> int:
-        """Return the time between the last two contacts; 0 if it is not known."""
-        before = self.pilots.get((pilot.name, pilot.started))
-        gap = pilot.last_heard - before.last_heard if before and before.last_heard else 0
-        return gap if gap <= pilot.ad_lifetime_s else 0  # while the collector was not to be asked
-
     def _until(self, pilot: Pilot, newest: int, now: int) -> int:
         """Return until when a pilot ran whose ad is gone: expired, or it took leave."""
         limit = min(self.two_updates(pilot.ad_lifetime_s, now), pilot.ad_lifetime_s)
@@ -135,8 +145,8 @@ class Contacts(NamedTuple):
         return max(pilot.last_heard, seen)
 
 
-def _is_same(pilot: Pilot, before: Pilot | None) -> bool:
-    return before is not None and (pilot.free, pilot.jobs) == (before.free, before.jobs)
+def _is_same(pilot: Pilot, before: Pilot) -> bool:
+    return pilot.free == before.free and pilot.jobs == before.jobs
 
 
 class Watched(NamedTuple):
@@ -167,7 +177,7 @@ class Watched(NamedTuple):
         if contacts.since is None or contacts.since > last:
             return None
         since = contacts.resting
-        return tuple(of for of in self.running if since.get((of.name, of.started), now) <= last)
+        return tuple(of for of in self.running if since.get(of.name, now) <= last)
 
     def most(
         self,
