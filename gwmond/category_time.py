@@ -114,6 +114,15 @@ def hours(micros: int | None, digits: int = 1) -> str:
     return "?" if micros is None else f"{micros / HOUR:,.{digits}f}"
 
 
+def right(agreed: int, checked: int) -> str:
+    """Return how many of the verdicts that were checked were right.
+
+    >>> right(14, 15)
+    '93% of 15'
+    """
+    return f"{percent(ratio(agreed, checked), 0)} of {checked}" if checked else "-"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """Return a share for a table; "-" where there is none."""
     return "-" if share is None else f"{100 * share:.{digits}f}%"

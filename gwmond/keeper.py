@@ -20,7 +20,7 @@ from gwmond.ledger import model
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.snapshot import LedgerStatus
+from gwmond.snapshot import Checked, LedgerStatus, checked_verdicts
 from gwmond.units import RESOURCES, Resource
 
 _PRUNE_EVERY_S = 3600.0
@@ -221,3 +221,12 @@ def remembered(url: str, window_hours: int) -> Memory:
             return _recall(EMPTY, ledger.load(), window_hours)
     except LedgerError:
         return EMPTY
+
+
+def checked(url: str) -> dict[EntryKey, Checked] | None:
+    """Return how many verdicts pilots have checked, by a ledger; None when there is none yet."""
+    try:
+        with LedgerReader.open(url) as ledger:
+            return checked_verdicts(ledger.verdict_counts())
+    except LedgerError:
+        return None

@@ -19,13 +19,13 @@ from gwmond.accounting.site_time import Facts, Settings, evaluate
 from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem, Verdict
-from gwmond.keeper import Keeper, remembered
+from gwmond.keeper import Keeper, checked, remembered
 from gwmond.log_socket import LogSocket
 from gwmond.picture import YOUNG, Picture, take
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
 from gwmond.problems import begin, occurrences
-from gwmond.snapshot import LedgerStatus, Snapshot
+from gwmond.snapshot import LedgerStatus, Snapshot, checked_verdicts
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
 
@@ -284,6 +284,8 @@ class Poller:
         stages: Stages,
     ) -> Snapshot:
         keeper = self._keeper
+        pilot_time = self._accountant.shown if self._accountant else None
+        counted = pilot_time.counted if pilot_time else {}
         versions = [
             answer.value.version
             for (_, kind), answer in sorted(found.answers.items())
@@ -311,9 +313,12 @@ class Poller:
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
             totals=dict(keeper.totals) if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
-            pilot_time=self._accountant.shown if self._accountant else None,
+            pilot_time=pilot_time,
             cursors=self._accountant.cursors if self._accountant else (),
             reconciliation=self._accountant.reconciliation if self._accountant else None,
+            verdicts=checked_verdicts({of: n.micros for of, n in counted.items()})
+            if pilot_time
+            else None,
         )
 
 
@@ -341,7 +346,13 @@ def _short(version: str) -> str:
 
 
 def poll_once(config: Config) -> Snapshot:
-    """Poll a pool a single time, storing nothing; capacities seen before come from the ledger."""
+    """Poll a pool a single time, storing nothing.
+
+    Capacities seen before, and the verdicts that were checked, come from the ledger.
+    """
+    if config.replay.file:
+        return Poller(config, Pool.open(config), None).poll()
     hours = max(1, round(config.site.peak_window / HOUR_S))
-    memory = EMPTY if config.replay.file else remembered(config.ledger.url, hours)
-    return Poller(config, Pool.open(config), None, memory).poll()
+    memory = remembered(config.ledger.url, hours)
+    found = Poller(config, Pool.open(config), None, memory).poll()
+    return replace(found, verdicts=checked(config.ledger.url))

@@ -59,6 +59,7 @@ NOT_KNOWN = "?"
 
 SITE_STATES = ("provisioning_bottleneck", "insufficient_demand")
 _OF_RUNS = frozenset({"user", "category", "outcome"})
+_OF_VERDICTS = frozenset({"site", "entry", "group", "hour", "day"})
 _OF_SITES = frozenset({"site", "entry", "hour", "day"})
 
 
@@ -96,6 +97,11 @@ class Scope(NamedTuple):
         return set(self.by) <= _OF_SITES and self.group is None
 
     @property
+    def of_verdicts(self) -> bool:
+        """Whether verdicts that were checked can be told by group."""
+        return set(self.by) <= _OF_VERDICTS
+
+    @property
     def step_us(self) -> int:
         """How long a step of the series is."""
         length = self.period.length_us
@@ -115,6 +121,8 @@ class Group:
     - ``estimated``: how much of it rests on an estimate; ``unsettled``: what is not settled yet.
     - ``pilots``, ``runs``: how many ended in the period; ``open_runs``: of these, not settled.
     - ``site_time``: canonical micros of its sites by resource and state.
+    - ``verdicts``: how many pilots that registered in the period have checked, by state and whether
+      they agreed.
     """
 
     sums: Counter[tuple[Resource, Literal["resource", "canonical"], Category]] = field(
@@ -128,6 +136,7 @@ class Group:
     open_runs: int | None = None
     figures: Figures | None = None
     site_time: Counter[tuple[Resource, str]] | None = None
+    verdicts: Counter[tuple[str, bool]] | None = None
 
     def total(self, kind: Kind) -> int:
         """All settled time."""
@@ -149,6 +158,12 @@ class Group:
     def estimated_share(self, kind: Kind) -> float | None:
         """How much of the settled time rests on an estimate."""
         return None if self.estimated is None else ratio(self.estimated[kind], self.total(kind))
+
+    @property
+    def verdicts_right(self) -> tuple[int, int]:
+        """How many verdicts were right, and how many were checked."""
+        checked = self.verdicts or Counter()
+        return sum(n for (_, agreed), n in checked.items() if agreed), checked.total()
 
     def settled_share(self, kind: Kind) -> float | None:
         """Settled time / settled and unsettled time."""

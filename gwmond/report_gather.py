@@ -84,6 +84,8 @@ def gather(
         _runs_ended(ledger, made)
     if scope.of_sites:
         _site_time(ledger, made)
+    if scope.of_verdicts:
+        _verdicts(ledger, made)
     _fill(made, counted or scope.basis != "time_spent")
     why = Failures() if failures else None
     if why is not None:
@@ -240,6 +242,17 @@ def _site_time(ledger: LedgerReader, made: _Made) -> None:
                     group.site_time[of.resource, of.state] += micros
 
 
+def _verdicts(ledger: LedgerReader, made: _Made) -> None:
+    """Add verdicts that pilots have checked which registered in the period."""
+    made.total.verdicts = Counter()
+    for of in ledger.experiments(*made.scope.period):
+        if of.agreed is not None and made.scope.covers(*of.entry, of.group):
+            told = {**of.entry._asdict(), "group": of.group}
+            for group in made.of(told, of.registered_us):
+                group.verdicts = group.verdicts if group.verdicts is not None else Counter()
+                group.verdicts[of.verdict.state.value, of.agreed] += 1
+
+
 def _fill(made: _Made, counted: bool) -> None:
     """Say 0 where what is known is that there was nothing."""
     scope = made.scope
@@ -253,6 +266,8 @@ def _fill(made: _Made, counted: bool) -> None:
             group.runs, group.open_runs = group.runs or 0, group.open_runs or 0
         if scope.basis == "runs_ended":
             group.own = None
+        if scope.of_verdicts:
+            group.verdicts = group.verdicts if group.verdicts is not None else Counter()
         for kind in KINDS:
             if group.estimated is not None:
                 group.estimated.setdefault(kind, 0)

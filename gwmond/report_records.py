@@ -33,6 +33,10 @@ DEFINITIONS: Mapping[str, str] = {
     "share_of_all": "the group's settled canonical time / that of all groups",
     "site_time": "spare capacity of the site for which jobs waited (provisioning_bottleneck) or "
     "not (insufficient_demand), canonical seconds",
+    "verdicts_checked": "verdicts on entries, checked by pilots that registered in the period: "
+    "agreed is how many were right (a job within site.verdict_check after a bottleneck, none after "
+    "insufficient demand). Pilots rarely start where demand is missing, those that start together "
+    "share the jobs, and other states are not checked",
     "analyze_entries": "of pilots that ended in the period, by their whole life, in core-seconds: "
     "used: jobs ran; waste: the rest; badput: all but runs that exited 0; failed_validation: all "
     "of pilots whose validation failed; idle: overhead, pilots that never ran a job, and "
@@ -52,6 +56,12 @@ _BASIS = {
     "tell of a pilot's jobs their time is in it, and no run.",
 }
 
+_VERDICTS = (
+    "Verdicts right: of pilots that registered in the period, how often a job came within "
+    "site.verdict_check where a bottleneck was told, or none where demand was insufficient "
+    "(docs/verdicts.md has what that does not cover)."
+)
+
 
 def notes(report: Report) -> list[str]:
     """Return what one has to know to read a report."""
@@ -61,6 +71,8 @@ def notes(report: Report) -> list[str]:
         "Numbers of pilots and runs are of those that ended in the period.",
         "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
     ]
+    if report.total.verdicts:
+        told.append(_VERDICTS)
     if figures is not None and figures.numbered < figures.pilots:
         told.append(told_numbered(figures.numbered, figures.pilots))
     if figures is not None and figures.by_statistics:
@@ -173,6 +185,13 @@ def _values(group: Group, report: Report) -> dict[str, Any]:
                 for state in SITE_STATES
             }
             for resource in RESOURCES
+        },
+        "verdicts_checked": {
+            state: {
+                word: None if group.verdicts is None else group.verdicts[state, agreed]
+                for word, agreed in (("agreed", True), ("disagreed", False))
+            }
+            for state in SITE_STATES
         },
         "analyze_entries": _figures(group.figures, scope),
     }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from gwmond.accounting.pilot_facts import Category
-from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, words
+from gwmond.category_time import CATEGORIES, Kind, hours, percent, ratio, right, words
 from gwmond.periods import rfc3339, short
 from gwmond.report import NOT_KNOWN, SITE_STATES, Group, Key, Report
 from gwmond.report_failures import CAUSE, Failures
@@ -43,7 +43,10 @@ _NAMELESS = {
 }
 
 
-_LEFT_OUT = {*_SHORT.values(), "bottleneck", "no demand", "runs open", "estimated"}
+_LEFT_OUT = {
+    *_SHORT.values(),
+    *("bottleneck", "no demand", "runs open", "estimated", "verdicts right"),
+}
 _NOTHING = {"0", "0.0", "0.0%", "0%", "-"}
 
 
@@ -181,6 +184,8 @@ def _hours(report: Report, kind: Kind) -> Section:
     if scope.of_sites and kind[1] == "canonical":
         for state, header in zip(SITE_STATES, ("bottleneck", "no demand"), strict=True):
             columns.append((header, _site(kind, state)))
+    if first and scope.of_verdicts:
+        columns.append(("verdicts right", lambda group: right(*group.verdicts_right)))
     if first and report.counted:
         if scope.of_pilots:
             columns.append(("pilots", lambda group: _count(group.pilots)))

@@ -48,6 +48,17 @@ class PilotGroup(NamedTuple):
     failed: int = 0
 
 
+class Checked(NamedTuple):
+    """How many verdicts on an entry pilots have checked, and with how many they agreed."""
+
+    agreed: int
+    checked: int
+
+    def plus(self, other: Checked) -> Checked:
+        """Return both together."""
+        return Checked(self.agreed + other.agreed, self.checked + other.checked)
+
+
 class LedgerStatus(NamedTuple):
     """Whether totals are being kept, and by how much they contradict themselves (seconds)."""
 
@@ -74,12 +85,24 @@ class PilotTime(NamedTuple):
     suspects: tuple[Suspect, ...] = ()
 
 
+def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:
+    """Return how many verdicts were checked, of what was counted."""
+    found: dict[EntryKey, Checked] = {}
+    for of, number in counts.items():
+        if of.what == "verdicts":
+            key = EntryKey(of.site, of.entry)
+            more = Checked(number if of.outcome == "true" else 0, number)
+            found[key] = found.get(key, Checked(0, 0)).plus(more)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One poll's outcome.
 
     ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
-    epoch seconds; ``started_at`` is when this process began to count problems.
+    epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
+    those that pilots have checked, since the ledger began; None without a ledger.
     """
 
     pool_time: float
@@ -106,3 +129,4 @@ class Snapshot:
     cursors: tuple[Cursor, ...] = ()
     reconciliation: Reconciliation | None = None
     entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)
+    verdicts: Mapping[EntryKey, Checked] | None = None

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import EntryTime, State, entry_states, overall
 from gwmond.accounting.flow import SCALE
+from gwmond.category_time import right
 from gwmond.facts import EntryKey
-from gwmond.snapshot import Snapshot
+from gwmond.snapshot import Checked, Snapshot
 from gwmond.units import RESOURCES, Resource
 
 T = TypeVar("T")
@@ -32,6 +33,9 @@ class Row(NamedTuple):
     ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
     matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
     pilots that they could be assigned to.
+
+    ``verdicts_checked`` are those on the entry's CPUs that a pilot has checked which registered,
+    since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
     """
 
     site: str
@@ -56,6 +60,8 @@ class Row(NamedTuple):
     jobs_whole: bool
     evidence: str
     capacity_evidence: str
+    verdicts_checked: int | None
+    verdicts_agreed: int | None
 
 
 def entry_rows(snapshot: Snapshot) -> list[Row]:
@@ -70,6 +76,8 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
         whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
         insufficient = _part(row, State.INSUFFICIENT_DEMAND)
+        known = resource == "cpu" and snapshot.verdicts is not None
+        verdicts = (snapshot.verdicts or {}).get(key, Checked(0, 0))
         rows.append(
             Row(
                 site=key.site,
@@ -94,6 +102,8 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 jobs_whole=whole,
                 evidence=row.evidence,
                 capacity_evidence=row.capacity.evidence,
+                verdicts_checked=verdicts.checked if known else None,
+                verdicts_agreed=verdicts.agreed if known else None,
             )
         )
     return rows
@@ -139,6 +149,8 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
                 jobs_whole=whole,
                 evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
                 capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
+                verdicts_checked=_sum([r.verdicts_checked for r in rows]),
+                verdicts_agreed=_sum([r.verdicts_agreed for r in rows]),
             )
         )
     return result
@@ -149,6 +161,13 @@ def jobs_text(row: Row) -> str:
     if row.matching_idle_jobs is None:
         return "?"
     return f"{'' if row.jobs_whole else '>='}{row.matching_idle_jobs}"
+
+
+def verdicts_text(row: Row) -> str:
+    """Return how many of the verdicts that were checked were right; ``0`` where none was."""
+    if not row.verdicts_checked or row.verdicts_agreed is None:
+        return "0"
+    return right(row.verdicts_agreed, row.verdicts_checked)
 
 
 def as_json(snapshot: Snapshot, rows: list[Row]) -> dict[str, Any]:

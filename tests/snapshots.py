@@ -27,7 +27,7 @@ from gwmond.monitor import EntryMonitor, Monitor
 from gwmond.periods import HOUR_US, Period
 from gwmond.reconcile import Cause, Reconciled
 from gwmond.reconcile_gather import Reconciliation
-from gwmond.snapshot import LedgerStatus, PilotGroup, PilotTime, PilotUnits, Snapshot
+from gwmond.snapshot import Checked, LedgerStatus, PilotGroup, PilotTime, PilotUnits, Snapshot
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.round import Status
 from gwmond.units import Resource
@@ -237,6 +237,7 @@ def snapshot(**changes: Any) -> Snapshot:
             Cursor("ap2", "epochs", "", None),
         ),
         reconciliation=reconciliation(),
+        verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
         entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},
     )
     return replace(made, **changes)

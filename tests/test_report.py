@@ -17,8 +17,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond import cli
-from gwmond.ledger import Ledger
+from gwmond.ledger import Ledger, LedgerReader
+from gwmond.periods import rfc3339
 from gwmond.pilot_tables import flatten
+from gwmond.report import SITE_STATES
 from tests.ledger.pilot_batches import batch
 from tests.pilot_ledger import write
 
@@ -193,6 +195,26 @@ def test_sums_are_sums(report: Report, by: str, which: str, request: pytest.Fixt
     for row, of in zip(rows, found["groups"], strict=True):
         told = {k: "" if v is None else str(v) for k, v in flatten(of).items()}
         assert row == told
+
+
+def test_verdicts_that_pilots_checked(report: Report, large: Path) -> None:
+    """By state, and of how many how many were right, as counted by hand from the ledger's rows."""
+    with LedgerReader.open(str(large)) as reader:
+        rows = [of for of in reader.experiments(0, 10**17) if of.agreed is not None]
+    day = [of for of in rows if rfc3339(of.registered_us)[:10] == "2023-11-15"]
+    assert len(rows) > len(day) > 5
+    found = as_json(report, large, "entry")
+    for state, told in found["total"]["verdicts_checked"].items():
+        mine = [of.agreed for of in day if of.verdict.state == state]
+        assert told == {"agreed": sum(mine), "disagreed": len(mine) - sum(mine)}
+    agreed = sum(of["verdicts_checked"][s]["agreed"] for of in found["groups"] for s in SITE_STATES)
+    assert agreed == sum(bool(of.agreed) for of in day)
+    text = report(large, "--by", "entry", "--format", "markdown", *DAY)
+    assert "verdicts right" in text
+    assert f"{100 * agreed / len(day):.0f}% of {len(day)}" in text
+    assert "docs/verdicts.md" in text
+    nobody = as_json(report, large, "user")["total"]["verdicts_checked"]
+    assert nobody["insufficient_demand"] == {"agreed": None, "disagreed": None}
 
 
 def test_hours_are_those_of_the_ledger(report: Report, large: Path) -> None:

@@ -15,6 +15,7 @@ from gwmond.tables import (
     jobs_text,
     resources,
     site_rows,
+    verdicts_text,
 )
 from tests.snapshots import BORED, DARK, ODD, STARVING, evaluation, row, snapshot
 
@@ -58,6 +59,8 @@ def test_entry() -> None:
         "jobs_whole": True,
         "evidence": "measured",
         "capacity_evidence": "peak",
+        "verdicts_checked": 15,
+        "verdicts_agreed": 14,
     }
 
 
@@ -190,3 +193,14 @@ def test_json() -> None:
     assert again["sources_down"] == ["ap2 demand"]
     assert set(again["sites"][0]) == set(Row._fields)
     assert [site["in_use_units"] for site in again["sites"] if site["site"] == DARK.site] == [None]
+
+
+def test_verdicts_that_pilots_checked() -> None:
+    """Of a site those of its entries together; of GPUs nothing is checked."""
+    rows = site_rows(snapshot())
+    found = {(r.site, r.resource): verdicts_text(r) for r in rows if r.verdicts_checked}
+    assert found == {("T2_Starving", "cpu"): "93% of 15", ("T2_Bored", "cpu"): "67% of 3"}
+    unchecked = of(entry_rows(snapshot()), DARK.site)
+    assert (unchecked.verdicts_checked, verdicts_text(unchecked)) == (0, "0")
+    assert {r.verdicts_checked for r in rows if r.resource == "gpu"} == {None}
+    assert {r.verdicts_checked for r in site_rows(snapshot(verdicts=None))} == {None}

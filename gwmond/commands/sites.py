@@ -4,7 +4,8 @@ A provisioning bottleneck is spare capacity for which jobs wait that could run t
 demand ("no demand") is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB,
 or 1 GPU; "of" says which. "asked" is the idle pilots that frontends request. "matching" is the idle
 jobs that could run there before they are assigned to sites: a job counts at each site that it
-matches, so that many may match where no demand is left.
+matches, so that many may match where no demand is left. "right" is how often pilots that registered
+met what had been said of their entry: a job within ten minutes, or none.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gwmond.config import Config
 from gwmond.poller import poll_once
 from gwmond.sources.round import Status
 from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
-from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows
+from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows, verdicts_text
 
 _EPILOG = """\
 examples:
@@ -39,12 +40,17 @@ for minutes (few_requested, idle_slots_untaken) only the daemon can tell: this c
 "?" is not known, and ">=13" known in part: while a schedd does not answer (or there is no empty
 pilot to match jobs with) more jobs may match. csv and json then have jobs_whole false, and no
 number (empty, null) where no job is known.
+
+"right" (csv, json: verdicts_agreed of verdicts_checked, since the ledger began): a bottleneck was
+right if a pilot that registered ran a job within site.verdict_check, insufficient demand if it ran
+none. It does not say how often a verdict is right: pilots rarely start where demand is missing, and
+those that start together share the jobs. docs/verdicts.md says what else is not in it.
 """
 _HEADERS = (
     *("state", "reason", "capacity", "in use", "bottleneck", "no demand", "other"),
-    *("pilots", "pending", "held", "asked", "matching"),
+    *("pilots", "pending", "held", "asked", "matching", "right"),
 )
-_MAY_BE_LEFT_OUT = {"no demand", "other", "pending", "held", "asked"}
+_MAY_BE_LEFT_OUT = {"no demand", "other", "pending", "held", "asked", "right"}
 _COLOURS = {
     "provisioning_bottleneck": "red",
     "insufficient_demand": "cyan",
@@ -110,6 +116,7 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             _cell(row.held_pilots),
             _cell(row.requested_pilots),
             jobs_text(row),
+            verdicts_text(row),
         ]
         for row in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry))
     ]

@@ -131,6 +131,14 @@ class PilotLookup(Session):
         with self._reading() as connection:
             return experiment_rows.experiments_within(connection, since_us, until_us)
 
+    def verdict_counts(self) -> dict[CountKey, int]:
+        """Return how many verdicts pilots have checked, by state and whether they agreed."""
+        of = pilot_counts.c
+        columns = of.what, of.category, of.outcome, of.site, of.entry, of.group_name, of.number
+        with self._reading() as connection:
+            found = connection.execute(select(*columns).where(of.what == "verdicts"))
+            return {CountKey(what, State(state), *rest): n for what, state, *rest, n in found}
+
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
         """Return all attempts of these pilots, in the order of their keys; none is no entry."""
         found: defaultdict[PilotId, list[AttemptRow]] = defaultdict(list)

@@ -11,7 +11,7 @@ from gwmond.accounting.evaluation import State
 from gwmond.periods import US, span
 from gwmond.snapshot import Snapshot
 from gwmond.sources.round import Status
-from gwmond.tables import Row, entry_state_counts, jobs_text, site_rows
+from gwmond.tables import Row, entry_state_counts, jobs_text, site_rows, verdicts_text
 from gwmond.web.words import reason_meaning, state_meaning, words
 
 _STYLE = """
@@ -48,6 +48,12 @@ _LEGEND = (
 _MATCHING = (
     "idle jobs that could run there, before they are assigned to sites: a job counts at each site "
     "that it matches. ? and >= are said while part of the demand is not known."
+)
+_RIGHT = (
+    "how often pilots that registered met what had been said of their entry: a job within "
+    "site.verdict_check after a bottleneck, none after insufficient demand. Other states are not "
+    "checked, pilots rarely start where demand is missing, and those that start together share "
+    "jobs."
 )
 _NAMED = 6
 
@@ -124,6 +130,7 @@ def _sites(rows: list[Row]) -> str:
         "<th class=n>in use<th class=n>bottle&shy;neck<th class=n>insuffi&shy;cient"
         "<th class=n>pilots<th class=n>pending"
         f'<th class=n title="{escape(_MATCHING)}">matching jobs before assign&shy;ment'
+        f'<th class=n title="{escape(_RIGHT)}">verdicts right'
     )
     lines = [
         f"<tr><td>{escape(r.site)}<td>{r.resource}"
@@ -133,15 +140,20 @@ def _sites(rows: list[Row]) -> str:
         f"<td class=n>{r.provisioning_bottleneck_units:.0f}"
         f"<td class=n>{r.insufficient_demand_units:.0f}<td class=n>{_cell(r.registered_pilots)}"
         f"<td class=n>{_cell(r.pending_pilots)}<td class=n>{escape(jobs_text(r))}"
+        f"<td class=n>{escape(_right(r))}"
         for r in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site))
     ]
     legend = "".join(f"<span><i class={name}></i>{escape(text)}</span> " for name, text in _LEGEND)
     return (
         f"<h2>Sites</h2><p class=key>{legend}<br>Canonical units: 1 core with its memory, or 1 "
-        f"GPU. Matching jobs: {escape(_MATCHING)} "
+        f"GPU. Matching jobs: {escape(_MATCHING)} Verdicts right: {escape(_RIGHT)} "
         '<a href="#meanings">What each state and reason means</a>'
         f"</p><div class=wide><table>{head}{''.join(lines)}</table></div>"
     )
+
+
+def _right(row: Row) -> str:
+    return verdicts_text(row) if row.verdicts_checked else ""
 
 
 def _why(row: Row) -> str:

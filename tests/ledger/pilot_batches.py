@@ -202,8 +202,8 @@ def experiments(number: int) -> tuple[Experiment, ...]:
 
     def of(pilot: int, result: Result = Result.OPEN) -> Experiment:
         verdict = Verdict(CHECKED[pilot % 2], "held_pilots" if pilot % 2 else "", "measured")
-        key = EntryKey("site", f"entry-{pilot % 3}")
-        return Experiment(pilot, key, "fe.main", verdict, now_us(pilot), result)
+        who = identity(pilot)
+        return Experiment(pilot, who.key, who.group, verdict, now_us(pilot), result)
 
     results = Result.RAN, Result.IDLE, Result.VOID, Result.RAN
     before = (of(number - 1, results[number % 4]),) if number > 1 else ()

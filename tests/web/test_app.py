@@ -190,6 +190,14 @@ def test_every_reason_that_is_told_has_a_meaning() -> None:
     assert [name for name in (*told, "collector") if not reason_meaning(name)] == []
 
 
+def test_landing_page_says_how_often_verdicts_were_right(client: Client) -> None:
+    """Where pilots have checked any, and what the figure is."""
+    text = client.get("/").text
+    starving = text[text.index("<td>T2_Starving") :].partition("<tr>")[0]
+    assert "<td class=n>93% of 15" in starving
+    assert "pilots rarely start where demand is missing" in text
+
+
 def test_landing_page_of_a_site_of_several_entries(client: Client) -> None:
     """A site's entries are one row, with the state that can be acted on."""
     text = client.get("/").text
