@@ -205,7 +205,7 @@ def test_verdicts_that_pilots_checked(report: Report, large: Path) -> None:
     assert len(rows) > len(day) > 5
     found = as_json(report, large, "entry")
     for state, told in found["total"]["verdicts_checked"].items():
-        mine = [of.agreed for of in day if of.verdict.state == state]
+        mine = [bool(of.agreed) for of in day if of.verdict.state == state]
         assert told == {"agreed": sum(mine), "disagreed": len(mine) - sum(mine)}
     agreed = sum(of["verdicts_checked"][s]["agreed"] for of in found["groups"] for s in SITE_STATES)
     assert agreed == sum(bool(of.agreed) for of in day)
