@@ -54,7 +54,8 @@ class Seen(NamedTuple):
 
     ``at`` is the time by the pool's clock (epoch seconds) and ``since_mono`` by the monotonic one
     when they were asked; ``complete``: they are trusted to have shown every pilot; ``evaluation``
-    is what the poll says of entries.
+    is what the poll says of entries; ``silent_before``: a pilot that was heard of last before that
+    is silent (epoch seconds).
     """
 
     at: float
@@ -63,6 +64,7 @@ class Seen(NamedTuple):
     complete: bool
     schedds: tuple[Daemon, ...]
     evaluation: Evaluation
+    silent_before: int | None = None
 
 
 class Accountant:
@@ -187,6 +189,8 @@ class Accountant:
         late = whole = False
         enough = 1 if self._config.pool.replicated else len(self._hosts)
         if len(renewed[SLOTS]) >= enough:
+            silent = seen.silent_before
+            self._keeper.note_silence(None if silent is None else silent * SECOND_US)
             late = self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
             if before is not None and seen.complete:
                 self._keeper.check(now_us, before, seen.pilots)

@@ -160,7 +160,8 @@ class Site(Section):
         description="An entry watched for less than this has no peak yet: its limit counts.",
     )
     collector_distrust: Duration = Field(
-        _seconds("1h"), description="A collector younger than this may not know all pilots yet."
+        _seconds("1h"),
+        description="A collector older than this knows all pilots, whatever updates take.",
     )
     factory_info_max_age: Duration = Field(
         _seconds("30m"), description="Older information of the factory's is named as a reason."

@@ -29,7 +29,15 @@ from gwmond.entries import (
     waiting,
     with_pledged,
 )
-from gwmond.facts import DemandGroup, EntryKey, EntryRequest, JobCount, Pilot, Template
+from gwmond.facts import (
+    AD_LIFETIME_S,
+    DemandGroup,
+    EntryKey,
+    EntryRequest,
+    JobCount,
+    Pilot,
+    Template,
+)
 from gwmond.freshness import Fresh
 from gwmond.monitor import EntryMonitor
 from gwmond.monitored import monitored
@@ -60,6 +68,7 @@ class Picture(NamedTuple):
     pilot_groups: Mapping[tuple[EntryKey, str], PilotGroup]
     pilots_known: bool
     pilots_complete: bool
+    silent_before: int | None
     doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
     totals: Mapping[EntryKey, EntryTotals] | None
@@ -123,7 +132,9 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     used = {resource: in_use(running, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
     hour = int(now // HOUR_S)
-    young = _young(fresh, config, now)
+    lifetimes = {of.ad_lifetime_s for of in registered} or {AD_LIFETIME_S}
+    two_updates_s = max(watched.contacts.two_updates(of, int(now)) for of in lifetimes)
+    young = _young(fresh, min(config.site.collector_distrust, two_updates_s), now)
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
     }
@@ -146,6 +157,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         pilot_groups=pilot_groups([*running, *failed], unused, q, now),
         pilots_known=bool(slots),
         pilots_complete=slots_whole and not young,
+        silent_before=_clock(clocks, now) - two_updates_s if clocks else None,
         doubtful=doubtful,
         requests=shown.requests,
         totals=totals,
@@ -261,10 +273,19 @@ def _with_factory_limits(
     }
 
 
-def _young(fresh: Fresh, config: Config, now: float) -> bool:
-    """Return whether a collector was started a short time ago."""
+def _clock(clocks: Sequence[int], now: float) -> int:
+    """Return the time by the collectors' clock: ours, unless it is not about the same.
+
+    ``clocks``: the latest contact that each collector had with any pilot.
+    """
+    newest = min(clocks)
+    return int(now) if 0 <= now - newest < AD_LIFETIME_S else newest
+
+
+def _young(fresh: Fresh, within_s: float, now: float) -> bool:
+    """Return whether a collector was started within some time."""
     infos = [info for info in fresh.all("collector")[0] if info.started is not None]
-    return any(now - info.started < config.site.collector_distrust for info in infos)
+    return any(now - info.started < within_s for info in infos)
 
 
 def _doubtful(

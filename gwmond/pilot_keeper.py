@@ -34,7 +34,7 @@ from gwmond.ledger.pilot_model import (
     Shown,
 )
 from gwmond.ledger.store import Ledger
-from gwmond.snapshot import PilotTime
+from gwmond.snapshot import PilotTime, SilentPilot
 
 log = structlog.get_logger()
 _JUDGE_EVERY_US = 60 * SECOND_US
@@ -154,6 +154,11 @@ class PilotKeeper:
         book, _ = self._both()
         book.check(now_us, before, pilots)
 
+    def note_silence(self, before_us: int | None) -> None:
+        """Take in before when a pilot was heard of last that is silent."""
+        book, _ = self._both()
+        book.silence.note(before_us)
+
     def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show; raises LedgerError."""
         book, ledger = self._both()
@@ -258,6 +263,10 @@ class PilotKeeper:
             known_us=self._known_us,
             factory=dict(self._factory_shown),
             suspects=self.suspects,
+            silent=tuple(
+                SilentPilot(of.identity.name, of.identity.key, of.identity.group, of.contact_us)
+                for of in book.silent()
+            ),
         )
 
     def _both(self) -> tuple[Book, Ledger]:

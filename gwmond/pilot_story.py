@@ -19,6 +19,7 @@ from gwmond.accounting.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.accounting.pilot_time import own_category, partition, total
 from gwmond.assumed_text import Rule, rules_of
 from gwmond.book.rules import Rules
+from gwmond.book.silence import silent_before_us
 from gwmond.category_time import KINDS, Kind
 from gwmond.ledger.pilot_model import AttemptRow, PilotCorrection, PilotRow
 from gwmond.ledger.pilot_reports import PilotFilter, PilotReports
@@ -132,7 +133,7 @@ def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Stor
     open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
     amounts = _amounts(segments, rules.q)
     return Story(
-        line=line_of(row, attempts, now_us, rules.q),
+        line=line_of(row, attempts, now_us, rules.q, silent_before_us(ledger.cursors())),
         life=life,
         rules=tuple(rules_of(row, life.until_us)),
         own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),

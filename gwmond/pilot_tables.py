@@ -15,6 +15,7 @@ from gwmond.accounting.pilot_facts import Category, PilotLife, Resources, Step, 
 from gwmond.accounting.pilot_segments import NOTHING, total_rate
 from gwmond.accounting.pilot_time import own_category, total
 from gwmond.accounting.shares import MILLI
+from gwmond.book.silence import is_silent
 from gwmond.category_time import (
     CATEGORIES,
     KINDS,
@@ -35,8 +36,9 @@ from gwmond.periods import both
 from gwmond.pilot_jobs import jobs_of
 from gwmond.units import DEFAULT_MEMORY_MIB
 
-State: TypeAlias = Literal["running", "idle", "open", "retiring", "failed", "ended"]
-"""``open``: only its output tells of it, without an end, and not whether it runs jobs."""
+State: TypeAlias = Literal["running", "idle", "open", "retiring", "silent", "failed", "ended"]
+"""``open``: only its output tells of it, without an end, and not whether it runs jobs.  ``silent``:
+its ads were not renewed for two updates."""
 SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "left", "hours"]
 
 _ENDED = {
@@ -74,6 +76,11 @@ class PilotLine(NamedTuple):
     unsettled: Mapping[Kind, int]
 
     @property
+    def heard_us(self) -> int:
+        """When it was heard of last."""
+        return max(self.row.contact_us, self.row.heard_us)
+
+    @property
     def doing(self) -> str:
         """What it does, or how it ended, for people."""
         failed = self.row.validation is Validation.FAILED and self.attempts == 0
@@ -84,8 +91,8 @@ class PilotLine(NamedTuple):
             never = _NEVER_RAN.get(_own(self.row) or Category.PILOT_OVERHEAD)
             return f"{how}: {never}" if never else how
         jobs = f"{self.running_jobs} job{'' if self.running_jobs == 1 else 's'}"
-        if self.state == "retiring":
-            return f"retiring, {jobs}"
+        if self.state in {"retiring", "silent"}:
+            return f"{self.state}, {jobs}"
         return _WITHOUT_JOBS.get(self.state, f"running {jobs}")
 
     def left_us(self, now_us: int) -> tuple[int | None, int | None]:
@@ -113,12 +120,16 @@ def lines(
     wanted: PilotFilter,
     now_us: int,
     *,
+    silent_before_us: int = 0,
     sort: SortBy = "start",
     reverse: bool = False,
     limit: int | None = None,
     q: int,
 ) -> list[PilotLine]:
-    """Return the pilots that are wanted; by time: the latest first, unless reversed."""
+    """Return the pilots that are wanted; by time: the latest first, unless reversed.
+
+    ``silent_before_us``: one that was heard of last before that is silent.
+    """
     in_ledger: dict[str, Order] = {x: x for x in ("start", "end", "contact", "name", "id")}
     order = in_ledger.get(sort)
     latest_first = sort in {"start", "end", "contact", "id"}
@@ -129,7 +140,7 @@ def lines(
         limit=limit if order else None,
     )
     made = [
-        line_of(row, theirs.get(row.id, ()), now_us, q)
+        line_of(row, theirs.get(row.id, ()), now_us, q, silent_before_us)
         for some in chunks(rows)
         for theirs in [ledger.attempts_of([row.id for row in some])]
         for row in some
@@ -151,7 +162,13 @@ def life_now(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
     return life._replace(now_us=max(life.now_us, row.heard_us), known_until_us=known_us)
 
 
-def line_of(row: PilotRow, theirs: Iterable[AttemptRow], now_us: int, q: int) -> PilotLine:
+def line_of(
+    row: PilotRow,
+    theirs: Iterable[AttemptRow],
+    now_us: int,
+    q: int,
+    silent_before_us: int = 0,
+) -> PilotLine:
     """Return what a stored pilot is said to be now."""
     attempts = list(theirs)
     running = [of for of in attempts if of.end_us is None] if row.end_us is None else []
@@ -161,6 +178,8 @@ def line_of(row: PilotRow, theirs: Iterable[AttemptRow], now_us: int, q: int) ->
         state: State = "ended"
     elif row.validation is Validation.FAILED and not attempts:
         state = "failed"
+    elif is_silent(row.identity, row.end_us, max(row.contact_us, row.heard_us), silent_before_us):
+        state = "silent"
     elif row.retire_us is not None and row.retire_us <= now_us:
         state = "retiring"
     elif running:
@@ -206,7 +225,7 @@ def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
         "origin": of.origin,
         **both("start", row.start_us),
         **both("end", row.end_us),
-        **both("last_contact", row.contact_us),
+        **both("last_contact", line.heard_us),
         **both("retires", row.retire_us),
         **both("dies", row.die_us),
         "until_retire_seconds": seconds(retire),

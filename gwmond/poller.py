@@ -141,7 +141,8 @@ class Poller:
         if self._keeper is not None and self._accountant is not None:
             daemons = tuple(of.daemon for of in found.chosen)
             whole = picture.pilots_complete
-            seen = Seen(asked_at.wall, asked_mono, picture.pilots, whole, daemons, evaluation)
+            pilots, silent = picture.pilots, picture.silent_before
+            seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
             ledger = self._keeper.ledger
             self._accountant.watch(picture.requests, tick, pool.period_s)
             problems += self._accountant.step(ledger, access, found, seen, pool.period_s)

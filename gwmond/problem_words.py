@@ -337,9 +337,15 @@ SOURCES: Mapping[str, Help] = {
         "check the network and the firewalls between, and whether it runs",
     ),
     "unread": Help("lines of the socket that could not be read", "see what failed beside it"),
+    "no_own_ad": Help(
+        "a collector holds no ad of itself, as its ads expire before it renews its own",
+        "set CLASSAD_LIFETIME there to more than COLLECTOR_UPDATE_INTERVAL (900 s), as is the "
+        "default: pilots' ads expire too early as well",
+    ),
     "young_collector": Help(
         "a collector has just been started and shows fewer pilots than before",
-        "nothing: pilots are not taken for dead until it has run for a while",
+        "nothing: pilots are not taken for dead until those that live have renewed their ads, "
+        "which takes two updates (10 minutes by default), at most site.collector_distrust",
     ),
 }
 """Words of daemons that are asked, of their ads, of the ledger and of gwmond itself."""

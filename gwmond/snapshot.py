@@ -68,6 +68,15 @@ class LedgerStatus(NamedTuple):
     waiting_increments: int
 
 
+class SilentPilot(NamedTuple):
+    """A pilot whose ad was not renewed for two updates, and when it was heard of last."""
+
+    name: str
+    entry: EntryKey
+    group: str
+    heard_us: int
+
+
 class PilotTime(NamedTuple):
     """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
 
@@ -83,6 +92,7 @@ class PilotTime(NamedTuple):
     known_us: int | None
     factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
     suspects: tuple[Suspect, ...] = ()
+    silent: tuple[SilentPilot, ...] = ()
 
 
 def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:

@@ -61,7 +61,8 @@ def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
 def ends(story: Story) -> str:
     """Return from when to when, for the title."""
     life = story.life
-    until = short(life.until_us) + ("" if life.end_us is not None else " (runs)")
+    doing = "silent" if story.line.state == "silent" else "runs"
+    until = short(life.until_us) + ("" if life.end_us is not None else f" ({doing})")
     return f"{short(life.start_us)} to {until} UTC, {span(life.until_us - life.start_us)}"
 
 

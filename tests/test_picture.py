@@ -202,13 +202,13 @@ def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("started", "doubtful"),
     [
-        (NOW - 3599, {A2: "young_collector"}),
-        (NOW - 3600, {}),
+        (NOW - 599, {A2: "young_collector"}),
+        (NOW - 600, {}),
         (None, {}),
     ],
 )
 def test_young_collector(scene: Scene, started: int | None, doubtful: dict[EntryKey, str]) -> None:
-    """A collector restarted within the hour is not believed that pilots are gone."""
+    """A collector is not believed that pilots are gone before two updates: 600 s by default."""
     scene.collector(started)
     scene.slots(pilot(A), pilot(EntryKey("New", "new")))
     assert scene.take(watched(A, A2)).doubtful == doubtful
@@ -230,12 +230,26 @@ def test_entry_that_has_vanished_from_a_young_collector() -> None:
 
 def test_distrust_is_configured() -> None:
     """How long a young collector is distrusted is an option."""
-    scene = Scene(site={"collector_distrust": "10m"})
+    scene = Scene(site={"collector_distrust": "5m"})
     scene.slots()
-    scene.collector(NOW - 601)
+    scene.collector(NOW - 301)
     assert scene.take(watched(A)).doubtful == {}
-    scene.collector(NOW - 599)
+    scene.collector(NOW - 299)
     assert scene.take(watched(A)).doubtful == {A: "young_collector"}
+
+
+def test_pilots_that_are_silent() -> None:
+    """Those heard of more than two updates ago, by our clock, unless the collector has another."""
+    scene = Scene()
+    scene.collector(NOW - DAY)
+    scene.slots(pilot(A)._replace(last_heard=NOW - 100))
+    assert scene.take().silent_before == NOW - 600
+    scene.slots(pilot(A)._replace(last_heard=NOW - 5000))
+    assert scene.take().silent_before == NOW - 5600
+    scene.slots(pilot(A)._replace(last_heard=NOW, ad_lifetime_s=300))
+    assert scene.take().silent_before == NOW - 200
+    scene.slots()
+    assert scene.take().silent_before is None
 
 
 def test_pilots_of_two_collectors_count_once(scene: Scene) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond import cli
+from gwmond.facts import Cursor
 from gwmond.ledger import Ledger
 from gwmond.ledger.pilot_model import PilotBatch
 from tests.pilot_ledger import BASE, LAST, write
@@ -149,6 +150,30 @@ def test_what_is_left_out_is_said(run: Run, ledger: Path) -> None:
     assert code == 0
     assert json.loads(out)["truncated"] is True
     assert "only 2 pilots are shown" in err
+
+
+def test_a_pilot_that_is_silent(run: Run, tmp_path: Path) -> None:
+    """Its ads were not renewed for two updates: it is not idle, and its life does not grow."""
+    path = tmp_path / "silent.sqlite"
+    base = int(time.time()) - LAST - 3000
+    write(str(path), base)
+    before = listed(run, path)[0]
+    with Ledger.open(str(path)) as writer:
+        state = writer.load_pilots()
+        heard = base + LAST
+        told = Cursor("collector", "silent_before", str(heard + 1), None)
+        writer.commit_pilots(PilotBatch(state.batches, heard * 10**6, cursors=(told,)))
+    (pilot,) = listed(run, path)
+    assert (pilot["state"], pilot["last_contact_epoch_seconds"]) == ("silent", heard)
+    assert pilot["unsettled"] == before["unsettled"]
+    lived = pilot["last_contact_epoch_seconds"] - pilot["start_epoch_seconds"]
+    settled = sum(cpu(pilot["categories"]).values())
+    assert settled + pilot["unsettled"]["cpu"]["resource_seconds"] == 4 * lived
+    _, out, _ = run("pilots", "--ledger", path)
+    assert "silent, 1 job" in out
+    assert "heard of" in out
+    _, out, _ = run("pilot", "--ledger", path, 3)
+    assert "(silent)" in out
 
 
 def test_csv_is_the_same(run: Run, ledger: Path) -> None:

@@ -32,6 +32,7 @@ from gwmond.book.due import due
 from gwmond.book.ends import set_end
 from gwmond.book.experiments import Experiments
 from gwmond.book.factory_facts import FactoryFacts
+from gwmond.book.failed import is_failed
 from gwmond.book.joining import Joining
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.parts import divide
@@ -39,6 +40,7 @@ from gwmond.book.revision import Revision
 from gwmond.book.rules import FAR_US, Comes, Lookup, Rules
 from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import Sightings
+from gwmond.book.silence import Silence, is_silent
 from gwmond.book.sizes import keep_assumed
 from gwmond.book.summaries import only_runs
 from gwmond.book.verdicts import Trials, decide, undecided
@@ -66,6 +68,7 @@ class Book:
         self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
         self._experiments = Experiments(state.experiments, rules.check_us)
+        self.silence = Silence(state.cursors)
         self._changes = Changes()
         self._counts = Counts(rules.q)
         self._now_us = 0  # when it was settled last, by the clock
@@ -276,7 +279,10 @@ class Book:
             increments=self._changes.increments(),
             corrections=self._changes.corrections,
             counts={**self._counts.changes(), **self._experiments.counts()},
-            cursors=(*cursors, *self.witnesses.cursors(), *self._sightings.gaps.cursors()),
+            cursors=(
+                *(*cursors, *self.witnesses.cursors()),
+                *(*self._sightings.gaps.cursors(), *self.silence.cursors()),
+            ),
             gaps=tuple(gaps),
             places=self.files.places.rows(),
             experiments=self._experiments.rows(),
@@ -305,6 +311,7 @@ class Book:
         self._experiments.stored()
         self.witnesses.stored()
         self._sightings.gaps.stored()
+        self.silence.stored()
         self.files.places.stored()
         self._shelf.stored()
         for pilot in list(self._shelf.pilots.values()):
@@ -315,6 +322,17 @@ class Book:
                 self._shelf.drop_pilot(pilot)
             else:
                 self._shelf.drop_old(pilot, self.rules.linger_us)
+
+    def silent(self) -> list[OpenPilot]:
+        """Return the pilots that are silent, those that were heard of latest first."""
+        before_us = self.silence.before_us
+        found = [
+            pilot
+            for pilot in self._shelf.pilots.values()
+            if is_silent(pilot.identity, pilot.end_us, pilot.contact_us, before_us)
+            and not is_failed(pilot)
+        ]
+        return sorted(found, key=lambda pilot: (-pilot.contact_us, pilot.id))
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.pilot_facts import (
     Assumption,
@@ -36,6 +36,16 @@ SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 """The rules that stand for a missing size."""
 
 
+class Restart(NamedTuple):
+    """A pilot's master has started its startd again; that before was heard of last at ``lost_us``.
+
+    What ran under the startd before was lost with it.
+    """
+
+    lost_us: int
+    at_us: int
+
+
 @dataclass(slots=True, eq=False)
 class OpenPilot:
     """A pilot; ``booked`` is the version of its facts by which its time was booked.
@@ -46,6 +56,7 @@ class OpenPilot:
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
     - ``ended``, ``ends``: whose word its end is, and what each source says of it (see ``ends``).
+    - ``restarts`` of its startd, as collectors have shown them.
     - ``told``: as in ``PilotRow``: what was told of it itself.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``counted_micros`` what
       is counted under each.
@@ -84,6 +95,7 @@ class OpenPilot:
     lifetime_us: int = AD_LIFETIME_S * SECOND_US
     heard_us: int = 0  # the last contact that is stored
     told: Told | None = None
+    restarts: tuple[Restart, ...] = ()
     dirty: bool = True
 
     @property

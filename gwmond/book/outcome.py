@@ -4,6 +4,7 @@ Rules besides the table of ``accounting.outcomes``:
 
 - Whether the pilot ended with the attempt is known once the pilot was heard of ``end_tolerance``
   after the attempt's end, or has ended.  As long as the table's line depends on it, it is open.
+  What ran as a pilot's startd was started again ended with that startd.
 - An attempt without a record of its end is given up ``outcome_wait`` after its claim was seen
   last, its pilot ended or the next run of its job began (``missing_wait`` if its schedd is silent).
   It ended then; one that no slot has shown, when its container failed by a central log.
@@ -137,8 +138,11 @@ def plain_outcome(
 
 
 def _startd_ended(attempt: OpenAttempt, now_us: int, rules: Rules) -> bool | None:
-    """Return whether the pilot ended with the attempt, None as long as that is not known."""
+    """Return whether the pilot, or its startd, ended with the attempt, None if not known yet."""
     pilot, end_us = attempt.pilot, attempt.end_us
+    lost = [of.lost_us for of in pilot.restarts if attempt.start_us < of.at_us]
+    if lost and (end_us is None or end_us + rules.end_tolerance_us >= lost[0]):
+        return True
     if pilot.implied:
         return None if now_us < (end_us or now_us) + rules.outcome_wait_us else _last(attempt)
     if pilot.end_us is not None:

@@ -16,7 +16,7 @@ from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import FAR_US, Lookup
 from gwmond.ledger.pilot_model import AttemptRow, PilotIdentity, PilotRow
 
-HEARD_AT_ONCE = 3000
+HEARD_AT_ONCE = 10_000
 MOST_ASIDE = 10_000
 
 

@@ -28,7 +28,7 @@ from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.book import failed
 from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_attempt import OpenAttempt
-from gwmond.book.open_pilot import SIZES, OpenPilot, resources
+from gwmond.book.open_pilot import SIZES, OpenPilot, Restart, resources
 from gwmond.book.rules import FAR_US, SECOND_US, Lookup, Rules, sane
 from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
@@ -134,6 +134,7 @@ class Sightings:
         elif pilot.implied or pilot.no_output or (pilot.has_output and not pilot.pruned):
             self._adopt(pilot, shown)
         self._replace_others(pilot, shown)
+        _note_restart(pilot, shown)
         contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
         again = pilot.end_us is not None and contact_us > pilot.contact_us
         if again and reopen(pilot, contact_us):
@@ -281,6 +282,16 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
             pilot.assume(Assumption.END, first, last)
         pilot.end_us, pilot.dirty = last, True
         pilot.contact_us = last if given_up else pilot.contact_us
+
+
+def _note_restart(pilot: OpenPilot, shown: Pilot) -> None:
+    """Note that a pilot's startd is not the one that it began with, nor the last one noted."""
+    at_us = shown.began * SECOND_US
+    known = any(of.at_us == at_us for of in pilot.restarts)
+    if shown.started > pilot.identity.started and sane(at_us) and not known:
+        restart = Restart(min(pilot.contact_us, at_us), at_us)
+        pilot.restarts = (*pilot.restarts, restart)
+        pilot.touch(restart.lost_us)
 
 
 def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:

@@ -66,7 +66,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     found = pool.gatherer.round(access, tick.wall)
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
-    verdicts = [*map(_verdict, _named(found.statuses)), *_local(config)]
+    verdicts = [*map(_verdict, _without_own_ad(_named(found.statuses), found)), *_local(config)]
     if arguments.format == "json":
         rows = [
             {
@@ -97,6 +97,22 @@ def _named(statuses: Sequence[Status]) -> list[Status]:
     if not nowhere and not any(of.kind == "demand" for of in found):
         found.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
     return found
+
+
+def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
+    """Return how the queries went, with what a collector's answer lacks: an ad of itself."""
+    lacking = {
+        of
+        for of, answer in found.answers.items()
+        if of[1] == "collector" and not answer.value.own_ad
+    }
+    word = "no_own_ad"
+    return [
+        of._replace(problem=word, detail=WORDS[word].meaning)
+        if of.up and (of.source, of.kind) in lacking
+        else of
+        for of in statuses
+    ]
 
 
 def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str]:
@@ -195,7 +211,7 @@ def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
 
 def _verdict(status: Status) -> Verdict:
     """Return a status with what its word says is to do."""
-    if status.up:
+    if status.up and not status.problem:
         return Verdict(status, "")
     remedy = REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
     return Verdict(status, remedy)
@@ -205,6 +221,7 @@ def _table(verdicts: list[Verdict]) -> None:
     table = Table("source", "query", "verdict", "ads", "seconds", box=None)
     for s, _ in verdicts:
         well = "[yellow]not yet[/]" if s.detail else "[green]ok[/]"
+        well = f"[yellow]{s.problem}[/]" if s.problem else well
         verdict = well if s.up else f"[red]{s.problem}[/]"
         records = str(s.records) if s.up else ""
         table.add_row(Text(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
@@ -212,7 +229,7 @@ def _table(verdicts: list[Verdict]) -> None:
     console.print(table)
     failed: dict[tuple[str, str, str], list[Status]] = {}
     for s, remedy in verdicts:
-        if not s.up:
+        if s.problem:
             failed.setdefault((s.source, s.problem, remedy), []).append(s)
     for (source, problem, remedy), of in failed.items():
         longest = max(of, key=lambda s: s.duration_s)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.accounting.pilot_facts import Category
+from gwmond.book.silence import silent_before_us
 from gwmond.category_time import BADPUT, OF_PILOTS, Kind, hours, part, percent
 from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
@@ -31,18 +32,20 @@ _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
 _TEXTS = (
-    *("site", "entry", "doing", "users", "since (UTC)", "until (UTC)", "size", "retires", "dies"),
+    *("site", "entry", "doing", "users", "since (UTC)", "until (UTC)", "heard of (UTC)"),
+    *("size", "retires", "dies"),
     *("pilot", "node", "factory", "group"),
 )
 _HEADERS = (
-    *("id", *_TEXTS[:9], "hours", "good", "%", "badput", "own", "uncl.", "open"),
-    *("GPU hours", "%", *_TEXTS[9:]),
+    *("id", *_TEXTS[:10], "hours", "good", "%", "badput", "own", "uncl.", "open"),
+    *("GPU hours", "%", *_TEXTS[10:]),
 )
 _COLOURS = {
     "running": "green",
     "idle": "cyan",
     "open": "cyan",
     "retiring": "yellow",
+    "silent": "red",
     "failed": "red",
     "ended": "bright_black",
 }
@@ -59,11 +62,13 @@ examples:
 
 what is shown (what does not fit beside it is below, in a table with the same ids):
   size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
-  doing      running jobs, idle, or retiring (it takes no new jobs); runs, jobs not told: only its
-             output tells of it, and no end; failed validation, and why (it says so in the
+  doing      running jobs, idle, or retiring (it takes no new jobs); silent: its ads were not
+             renewed for two updates, it may have been killed; runs, jobs not told: only its output
+             tells of it, and no end; failed validation, and why (it says so in the
              collector until it ends); of one that ended: how
              (took leave of the collector; vanished: its ad expired; no more jobs: only records
              of jobs told of it; ended: its output, the central log or the factory's queue says so)
+  heard of   when a collector heard of it last, if it has not ended: its hours are up to then
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
   hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
@@ -127,6 +132,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 sort=arguments.sort,
                 reverse=arguments.reverse,
                 limit=limit and limit + 1,
+                silent_before_us=silent_before_us(ledger.cursors()),
                 q=config.canonical.memory_mib,
             )
             places = arguments.site, arguments.entry, arguments.group
@@ -199,6 +205,7 @@ def _cells(line: PilotLine, now_us: int) -> list[str | Text]:
         Text(line.doing, _COLOURS[line.state]),
         _some(users),
         *(short(row.start_us), short(row.end_us)),
+        short(line.heard_us) if row.end_us is None else "",
         size_text(line),
         *(retire, die),
         hours(line.offered(_CPU)),

@@ -22,6 +22,7 @@ from gwmond.sources import (
     startds,
 )
 from gwmond.sources.access import Access, Daemon, Query
+from gwmond.sources.child import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +33,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Counted = tuple[T, int]
 
+_COLLECTOR_START = "COLLECTOR_StartTime"
+_RENEWED_TWICE = 3
+"""UpdatesTotal of an ad that was renewed twice."""
+
 
 class CollectorInfo(NamedTuple):
-    """A collector's own ad: since when it runs (epoch), and its version."""
+    """Since when a collector runs (epoch), and its version.
+
+    ``own_ad``: it holds an ad of itself.  Without, its master tells since when it runs; None where
+    that is not known, but other ads show that it does not run since a moment ago.
+    """
 
     started: int | None
     version: str
+    own_ad: bool = True
 
 
 def collector_slots(
@@ -87,11 +97,12 @@ def collector_submitters(access: Access, host: str, now: float) -> Counted[sched
 def collector_info(access: Access, host: str, now: float) -> Counted[CollectorInfo]:
     """Ask a collector about itself.
 
-    Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all.
+    Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all; but
+    where CLASSAD_LIFETIME is below COLLECTOR_UPDATE_INTERVAL its ad is missing most of the time.
     """
     found = access.collector_ads(host, collector_query())
     if not found:
-        return CollectorInfo(int(now), ""), 0
+        return CollectorInfo(_by_masters(access, host, now), "", own_ad=False), 0
     started: list[int] = []
     for ad in found:
         updated, lifetime = (ads.integer(ad, f"Stats{n}") for n in ("LastUpdateTime", "Lifetime"))
@@ -99,6 +110,24 @@ def collector_info(access: Access, host: str, now: float) -> Counted[CollectorIn
             started.append(updated - lifetime)
     version = ads.text(found[0], "CondorVersion") or ""
     return CollectorInfo(max(started, default=None), version), len(found)
+
+
+def _by_masters(access: Access, host: str, now: float) -> int | None:
+    """Return since when a collector runs, by ads of masters; now, if they do not tell.
+
+    Its own master's ad tells; else a collector counts the updates of each ad since it was started,
+    and a master sends only those of MASTER_UPDATE_INTERVAL.
+    """
+    names = ("Name", _COLLECTOR_START, "UpdatesTotal")
+    constraint = f"{_COLLECTOR_START} isnt undefined || UpdatesTotal >= {_RENEWED_TWICE}"
+    try:
+        found = access.collector_ads(host, Query("masters", "Master", constraint, names))
+    except QueryError:
+        return int(now)
+    started = [at for ad in found if (at := ads.integer(ad, _COLLECTOR_START)) is not None]
+    if started:
+        return max(started)
+    return None if found else int(now)
 
 
 def collector_query() -> Query:

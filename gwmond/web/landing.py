@@ -56,6 +56,7 @@ _RIGHT = (
     "jobs."
 )
 _NAMED = 6
+_SILENT = 20
 
 
 def page(snapshot: Snapshot | None, now: float) -> str:
@@ -65,7 +66,7 @@ def page(snapshot: Snapshot | None, now: float) -> str:
     else:
         rows = site_rows(snapshot)
         body = _down(snapshot, now) + _summary(snapshot, now) + _sites(rows)
-        body += _sources(snapshot, now) + _meanings(rows)
+        body += _silent(snapshot, now) + _sources(snapshot, now) + _meanings(rows)
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         '<meta http-equiv="refresh" content="5"><meta name=viewport '
@@ -154,6 +155,25 @@ def _sites(rows: list[Row]) -> str:
 
 def _right(row: Row) -> str:
     return verdicts_text(row) if row.verdicts_checked else ""
+
+
+def _silent(s: Snapshot, now: float) -> str:
+    """Return the pilots that are silent, those that were heard of latest first; empty if none."""
+    silent = s.pilot_time.silent if s.pilot_time is not None else ()
+    if not silent:
+        return ""
+    lines = [
+        f"<tr><td>{escape(of.entry.site)}<td>{escape(of.entry.entry)}<td>{escape(of.name)}"
+        f"<td>{_time(of.heard_us / US)}, {_ago(of.heard_us / US, now)}"
+        for of in silent[:_SILENT]
+    ]
+    more = f"<p>And {len(silent) - _SILENT} more." if len(silent) > _SILENT else ""
+    return (
+        "<h2>Silent pilots</h2><p>Their ads were not renewed for two updates: they may have been "
+        "killed, and are not counted above. They end as their ads expire."
+        "<div class=wide><table><tr><th>site<th>entry<th>pilot<th>heard of last"
+        f"{''.join(lines)}</table></div>{more}"
+    )
 
 
 def _why(row: Row) -> str:

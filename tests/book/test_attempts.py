@@ -362,3 +362,35 @@ def test_a_run_that_is_shown_again_was_not_over() -> None:
     play.live(1860, 2100, [shown()], records=[record("1.0", 100, 1850)])
     play.rest(2160)
     assert play.seconds() == {"goodput": 1750.0, "pilot_overhead": 4 * 2100.0 - 1750}
+
+
+@pytest.mark.parametrize("end", [610, 700])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_ran_under_a_startd_that_was_killed_is_lost_with_it(end: int, restarted: bool) -> None:
+    """The pilot's master starts another startd; the pilot is one, and goes on."""
+    play = Play()
+    first = shown(factory_job="schedd#1.0")
+    second = shown(started=640, factory_job="schedd#1.0")
+    lost = Ending(over=True, vacate_code=1008, began=True, early=False)
+    play.live(0, 660, [first], claims=[claim("1.0", 100)])
+    play.live(720, 720, [second])
+    if restarted:
+        play.restart()
+    play.live(780, 1200, [second], records=[record("1.0", 98, end, ending=lost)])
+    (run,) = play.stored.attempts.values()
+    assert run.outcome is not None
+    assert (run.outcome.category, run.outcome.label) == ("preemption_badput", "lost_contact")
+    after = record("2.0", 800, 1700, started=640)
+    failed = Ending(over=True, vacate_code=1008, began=True, early=True)
+    again = record("3.0", 1900, 1960, started=640, ending=failed)
+    play.live(1260, 3600, [second], records=[after])
+    play.live(3660, 4200, [second], records=[again])
+    play.rest(4260)
+    assert [*outcomes(play).values()] == ["lost_contact", "exit_zero", "starter_failed"]
+    assert play.seconds() == {
+        "preemption_badput": end - 98.0,
+        "goodput": 900.0,
+        "misconfiguration_badput": 60.0,
+        "pilot_overhead": 4 * 4200.0 - (end - 98) - 960,
+    }
+    assert play.pilot().start_us == T0 * SECOND_US

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gwmond.accounting.pilot_facts import Category
 from gwmond.book.rules import SECOND_US
 from gwmond.category_time import Kind
+from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import PilotCorrection
 from gwmond.ledger.pilot_reports import PilotReports
 from gwmond.pilot_story import Story, tell
@@ -25,6 +26,11 @@ class Ledger:
 
     def __init__(self, stored: Stored) -> None:
         self.attempts_of, self.find_attempts = stored.attempts_of, stored.find_attempts
+        self._stored = stored
+
+    def cursors(self) -> dict[tuple[str, str], Cursor]:
+        """Return what is kept."""
+        return self._stored.cursors
 
     def corrections(self, *_: object) -> list[PilotCorrection]:
         """Return none: the totals have them."""

@@ -99,7 +99,9 @@ def idle(found: Round, name: str = "ap1") -> int:
 def test_everybody_is_asked(world: World) -> None:
     """One round asks the collector for all kinds, and each schedd that it knows."""
     found, asked = world.round()
-    kinds = "claims collector frontendmonitor glideresource schedds slots startds submitters"
+    kinds = (
+        "claims collector frontendmonitor glideresource masters schedds slots startds submitters"
+    )
     assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in (*kinds.split(), "templates"))]
     assert all(s.up and s.last_success for s in found.statuses)
     assert idle(found) == 3

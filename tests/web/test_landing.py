@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gwmond.accounting.evaluation import State
+from gwmond.facts import EntryKey
+from gwmond.snapshot import SilentPilot
 from gwmond.web.landing import page
 from tests.accounting.make import NOW
 from tests.snapshots import snapshot, status
@@ -74,3 +77,18 @@ def test_landing_page_explains_states_that_no_site_has() -> None:
     nothing = snapshot().evaluation._replace(rows={}, demand={}, jobs={})
     text = page(snapshot(evaluation=nothing, entries={}, pilots={}), NOW)
     assert [state for state in State if f"<dt>{state.replace('_', ' ')}<dd>" not in text] == []
+
+
+def test_landing_page_names_pilots_that_are_silent() -> None:
+    """With when each was heard of last; of many the first, and how many more."""
+    shown = snapshot()
+    assert shown.pilot_time is not None
+    pilots = tuple(
+        SilentPilot(f"<{n}>@node", EntryKey("Site", "ce"), "f.g", round((NOW - 700 - n) * 1e6))
+        for n in range(22)
+    )
+    assert "Silent pilots" not in page(shown, NOW)
+    text = page(replace(shown, pilot_time=shown.pilot_time._replace(silent=pilots)), NOW)
+    section = text[text.index("Silent pilots") : text.index("<h2 id=sources>")]
+    assert "<td>Site<td>ce<td>&lt;0&gt;@node<td>2023-11-14 22:01:40 UTC, 11m40s ago" in section
+    assert (section.count("@node"), "And 2 more." in section) == (20, True)

@@ -1,0 +1,138 @@
+"""Pilots that are killed, or whose startd is, and a collector without an ad of itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gwmond.accounting.pilot_facts import Category
+from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.ledger.reader import LedgerReader
+from tests.daemon.running import RunningDaemon, gwmond
+from tests.pool.adtext import Value
+from tests.pool.condor import CondorPool
+from tests.pool.sandbox import wait_until
+
+Start = Callable[..., RunningDaemon]
+TABLES: dict[str, dict[str, object]] = {
+    "poll": {"interval": "2s", "deadline": "1900ms"},
+    "site": {"collector_distrust": "1h"},
+    "pilots": {
+        "settle_delay": "2s",
+        "outcome_wait": "20s",
+        "silent_wait": "20s",
+        "verdict_after": "10s",
+        "end_tolerance": "5s",
+        "assumed_end": "8s",
+        "claims_every": "2s",
+    },
+}
+LIFETIME_S = 30
+SHORT: dict[str, Value] = {
+    "GLIDEIN_Site": "Short",
+    "GLIDEIN_Entry_Name": "short",
+    "ClassAdLifetime": LIFETIME_S,
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[CondorPool]:
+    """A pool whose first schedd keeps an epoch history."""
+    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
+        yield pool
+
+
+def _ask(running: RunningDaemon, *arguments: str) -> Any:
+    done = gwmond(*arguments, "--format", "json", "--config", str(running.config))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _stored(running: RunningDaemon, name: str) -> tuple[list[PilotRow], list[AttemptRow]]:
+    """The pilots of a name, and the runs on them, by their start."""
+    with LedgerReader.open(f"sqlite:///{running.config.parent / 'ledger.sqlite'}") as ledger:
+        pilots = ledger.find_pilots([name]).get(name, [])
+        rows = [
+            row for rows in ledger.attempts_of([of.id for of in pilots]).values() for row in rows
+        ]
+    return pilots, sorted(rows, key=lambda of: of.start_us)
+
+
+def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start) -> None:
+    """It is not idle: after two updates it is called silent, with when it was heard of last; and
+    once its ad has expired it has ended then, though the collector is not an hour old."""
+    alive = pool.start_pilot("alive", attrs=SHORT)
+    killed = pool.start_pilot("killed", attrs=SHORT)
+    running = daemon(pool.collector, tables=TABLES)
+    running.wait_for("gwmond_pilots", {"state": "registered", "site": "Short"}, lambda n: n == 2)
+    killed.kill9()
+    wait_until("the page to say it", lambda: "Silent pilots" in running.get("/"))
+    page = running.get("/")
+    assert f"<td>Short<td>short<td>{killed.name}<td>" in page
+    assert alive.name not in page
+    found = {of["name"]: of for of in _ask(running, "pilots", "--site", "Short")["pilots"]}
+    if (told := found.get(killed.name)) is not None:  # else it has ended meanwhile
+        assert told["state"] == "silent"
+    assert found[alive.name]["state"] == "idle"
+    sites = {"state": "registered", "site": "Short"}
+    assert running.value("gwmond_pilots", **sites) == 1
+    wait_until("its end", lambda: _stored(running, killed.name)[0][0].end_us is not None)
+    ((row,), _) = _stored(running, killed.name)
+    assert row.ended == "vanished"
+    assert row.end_us == row.heard_us
+    wait_until("the page without it", lambda: "Silent pilots" not in running.get("/"))
+    alive.stop_graceful()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_startd_that_is_killed_and_started_again(
+    pool: CondorPool, daemon: Start, known: bool
+) -> None:
+    """What ran under it is lost with it; with a factory's job it is one pilot, else two."""
+    name = f"again-{known}".lower()
+    attrs: dict[str, Value] = {"GLIDEIN_Site": name, "GLIDEIN_Entry_Name": name}
+    if known:
+        attrs |= {"GLIDEIN_Schedd": "schedd", "GLIDEIN_ClusterId": 7, "GLIDEIN_ProcId": 0}
+    pilot = pool.start_pilot(name, attrs=attrs, config="MASTER.DAEMON_SHUTDOWN_FAST = False")
+    running = daemon(pool.collector, tables=TABLES)
+    here = f'TARGET.GLIDEIN_Site =?= "{name}"'  # not on what a killed pilot has left
+    cluster = pool.submit(pool.schedds[0], job_lease_duration=20, requirements=here)
+    job = f"ClusterId == {cluster}"
+    pool.wait_for("it to run", lambda: pool.jobs(pool.schedds[0], f"{job} && JobStatus == 2"))
+    wait_until("its run", lambda: _stored(running, pilot.name)[1])
+    before = pilot.pid_of("STARTD")
+    pilot.signal("STARTD", signal.SIGKILL)
+    wait_until("another startd", lambda: pilot.pid_of("STARTD") not in {None, before})
+    wait_until("the record of the run", lambda: _stored(running, pilot.name)[1][0].key.number == 1)
+    wait_until("its outcome", lambda: _stored(running, pilot.name)[1][0].outcome is not None)
+    pilots, runs = _stored(running, pilot.name)
+    outcome = runs[0].outcome
+    assert outcome is not None
+    assert (outcome.category, outcome.label) == (Category.PREEMPTION_BADPUT, "lost_contact")
+    assert len(pilots) == (1 if known else 2)
+    pool.remove(pool.schedds[0])
+    pilot.stop_graceful()
+
+
+def test_a_collector_without_an_ad_of_itself(daemon: Start) -> None:
+    """Its ads expire before it renews its own: its master tells since when it runs, so that it is
+    no young collector for ever, and the check says what is missing."""
+    short = "CLASSAD_LIFETIME = 12\nCOLLECTOR_UPDATE_INTERVAL = 900\nCLEAN_INTERVAL = 1"
+    with CondorPool(config=f"{short}\n") as pool:
+        pool.wait_for("its ad to expire", lambda: not pool.query("Collector", None, ["Name"]))
+        tables = {**TABLES, "site": {"collector_distrust": "15s"}}
+        pilot = pool.start_pilot("leaves")
+        running = daemon(pool.collector, tables=tables)
+        running.wait_until("it", lambda m: m.sum("gwmond_pilots", state="registered") == 1)
+        (row,) = [of for of in _ask(running, "check") if of["kind"] == "collector"]
+        assert (row["ok"], row["problem"]) == (True, "no_own_ad")
+        assert "holds no ad of itself" in row["detail"]
+        assert "CLASSAD_LIFETIME" in row["remedy"]
+        text = gwmond("check", "--config", str(running.config)).stdout
+        assert "All is well" not in text
+        pilot.stop_graceful()
+        wait_until("its end", lambda: _stored(running, pilot.name)[0][0].end_us is not None)
