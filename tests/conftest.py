@@ -55,6 +55,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+@pytest.fixture(scope="module")
+def htcondor(request: pytest.FixtureRequest) -> str:
+    """The version of a module's pools: its HTCONDOR, else 23.
+
+    A file of tests that take minutes has a second one beside it, which has the same tests and
+    HTCONDOR = "25": so another worker can run it.
+    """
+    return str(getattr(request.module, "HTCONDOR", "23"))
+
+
 @pytest.fixture(scope="session")
 def pool() -> Iterator[CondorPool]:
     """The one pool of a worker: collector, negotiator, two schedds.

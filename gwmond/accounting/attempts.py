@@ -83,7 +83,9 @@ FIELDS: tuple[Field, ...] = (
     Field(("completed",), _SCHEDD_FIRST),  # the startd calls any end completed
     Field(("removed",), _SCHEDD_FIRST),
     Field(("exit_code", "exit_signal"), _STARTD_FIRST),
-    Field(("own_accord",), _STARTD_FIRST),
+    # A starter of 24.0 says nothing where HTCondor ended the program, and a shadow says so.
+    Field(("own_accord",), _EPOCH_FIRST),
+    Field(("retried",), _EPOCH_FIRST),
     # The startd knows only that the access point deactivated the claim.
     Field(("hold_code", "hold_subcode"), _EPOCH_FIRST),
     Field(("vacate_code", "vacate_subcode"), _EPOCH_FIRST),

@@ -43,7 +43,7 @@ from gwmond.accounting.exact_test import (
     compare,
     finding_of,
 )
-from gwmond.accounting.outcomes import COMPARED, EARLY_EXIT
+from gwmond.accounting.outcomes import COMPARED, EARLY_EXIT, EXIT_RETRIED
 from gwmond.accounting.pilot_facts import Category, Outcome
 from gwmond.accounting.strata import Start, Strata, groups_of
 
@@ -159,7 +159,8 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
     """
     if outcome.label == "exit_zero":
         return Result.SUCCEEDED
-    if outcome.label in COMPARED or (outcome.category is Category.GOODPUT and early is True):
+    exited = outcome.category is Category.GOODPUT or outcome.label == EXIT_RETRIED
+    if outcome.label in COMPARED or (exited and early is True):
         return Result.FAILED_EARLY
     return Result.LASTED if early is False else None
 

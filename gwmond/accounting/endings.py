@@ -26,8 +26,10 @@ class Ending(NamedTuple):
     # ExitCode; ExitSignal where ExitBySignal.  Also set where HTCondor killed the program.
     exit_code: int | None = None
     exit_signal: int | None = None
-    # ToE.HowCode == 0: the program ended itself (condor_utils/ToE.cpp).
+    # The program ended itself: an exit without a vacate code; ToE.HowCode == 0 until HTCondor 24.0.
     own_accord: bool | None = None
+    # OnExitRemove is false after that exit, as with max_retries: the schedd runs the job again.
+    retried: bool | None = None
     hold_code: int | None = None  # HoldReasonCode, or LastHoldReasonCode of the last run
     hold_subcode: int | None = None
     vacate_code: int | None = None  # VacateReasonCode; 0 where a shadow told no reason

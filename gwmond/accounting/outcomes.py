@@ -80,6 +80,20 @@ def _mistake_in_input(e: Ending) -> bool:
     return _input_at_access_point(e) and e.subcode in MISTAKES_AT_THE_ACCESS_POINT
 
 
+def _starter_killed(e: Ending) -> bool:
+    """Return whether the run ended so, not one that was over but for a starter that did not go.
+
+    25.14's starter stays after a failure to start the program, until its startd kills it.
+    """
+    return e.starter_killed and e.startd_ended is False and e.reason in {None, _M.LOST}
+
+
+EARLY_EXIT = "early_exit"
+"""The label that ``early_failure`` gives to an exit which is the pilot's doing."""
+
+EXIT_RETRIED = "exit_retried"
+"""The label of an exit that completed nothing, as the schedd runs the job again."""
+
 # fmt: off
 RULES: tuple[Rule, ...] = (
     # --- The job completed -------------------------------------------------------------------
@@ -96,9 +110,8 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.lease_expired and not e.exited),
     Rule("starter_killed_early", _MISCONFIGURED, "starter_failed",
          "startd's Starter.cpp:exited: a signal ended the starter, but its startd went on",
-         lambda e: e.starter_killed and e.startd_ended is False and e.at_the_beginning),
-    Rule("starter_killed", _OTHER, "starter_failed", "the same, later",
-         lambda e: e.starter_killed and e.startd_ended is False),
+         lambda e: _starter_killed(e) and e.at_the_beginning),
+    Rule("starter_killed", _OTHER, "starter_failed", "the same, later", _starter_killed),
     # --- Something failed at the beginning, with a code --------------------------------------
     Rule("input_mistake", _OTHER, "held_for_mistake",
          "codes INPUT: a file of the user's is not there, or not readable, at the access point",
@@ -179,6 +192,9 @@ RULES: tuple[Rule, ...] = (
     Rule("vacated_by_system", _OTHER, "vacated", "codes from 1000 on that are new",
          lambda e: e.vacated is _M.SYSTEM),
     # --- The program ended itself ------------------------------------------------------------
+    Rule("exit_retried", _OTHER, EXIT_RETRIED,
+         "OnExitRemove is false, or a later run of the job: it is tried again (max_retries)",
+         lambda e: e.exited and (e.superseded is True or (e.retried is True and e.held is None))),
     Rule("exited_signal", _GOOD, "exit_signal",
          "ExitBySignal, and nothing ended it from outside (baseshadow.cpp:shutDown)",
          lambda e: e.exited and e.exit_signal is not None),
@@ -210,9 +226,9 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.starter_killed),
     Rule("vacated", _OTHER, "vacated", "codes UNSPECIFIED", _is(_M.UNSPECIFIED)),
     Rule("ended_by_condor", _OTHER, "ended_by_condor",
-         "ExitBySignal without a ToE of its own: HTCondor ended the program, nothing tells why; "
-         "what a hold leaves (measured), until the schedd's history or the next run tells more",
-         lambda e: e.exit_signal is not None and e.own_accord is False),
+         "an exit that was not the program's own: HTCondor ended it, nothing tells why; what a "
+         "hold leaves (measured), until the schedd's history or the next run tells more",
+         lambda e: e.own_accord is False),
     Rule("disconnected", _OTHER, "lost_contact",
          "JobDisconnectedDate, and a later run: contact was lost, nothing tells whose fault",
          lambda e: e.disconnected is True and e.superseded is True, inferred=True),
@@ -221,9 +237,6 @@ RULES: tuple[Rule, ...] = (
     Rule("unknown", _OTHER, "unknown", "nothing tells", lambda _: True, inferred=True),
 )
 # fmt: on
-
-EARLY_EXIT = "early_exit"
-"""The label that ``early_failure`` gives to an exit which is the pilot's doing."""
 
 SUMMARISED = "summarised"
 """The label of what stands for jobs of which only the factory's summary of their pilot tells."""

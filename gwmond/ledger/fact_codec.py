@@ -37,6 +37,7 @@ _ENDING = {
     "exit_code": "x",
     "exit_signal": "X",
     "own_accord": "a",
+    "retried": "y",
     "hold_code": "h",
     "hold_subcode": "H",
     "vacate_code": "v",

@@ -1,7 +1,7 @@
 """Sources: records of job runs, in three histories.
 
 Attributes as in HTCondor's manual, "Job ClassAd Attributes"; what each holds in which history was
-measured with HTCondor 23.9.6 (tests/recordings/histories).
+measured with HTCondor 23.9.6 and 25.14.1 (tests/recordings/histories, docs/attributes.md).
 
 - ``epochs``: a schedd's epoch history, an ad for each run, written by its shadow
   (condor_utils/job_ad_instance_recording.cpp).  A job that is held as it ends may leave two.
@@ -65,7 +65,8 @@ _ALL = (
     *("JobCurrentStartDate", "JobStartDate", "JobLastStartDate", "EnteredCurrentStatus"),
     *("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
     *("RequestCpus", "RequestMemory", "RequestGPUs"),
-    *("ExitBySignal", "ExitCode", "ExitSignal", "ToE"),
+    *("ExitBySignal", "ExitCode", "ExitSignal"),
+    *("OnExitRemove", "NumJobCompletions", "JobMaxRetries", "JobSuccessExitCode"),
     *("VacateReasonCode", "VacateReasonSubCode", "VacateReason"),
     *("HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
 )
@@ -130,6 +131,7 @@ KINDS = {
         names=(
             *(*_ALL, "RemoteHost", "PublicClaimId", "CompletionDate", "RemoteWallClockTime"),
             *("StarterExitStatus", "BadputCausedByDraining", "BadputCausedByPreemption"),
+            *("ToE", "ExecuteDirWasEncrypted"),
         ),
     ),
 }

@@ -8,7 +8,9 @@ tests/recordings/histories).
   run begins (schedd.cpp:add_shadow_birthdate).  -1 is no time.
 - VacateReasonCode and HoldReasonCode are deleted before a run begins, so they are this run's.
   LastHoldReasonCode may be of any hold: see ``_hold``.
-- Exits carry no time of their own: see ``_exit``.
+- Exits carry no time of their own: see ``_exit_by_shadow`` and ``_exit_by_starter``.
+- VacateReasonCode (HTCondor 23.8.1 and later) is there, be it 0, whenever a shadow's run was ended
+  from outside; ToE (until 24.0) only where a program ended itself (docs/attributes.md).
 - In a startd's copy nothing that a shadow writes is of this run.  JobStartDate is overwritten when
   the program begins, else it is the job's first start: see ``_began``.
 
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gwmond.accounting.condor_codes import VACATE_BASE
+from gwmond.accounting.condor_codes import VACATE_BASE, Meaning, meaning
 from gwmond.accounting.early_failure import is_early
 from gwmond.accounting.endings import Ending
 from gwmond.sources import ads
@@ -35,6 +37,13 @@ US = 1_000_000
 EPOCHS_S = range(10**9, 10**11)
 RECONNECT_FAILED = 1008
 _POLICY_HOLDS = frozenset({3, 26})
+_NEWER_STARTER = "ExecuteDirWasEncrypted"  # HTCondor 24.0 and later, of each job
+EXIT_POLICY = (
+    *("OnExitRemove", "NumJobCompletions", "JobMaxRetries", "JobSuccessExitCode"),
+    *("ExitBySignal", "ExitCode", "ExitSignal", "NumShadowStarts"),
+)
+"""What says whether the schedd runs a job again after an exit: max_retries and its like."""
+
 _RUNNING, _REMOVED, _COMPLETED, _HELD = 2, 3, 4, 5  # JobStatus
 
 
@@ -85,7 +94,7 @@ def _of_epochs(run: Run) -> tuple[int | None, Ending]:
     end = run.date("EpochWriteDate")
     if run.lost:
         end = run.disconnected or end
-    return end, _of_shadow(run, end)._replace(**_hold_now(run))
+    return end, _of_shadow(run, end, own=True)._replace(**_hold_now(run))
 
 
 def _of_history(run: Run) -> tuple[int | None, Ending]:
@@ -104,7 +113,7 @@ def _of_history(run: Run) -> tuple[int | None, Ending]:
         end = _after_wall_time(run)
     if end is None and before == _RUNNING:
         end = run.date("EnteredCurrentStatus")
-    ending = _of_shadow(run, end)
+    ending = _of_shadow(run, end, own=completed)
     hold = _hold(run, ending, before)
     return end, ending._replace(
         completed=completed, removed=status == _REMOVED, superseded=False, **hold
@@ -119,22 +128,28 @@ def _after_wall_time(run: Run) -> int | None:
     return None if not wall or run.start is None else run.start + wall
 
 
-def _of_shadow(run: Run, end: int | None) -> Ending:
-    """Return what the shadow wrote into the job's ad."""
+def _of_shadow(run: Run, end: int | None, *, own: bool = False) -> Ending:
+    """Return what the shadow wrote into the job's ad; ``own``: an exit in it is this run's."""
     executing = run.date("JobCurrentStartExecutingDate")
     sending = run.date("JobCurrentStartTransferOutputDate") or run.date("TransferOutStarted")
+    first = (run.start or 0) + (not own)  # in its first second, it may be the run before's
+    if sending is not None and sending < max(executing or 0, first):
+        sending = None
     sent = run.date("JobCurrentFinishTransferOutputDate") or run.date("TransferOutFinished")
-    exit_ = _exit(run, began=executing is not None, reported=sending is not None)
+    ends = ads.count(run.ad, "NumJobCompletions") or 0
+    began = executing is not None or ends >= run.number
+    exit_ = _exit_by_shadow(run, own=own, reported=sending is not None) if began else _Exit()
     return Ending(
         over=True,
         exit_code=exit_.code,
         exit_signal=exit_.signal,
         own_accord=exit_.own_accord,
+        retried=_retried(run.ad, exit_),
         vacate_code=ads.count(run.ad, "VacateReasonCode"),
         vacate_subcode=ads.integer(run.ad, "VacateReasonSubCode"),
         failed_at=_failed_at(run, "VacateReason"),
-        began=executing is not None,
-        early=_early(executing, exit_.when or sending or end),
+        began=began,
+        early=_early(executing, sending or end),
         sending_output=None if sending is None else (sent or 0) < sending,
         disconnected=True if run.disconnected is not None else None,
     )
@@ -144,17 +159,18 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
     """Return when the starter ended."""
     ad = run.ad
     end = run.date("CompletionDate")
-    reported = ads.truth(ad, "ExitBySignal") is True or ads.evaluate(ad, "ToE") is not None
+    reported = _told_exit(ad) is not None
     began = _began(run, end, reported=run.number == 1 and reported)
     executing = epoch(ad, "JobStartDate") if began else None
     status = ads.integer(ad, "StarterExitStatus")
     told = began is not False and not (status or 0) & 0x7F  # a starter that was killed tells none
-    exit_ = _exit(run._replace(start=executing or run.start), began=told)
+    exit_ = _exit_by_starter(run, executing or run.start or 0) if told else _Exit()
     ending = Ending(
         over=True,
         exit_code=exit_.code,
         exit_signal=exit_.signal,
         own_accord=exit_.own_accord,
+        retried=_retried_after(ad, exit_),
         vacate_code=ads.count(ad, "VacateReasonCode"),
         vacate_subcode=ads.integer(ad, "VacateReasonSubCode"),
         failed_at=_failed_at(run, "VacateReason"),
@@ -185,38 +201,84 @@ def _began(run: Run, end: int | None, *, reported: bool) -> bool | None:
     return False if unpaid else None
 
 
-def _exit(run: Run, *, began: bool, reported: bool = False) -> _Exit:
+def _told_exit(ad: classad2.ClassAd) -> _Exit | None:
+    """Return the exit that a record or a ToE has, None if it has none."""
+    if ads.truth(ad, "ExitBySignal"):
+        signal = ads.count(ad, "ExitSignal")
+        return None if signal is None else _Exit(signal=signal)
+    code = ads.integer(ad, "ExitCode")
+    return None if code is None else _Exit(code)
+
+
+def _exit_by_shadow(run: Run, *, own: bool, reported: bool) -> _Exit:
     """Return how the program ended, unless that is not known or is the run before's.
 
-    ToE is told of a program that ended itself, not where HTCondor killed it, which leaves the ToE
-    of the run before.  So a ToE is this run's if
-
-    - it is the first run, or its time is not before the start, or (the execution point's clock may
-      be behind) the shadow began to receive output (``reported``); and
-    - it says the same as ExitBySignal and ExitCode.
-
-    Other exits are HTCondor's doing; they are taken unless a ToE that is not this run's has said so
-    before.  Of a run that was lost none is known, and an ExitCode beside a failure is no program's.
+    The shadow counts each end of a program by itself (NumJobCompletions).  With a vacate code it
+    was HTCondor that ended this one; an exit code beside a failure is none (255), unless the
+    program had ended and sending its output failed.  Without a code the program ended itself, if
+    the exit is this run's: it is the first run, the record is ``own``, the shadow was sent output,
+    or each run so far has ended itself.
     """
-    if not began or run.lost:
+    found = _told_exit(run.ad)
+    if found is None or run.lost:
         return _Exit()
+    vacated = ads.count(run.ad, "VacateReasonCode")
+    ends = ads.count(run.ad, "NumJobCompletions")
+    if vacated is not None:
+        if meaning(vacated) is Meaning.OUTPUT and reported:
+            return found._replace(own_accord=True)
+        failed = 0 < vacated < VACATE_BASE
+        return _Exit() if failed and found.signal is None else found._replace(own_accord=False)
+    if ends == 0:
+        return found._replace(own_accord=False)
+    if run.number == 1 or own or reported or (ends or 0) >= run.number:
+        return found._replace(own_accord=True)
+    return _Exit()
+
+
+def _exit_by_starter(run: Run, start: int) -> _Exit:
+    """Return how the program ended that began at ``start``, as the startd's record has it.
+
+    - A ToE (HTCondor until 24.0) is told of a program that ended itself.  If HTCondor ended it,
+      the record may have the ToE of the run before: this run's says the same as the exit, and is
+      not older than the start unless it is the first run (clocks may differ).
+    - A VacateReasonCode says that HTCondor ended it, or was about to.
+    - With neither, a starter that writes no ToE any more saw the program end by itself.  24.0 may
+      write neither if HTCondor ended it, so own_accord is left to the shadow's record.
+    """
     ad = run.ad
-    by_signal = ads.truth(ad, "ExitBySignal")
-    code, signal = ads.integer(ad, "ExitCode"), ads.count(ad, "ExitSignal")
-    now = (None, signal) if by_signal else (code, None)
+    found = _told_exit(ad)
+    if found is None or run.lost:
+        return _Exit()
     toe: Any = ads.evaluate(ad, "ToE")
-    if type(toe).__name__ == "ClassAd":
-        by_signal_then = ads.truth(toe, "ExitBySignal")
-        of_signal, of_code = ads.count(toe, "ExitSignal"), ads.integer(toe, "ExitCode")
-        then = (None, of_signal) if by_signal_then else (of_code, None)
+    if type(toe).__name__ == "ClassAd" and _told_exit(toe) == found:
         when, how = epoch(toe, "When"), ads.integer(toe, "HowCode")
-        fresh = run.number == 1 or reported or (when or 0) >= (run.start or 0)
-        if then == now:
-            own = None if how is None else how == 0
-            return _Exit(now[0], now[1], own, when) if fresh else _Exit()
-    failed = 0 < (ads.count(ad, "VacateReasonCode") or 0) < VACATE_BASE
-    known = by_signal is not None and now != (None, None) and not (failed and not by_signal)
-    return _Exit(now[0], now[1], own_accord=False) if known else _Exit()
+        if run.number > 1 and (when or 0) < start:
+            return _Exit()
+        return found._replace(own_accord=None if how is None else how == 0, when=when)
+    vacated = ads.count(ad, "VacateReasonCode")
+    if 0 < (vacated or 0) < VACATE_BASE and found.signal is None:
+        return _Exit()
+    newer = vacated is None and ads.evaluate(ad, _NEWER_STARTER) is not None
+    return found if newer else found._replace(own_accord=False)
+
+
+def _retried(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
+    """Return whether the schedd runs the job again after an exit: OnExitRemove (max_retries)."""
+    if exit_.own_accord is False or (exit_.code, exit_.signal) == (None, None):
+        return None
+    removed = ads.truth(ad, "OnExitRemove")
+    return None if removed is None else not removed
+
+
+def _retried_after(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
+    """Return the same by a startd's record, in which this end of the program is not yet counted."""
+    ends = ads.count(ad, "NumJobCompletions")
+    if ends is None or isinstance(ad, dict):  # a dict has no expressions
+        return _retried(ad, exit_)
+    policy = ads.parse(ads.source_text(ad, EXIT_POLICY))
+    policy["NumJobCompletions"] = ends + 1
+    return _retried(policy, exit_)
 
 
 def _hold_now(run: Run) -> dict[str, Any]:
@@ -233,16 +295,16 @@ def _hold_now(run: Run) -> dict[str, Any]:
 def _hold(run: Run, ending: Ending, before: int | None) -> dict[str, Any]:
     """Return the hold at the last run's end, which a schedd's history has as the last of all.
 
-    It is that run's if VacateReasonCode says the same; or if it is 0, which is what a run has that
-    the schedd itself ended by a hold or a removal, and the job was not removed from running; or, of
-    a program that ended itself, if a policy held the job and it was never released.
-    Otherwise the job may have been held while it was idle, or after an earlier run.
+    It is that run's if VacateReasonCode says the same; or if that is what a run has which the
+    schedd itself ended by a hold or a removal (0; in HTCondor 25 1009), and the job was not removed
+    from running; or, of a program that ended itself, if a policy held the job and it was never
+    released.  Otherwise the job may have been held while it was idle, or after an earlier run.
     """
     prefix = "HoldReason" if ads.count(run.ad, "HoldReasonCode") else "LastHoldReason"
     code = ads.count(run.ad, f"{prefix}Code")
     vacated = ending.vacate_code
     of_this_run = (
-        (vacated == 0 and before != _RUNNING)
+        ((vacated == 0 or meaning(vacated) is Meaning.WEAK) and before != _RUNNING)
         or (vacated is not None and vacated == code)
         or (vacated is None and code in _POLICY_HOLDS and before == _HELD)
     )

@@ -9,7 +9,8 @@ new in each frame of the block, oldest first, of each kind of history::
 records, null where one lacks it: alike texts stand together, which LZMA makes small.
 
 Left out: all but the attributes which the sources read; addresses in claim ids; reasons of holds
-and vacates, but for the words that tell whose failure it was; programs, which get pseudonyms.
+and vacates, but for the words that tell whose failure it was; expressions of users, of which the
+value is kept; programs, which get pseudonyms.
 """
 
 from __future__ import annotations
@@ -75,10 +76,16 @@ def dump(ad: classad2.ClassAd, names: Sequence[str]) -> Ad:
     kept: Ad = {}
     for name in ad.keys():  # noqa: SIM118 (a ClassAd's iterator is not its keys)
         if name.lower() in wanted:
-            text = text_of(ad, name)
+            text = _verdict(ad) if name == "OnExitRemove" else text_of(ad, name)
             if text is not None:
                 kept[name] = _plain(name, text)
     return kept
+
+
+def _verdict(ad: classad2.ClassAd) -> str | None:
+    """Return what OnExitRemove, an expression of the user's, comes to."""
+    value = ads.truth(ad, "OnExitRemove")
+    return None if value is None else str(value).lower()
 
 
 def text_of(ad: classad2.ClassAd, name: str) -> str | None:

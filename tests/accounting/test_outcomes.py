@@ -172,6 +172,13 @@ CASES: list[tuple[str, Ending]] = [
     ("container_logged", over(container_failed=True, early=True, startd_ended=True)),
     ("container_logged", over(container_failed=True, began=True, startd_ended=True)),
     ("gone_with_pilot", over(container_failed=True, began=True, early=False, startd_ended=True)),
+    ("exit_retried", over(exit_code=4, own_accord=True, retried=True)),
+    ("exit_retried", over(exit_code=0, own_accord=True, superseded=True)),
+    ("exit_retried", over(exit_signal=11, own_accord=True, superseded=True, hold_code=3)),
+    ("exited_nonzero", over(exit_code=4, own_accord=True, retried=True, hold_code=3)),
+    ("completed_nonzero", over(exit_code=4, own_accord=True, retried=True, completed=True)),
+    ("ended_by_condor", over(exit_code=0, own_accord=False)),
+    ("program_failed", over(starter_status=9, startd_ended=False, hold_code=6)),
     ("exited_nonzero", over(container_failed=True, exit_code=1, own_accord=True)),
     ("startd_shutdown", over(container_failed=True, vacate_code=1013)),
     ("disconnected", over(disconnected=True, superseded=True)),
@@ -244,7 +251,7 @@ def test_labels_are_bounded() -> None:
     assert {rule.outcome for rule in RULES} | {"early_exit", "summarised"} == LABELS
     assert len(LABELS) < 40
     assert {label for label in LABELS if label.startswith("exit_")} == {
-        *("exit_zero", "exit_nonzero", "exit_signal", "exit_unknown")
+        *("exit_zero", "exit_nonzero", "exit_signal", "exit_unknown", "exit_retried")
     }
 
 
@@ -258,6 +265,7 @@ ENDINGS = st.builds(
     exit_code=st.none() | st.integers(0, 255),
     exit_signal=st.none() | st.integers(1, 64),
     own_accord=MAYBE,
+    retried=MAYBE,
     hold_code=CODES,
     hold_subcode=st.none() | st.integers(0, 300),
     vacate_code=CODES,

@@ -50,13 +50,15 @@ def result(play: Play) -> object:
 def test_an_output_that_is_read_again() -> None:
     """All of its runs are stored by then, and nothing changes."""
     play = Play()
-    # The second job came back, also to another pilot; of a third no number is told.
+    # The second job came back, also to another pilot, so only its last exit counts; of a third
+    # no number is told.
     runs = (run("1.0", 100, 700), run("2.0", 100, 300), run("2.0", 400, 600), run("", 800, 900))
     other = output(0, 1300, runs=(run("2.0", 700, 900), run("", 900, 1000)))
     other = other._replace(name=other.name._replace(proc=1))
     told(play, output(runs=runs), other)
     before, corrections = result(play), play.stored.corrections
-    assert play.seconds()["goodput"] == 600 + 200 + 200 + 100 + 200 + 100
+    seconds = play.seconds()
+    assert (seconds["goodput"], seconds["unclassified"]) == (600 + 200 + 100 + 100, 200 + 200)
     for at in (LATER, 2 * LATER):
         told(play, output(runs=runs), at=at)
         told(play, other, at=at + 50_000)

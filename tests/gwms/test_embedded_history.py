@@ -39,9 +39,10 @@ def test_recorded_histories_are_read_the_same() -> None:
 
 
 def test_most_records_are_read_without_classads() -> None:
-    """Else the quick way would be none."""
-    plain = [embedded_history._plain(text(row).partition("\n***")[0].encode()) for row in ROWS]
-    assert sum(one is not None for one in plain) >= 0.9 * len(ROWS)
+    """Else the quick way would be none; but a policy such as max_retries is an expression."""
+    rows = [row for row in ROWS if row.get("OnExitRemove", "true") in {"true", "false"}]
+    plain = [embedded_history._plain(text(row).partition("\n***")[0].encode()) for row in rows]
+    assert sum(one is not None for one in plain) >= 0.9 * len(rows) > 20
 
 
 @pytest.mark.parametrize(

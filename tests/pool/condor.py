@@ -62,6 +62,7 @@ class CondorPool(PoolClient):
         self._extra = POOL_CONFIG.format(domain=domain)
         self._extra += (deny_read_config("COLLECTOR") if deny_read else "") + config + "\n"
         self._sandbox = Sandbox(htcondor)
+        self._others: dict[str, Sandbox] = {}
         self.local = self._sandbox.work / "pool"
         super().__init__(self.local, "reader" if deny_read else "alice")
         self._config = self.local / "condor_config"
@@ -134,7 +135,8 @@ class CondorPool(PoolClient):
         for process in processes:
             if process is not None:
                 process.send_signal(signal.SIGCONT)  # nsenter stops with a master that is stopped
-        self._sandbox.stop()
+        for sandbox in (self._sandbox, *self._others.values()):
+            sandbox.stop()
         for process in processes:
             if process is not None:
                 process.wait(30)
@@ -153,7 +155,9 @@ class CondorPool(PoolClient):
 
     def processes(self, among: Iterable[int] | None = None) -> Iterable[Process]:
         """Live processes of the daemons, pilots and jobs, or those among these numbers."""
-        return self._sandbox.processes(among)
+        numbers = None if among is None else tuple(among)
+        for sandbox in (self._sandbox, *self._others.values()):
+            yield from sandbox.processes(numbers)
 
     def find(self, daemon: str) -> int | None:
         """Process number of a daemon, as known outside; None if it does not run at the moment."""
@@ -207,7 +211,8 @@ class CondorPool(PoolClient):
     def logs(self, lines: int = 15) -> str:
         """The ends of all logs, for an error message."""
         parts = []
-        for path in sorted(self._sandbox.work.glob("*/log/*")):
+        sandboxes = (self._sandbox, *self._others.values())
+        for path in (p for sandbox in sandboxes for p in sorted(sandbox.work.glob("*/log/*"))):
             if path.is_file():
                 tail = path.read_text(errors="replace").splitlines()[-lines:]
                 parts.append("\n".join([f"--- {path.parent.parent.name}/{path.name}", *tail]))
@@ -222,6 +227,15 @@ class CondorPool(PoolClient):
 
     # -- pilots
 
+    def _sandbox_of(self, htcondor: str) -> Sandbox:
+        """The sandbox of pilots of that version: the pool's, or another, made when needed."""
+        if htcondor == self.htcondor:
+            return self._sandbox
+        if htcondor not in self._others:
+            sandbox = self._others[htcondor] = Sandbox(htcondor)
+            sandbox.start()
+        return self._others[htcondor]
+
     def start_pilot(
         self,
         name: str,
@@ -235,15 +249,17 @@ class CondorPool(PoolClient):
         retirement: int = 0,
         config: str = "",
         wait: bool = True,
+        htcondor: str = "",
     ) -> Pilot:
         """Start a real pilot with a partitionable slot of `cores` and `memory` MiB.
 
         `attrs` override the GLIDEIN_* attributes. After `lifetime` seconds it ends itself, after
         `retire_after` (by default not before) it takes no more jobs; jobs are given
-        `retirement` seconds when it is ended gracefully. Returns when its slot is in the collector.
+        `retirement` seconds when it is ended gracefully. Its HTCondor is the pool's, or that other
+        version. Returns when its slot is in the collector.
         """
         pilot = Pilot(
-            self._sandbox,
+            self._sandbox_of(htcondor or self.htcondor),
             self.collector,
             name,
             cores=cores,

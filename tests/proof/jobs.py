@@ -64,6 +64,7 @@ class Plan:
     cores: int = 1
     memory: int = 1024
     commands: dict[str, object] = field(default_factory=dict)
+    requirements: str = "true"
     #: ended by an action of the script: runs that do not end well have no end of their own, so that
     #: it does not matter how slow the script is
     acted: bool = False
@@ -91,7 +92,7 @@ class Plan:
             "arguments": f"{directory / self.tag} {self._lengths} {self.how}",
             "request_cpus": self.cores,
             "request_memory": self.memory,
-            "requirements": allowed,
+            "requirements": f"({allowed}) && ({self.requirements})",
             "rank": 'TARGET.ProofPilot =?= "shelter"',
             "job_lease_duration": 20,
             **self.commands,
@@ -137,6 +138,8 @@ PLANS: tuple[Plan, ...] = (
     Plan(
         *("vacated", "alice", 1),
         (End("steady", OTHER, "vacated"), End("steady", GOOD, "exit_zero")),
+        # HTCondor 25 would try the same claim again while it is still being cleaned.
+        requirements="time() > (MY.LastVacateTime ?: 0) + 3",
         acted=True,
     ),
     # The pilot's end cuts it off.
@@ -173,7 +176,7 @@ PLANS: tuple[Plan, ...] = (
         commands={"transfer_input_files": "http://127.0.0.1:9/nothing"},
     ),
     Plan(
-        *("no_program", "bob", 1, (End("killed", OTHER, "program_not_started", False),)),
+        *("no_program", "bob", 1, (End("steady", OTHER, "program_not_started", False),)),
         commands={"executable": "/nonexistent/program", "transfer_executable": False},
     ),
 )  # fmt: skip

@@ -17,6 +17,9 @@ from tests.proof.pilots import PILOTS, UNIT_MIB
 from tests.proof.truth import AttemptTruth, Moment, PilotTruth, Truth
 from tests.proof.watch import Life, ProcessWatch
 
+#: Outcomes that HTCondor 25 tells more exactly.
+OUTCOMES = {"25": {"vacated": "vacated_by_schedd"}}
+
 
 class Surprise(AssertionError):
     """The scenario did not go as planned: its truth is not known."""
@@ -54,6 +57,7 @@ class Sight:
     ) -> None:
         """``directory`` has the notes; ``pilots`` and ``jobs`` fill while the script is played."""
         self.watch = ProcessWatch(pool.processes)
+        self._outcomes = OUTCOMES.get(pool.htcondor, {})
         #: when pilots were sent SIGKILL
         self.killed: dict[str, float] = {}
         self._directory, self._pilots, self._jobs = directory, pilots, jobs
@@ -145,7 +149,7 @@ class Sight:
             found.append(
                 AttemptTruth(
                     *(plan.tag, self._jobs[plan.tag].id, run, pilot.name, *size, start, end),
-                    *(how.category, how.outcome, how.begins),
+                    *(how.category, self._outcomes.get(how.outcome, how.outcome), how.begins),
                 )
             )
         return found

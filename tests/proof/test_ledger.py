@@ -169,7 +169,7 @@ class Looks:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def played(tmp_path_factory: pytest.TempPathFactory, htcondor: str) -> Iterator[Played]:
     """The scenario, played once under the eyes of all three."""
     directory = tmp_path_factory.mktemp("proof")
     kills, polled = list[float](), [time.time()]
@@ -189,7 +189,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 
     with (
         Server() as server,
-        CondorPool(config=POOL_CONFIG) as pool,
+        CondorPool(htcondor=htcondor, config=POOL_CONFIG) as pool,
         Scenario(pool, knows, ASKED_WITHIN_S) as scenario,
     ):
         urls["postgresql"] = server.schema()

@@ -17,9 +17,18 @@ from tests.proof.truth import AttemptTruth, Moment, PilotTruth, Truth, expected
 
 Records = dict[tuple[str, int], list[dict[str, Any]]]
 
-#: The shadow writes it down when it is told of no reason: somebody at the access point ended it.
-_UNTOLD: dict[str, object] = {"VacateReasonCode": 0, "ExitSignal": 15}
-_REQUEUED: dict[str, object] = {"VacateReasonCode": 1005, "ExitSignal": 15}
+#: Vacate codes of runs that HTCondor ended.  In 23 the shadow has no reason where somebody at the
+#: access point ended it, and says only that the job is requeued where the pilot did; in 25 the
+#: starter gives the reason.
+_CODES = {
+    "23": {"access point": 0, "vacated": 1005, "pilot_shutdown": 1005, "drained": 1005},
+    "25": {
+        "access point": 1009,
+        "vacated_by_schedd": 1022,
+        "pilot_shutdown": 1013,
+        "drained": 1014,
+    },
+}
 
 #: Outcome: what the epoch record must say, for that is how the run was meant to end.
 EPOCHS: dict[str, dict[str, object]] = {
@@ -27,18 +36,15 @@ EPOCHS: dict[str, dict[str, object]] = {
     "exit_nonzero": {"ExitBySignal": False},
     "exit_signal": {"ExitBySignal": True, "ExitSignal": 11},
     "transfer_output_failed": {"VacateReasonCode": 12, "VacateReasonSubCode": 2},
-    "removed": _UNTOLD,
-    "held_by_user": _UNTOLD,
-    "ended_by_condor": _UNTOLD,
-    "vacated": _REQUEUED,
-    "pilot_shutdown": _REQUEUED,
-    "drained": _REQUEUED,
     "lost_contact": {"VacateReasonCode": 1008},
     "held_for_mistake": {"VacateReasonCode": 13, "VacateReasonSubCode": 2},
     "transfer_input_failed": {"VacateReasonCode": 13},
     "program_not_started": {"VacateReasonCode": 6, "VacateReasonSubCode": 2},
 }
 
+
+#: Outcomes of runs that somebody at the access point ended.
+DECIDED = {"removed", "held_by_user", "ended_by_condor"}
 
 #: Outcomes of runs whose program ended itself.
 EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "transfer_output_failed"}
@@ -54,17 +60,25 @@ class Played(NamedTuple):
     truth: Truth
     dump: dict[str, Any]
     late_s: float
+    htcondor: str
+
+    def expected(self, outcome: str) -> dict[str, object]:
+        """What the epoch record of a run must say."""
+        cause = "access point" if outcome in DECIDED else outcome
+        code = _CODES[self.htcondor].get(cause)
+        return EPOCHS[outcome] if code is None else {"VacateReasonCode": code, "ExitSignal": 15}
 
 
 @pytest.fixture(scope="module")
-def played() -> Iterator[Played]:
+def played(htcondor: str) -> Iterator[Played]:
     """Played once for this module."""
-    with CondorPool(config=POOL_CONFIG) as pool:
+    with CondorPool(htcondor=htcondor, config=POOL_CONFIG) as pool:
         observer = Observer(pool)
         with Scenario(pool, observer.knows) as scenario:
             with observer:
                 scenario.play()
-            yield Played(scenario.truth(), observer.dump(), scenario.sight.watch.longest_pause_s)
+            late_s = scenario.sight.watch.longest_pause_s
+            yield Played(scenario.truth(), observer.dump(), late_s, htcondor)
 
 
 def _by_run(records: list[dict[str, Any]]) -> Records:
@@ -74,11 +88,15 @@ def _by_run(records: list[dict[str, Any]]) -> Records:
     return found
 
 
-def _exited(record: dict[str, Any]) -> bool:
-    """Whether the ticket of execution says that the program ended itself.
+def _exited(record: dict[str, Any], htcondor: str) -> bool:
+    """Whether a record says that the program ended itself.
 
-    One that says another exit than its record is left from an earlier run.
+    In 23 the ticket of execution says so; one that says another exit than its record is left from
+    an earlier run.  In 25 it has no vacate code, or one that sending the output failed.
     """
+    if htcondor != "23":
+        exited = record["ExitBySignal"] or "ExitCode" in record
+        return exited and record.get("VacateReasonCode", 12) == 12
     ticket = record.get("ToE", {})
     keys = ("ExitBySignal", "ExitSignal" if record["ExitBySignal"] else "ExitCode")
     same = all(ticket.get(key) == record.get(key) for key in keys)
@@ -90,20 +108,22 @@ def test_each_run_ended_as_planned(played: Played) -> None:
     near_s = 1.5 + played.late_s
     assert set(epochs) == {(of.job, of.run) for of in played.truth.attempts}
     for of in played.truth.attempts:
-        wanted = EPOCHS[of.outcome]
+        wanted = played.expected(of.outcome)
         for record in epochs[of.job, of.run]:
             assert {key: record.get(key) for key in wanted} == wanted, of
-            assert _exited(record) is (of.outcome in EXITS), of
+            assert _exited(record, played.htcondor) is (of.outcome in EXITS), of
             assert record["RemoteHost"].endswith(f"@{of.pilot}")
             given = record["CpusProvisioned"], record["MemoryProvisioned"]
             assert given == (of.cores, of.memory)
             # Whole seconds; the shadow begins before the job, and may leave before the starter.
             submitted = int(of.job.rpartition("#")[2])
             assert submitted <= record["JobCurrentStartDate"] <= of.start.hi
-            if of.outcome not in {"lost_contact", "transfer_output_failed"}:
+            # In 25 a starter stays after a failed start, until its startd kills it.
+            stays = {"23": "", "25": "program_not_started"}[played.htcondor]
+            if of.outcome not in {"lost_contact", "transfer_output_failed", stays}:
                 assert of.end.lo - near_s <= record["EpochWriteDate"] <= of.end.hi + near_s, of
         for record in startds[of.job, of.run]:
-            assert _exited(record) is (of.outcome in EXITS), of
+            assert _exited(record, played.htcondor) is (of.outcome in EXITS), of
             assert record["BadputCausedByDraining"] is (of.outcome == "drained")
             assert of.end.lo - near_s <= record["CompletionDate"] <= of.end.hi + near_s, of
 

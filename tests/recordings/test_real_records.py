@@ -15,7 +15,7 @@ from tests.recordings.test_runs import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made
 from tests.sources.fake_history import SCHEDD
 from tests.sources.make import classad
 
-REAL = Path(__file__).with_name("histories")
+REAL = Path(__file__).with_name("histories") / "25"
 
 
 def real(kind: str) -> list[Ad]:

@@ -21,7 +21,12 @@ from tests.pool.pilot import Pilot
 if TYPE_CHECKING:
     import classad2
 
-CONFIG = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\nSCHEDD2.JOB_EPOCH_HISTORY =\n"
+CONFIG = """
+JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history
+SCHEDD2.JOB_EPOCH_HISTORY =
+PERIODIC_EXPR_INTERVAL = 2
+SHADOW_WORKLIFE = 0
+"""
 LEASE_S = 20
 _GLIDEIN = ("GLIDEIN_Site", "GLIDEIN_Entry_Name", "GLIDECLIENT_Group", "GLIDECLIENT_Name")
 
@@ -45,6 +50,20 @@ def _again(mark: str) -> str:
     return f"test -e /tmp/{mark} && exec sleep 2; touch /tmp/{mark}; exec sleep 600"
 
 
+def _once(mark: str, first: str, then: str = "exit 0") -> str:
+    """Do one thing in the first run, and another one from then on."""
+    return f"test -e /tmp/{mark} && {{ {then}; exit; }}; touch /tmp/{mark}; {first}"
+
+
+#: A program that ends itself when it is asked to.
+_CATCH = "trap : TERM; sleep 600 & wait; exit 0"
+_LONG = "JobStatus == 2 && time() - JobCurrentStartDate > 4"
+#: Ready to run again after any exit, but not a third time.
+_TWICE = {
+    "on_exit_remove": "false",
+    "requirements": 'TARGET.GLIDEIN_Site == "main" && (NumShadowStarts ?: 0) < 2',
+}
+
 STEADY = (
     Job("exit_zero", "main", "main", "sleep 3"),
     Job("exit_three", "main", "main", "sleep 1; exit 3"),
@@ -56,6 +75,15 @@ STEADY = (
     Job("two_runs", "main", "main", "sleep 2; exit 5", {"on_exit_remove": "NumShadowStarts > 1"}),
     Job("exit_then_held", "main", "main", "sleep 1; exit 7", {"on_exit_hold": "true"}),
     Job("no_program", "main", "main", "", {"executable": "/nonexistent/program"}),
+    Job("exit_retried", "main", "main", "exit 4", {"max_retries": 1}),
+    Job("retried_then_done", "main", "main", _once("retried", "exit 4"), {"max_retries": 2}),
+    Job("killed_itself", "main", "main", "sleep 1; kill -9 $$"),
+    Job("terminated_itself", "main", "main", "sleep 1; kill -15 $$"),
+    Job("caught_and_removed", "main", "main", _CATCH),
+    Job("ran_too_long", "main", "main", "sleep 600", {"allowed_execute_duration": 3}),
+    Job("removed_by_policy", "main", "main", "sleep 600", {"periodic_remove": _LONG}),
+    Job("held_by_policy", "main", "main", "sleep 600", {"periodic_hold": _LONG}),
+    Job("shadow_killed", "main", "main", _once("shadow", "exit 9", "sleep 600"), _TWICE),
     Job("starter_killed", "main", "main"),
     Job("never_ran", "nowhere", "nowhere"),
 )
@@ -66,6 +94,9 @@ TRANSFERS = (
 ENDING = (
     Job("evicted", "graceful", "main", _again("evicted")),
     Job("evicted_then_removed", "graceful", "nowhere"),
+    Job("caught_and_evicted", "graceful", "nowhere", _CATCH),
+    Job("drained", "draining", "nowhere"),
+    Job("startd_killed", "dying", "nowhere"),
     Job("evicted_then_held", "graceful", "nowhere"),
     Job("killed", "hard", "main", _again("killed")),
     Job(
@@ -104,8 +135,13 @@ def submit(pool: CondorPool, job: Job, schedd: int = 0, **more: object) -> int:
     )
 
 
-def play(pool: CondorPool, during: Callable[[dict[str, Pilot]], None]) -> Played:
-    """Play the scenario; ``during`` is called while jobs run, with the pilots.  About 90 s."""
+def play(
+    pool: CondorPool, during: Callable[[dict[str, Pilot]], None], pilots_of: str = ""
+) -> Played:
+    """Play the scenario; ``during`` is called while jobs run, with the pilots.  About 90 s.
+
+    The pilots' HTCondor is the pool's, or ``pilots_of``.
+    """
     gone = Path(pool.local) / "alice" / "input"
     gone.write_text("x")
     clusters = {job.case: submit(pool, job) for job in (*STEADY, TRANSFERS[1], *ENDING)}
@@ -115,39 +151,52 @@ def play(pool: CondorPool, during: Callable[[dict[str, Pilot]], None]) -> Played
         site: pool.start_pilot(
             name,
             cores=cores,
-            memory=4096,
+            memory=8192,
             attrs={"GLIDEIN_Site": site, "GLIDEIN_Entry_Name": f"entry_{site}"},
             config="CLASSAD_LIFETIME = 60",
             wait=False,
+            htcondor=pilots_of,
         )
         for site, name, cores in (
-            ("main", "glidein_1_1", 16),
+            ("main", "glidein_1_1", 32),
             ("graceful", "glidein_2_2", 4),
             ("hard", "glidein_3_3", 4),
+            ("draining", "glidein_4_4", 1),
+            ("dying", "glidein_5_5", 1),
         )
     }
     case = _Cases(pool, clusters)
     case.wait("removed held held_then_done vacated_by_user starter_killed", "JobStatus == 2")
     case.wait("evicted evicted_then_removed evicted_then_held killed", "JobStatus == 2")
-    case.wait("exit_then_killed", "JobStatus == 2 && NumShadowStarts == 2")
-    case.wait("held removed killed evicted", "JobCurrentStartExecutingDate isnt undefined")
+    case.wait("caught_and_evicted drained startd_killed", "JobStatus == 2")
+    case.wait("exit_then_killed shadow_killed", "JobStatus == 2 && NumShadowStarts == 2")
+    case.wait(
+        "held removed killed evicted caught_and_removed",
+        "JobCurrentStartExecutingDate isnt undefined",
+    )
     during(pilots)
-    case.act("Remove", "removed never_ran")
+    case.act("Remove", "removed never_ran caught_and_removed")
     case.act("Hold", "held held_then_done")
     case.act("Vacate", "vacated_by_user")
     case.kill_starter("starter_killed", pilots["main"])
+    case.kill_shadow("shadow_killed")
+    pilots["draining"].drain()
+    pilots["dying"].signal("STARTD", signal.SIGKILL)
     pilots["hard"].kill9()
     pilots["graceful"].stop_graceful()
     case.wait("held_then_done", "JobStatus == 5")
     case.act("Release", "held_then_done")
     case.wait("evicted_then_removed evicted_then_held exit_then_killed", "JobStatus == 1")
+    case.wait("caught_and_evicted drained startd_killed shadow_killed", "JobStatus == 1")
     case.wait("starter_killed", "NumShadowStarts == 2 && JobStatus == 2")
     case.act("Hold", "evicted_then_held")
+    case.wait("ran_too_long held_by_policy", "JobStatus == 5")
     case.wait("held input_missing output_missing exit_then_held no_program", "JobStatus == 5")
     case.act(
         "Remove",
         "starter_killed evicted_then_removed evicted_then_held exit_then_killed "
-        "held input_missing output_missing exit_then_held no_program",
+        "held input_missing output_missing exit_then_held no_program "
+        "ran_too_long held_by_policy caught_and_evicted drained startd_killed shadow_killed",
     )
     pool.wait_for("the end of all jobs", lambda: not pool.jobs(pool.schedds[0]))
     return Played(clusters, pilots)
@@ -172,6 +221,12 @@ class _Cases:
 
     def act(self, action: str, cases: str) -> None:
         self._pool.act(action, self._pool.schedds[0], self._of(cases))
+
+    def kill_shadow(self, case: str) -> None:
+        job = f"{self._clusters[case]}.0"
+        for process in self._pool.processes():
+            if process.argv[0].endswith("condor_shadow") and job in process.argv:
+                os.kill(process.pid, signal.SIGKILL)
 
     def kill_starter(self, case: str, pilot: Pilot) -> None:
         (job,) = self._pool.jobs(self._pool.schedds[0], self._of(case), ["RemoteHost"])

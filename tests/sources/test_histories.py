@@ -6,9 +6,8 @@ history_scenario.py.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import classad2
@@ -17,20 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.accounting import attempts
-from gwmond.accounting.outcomes import rule_of
-from gwmond.accounting.pilot_facts import Resources
+from gwmond.accounting.outcomes import classify, rule_of
+from gwmond.accounting.pilot_facts import Category, Resources
 from gwmond.accounting.records import JobRecord
 from gwmond.sources import ads, histories
 from tests.sources.make import LATIN_1, classad
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "histories"
+#: Records of pools by their HTCondor: 23, 25, and 25 with pilots of 23 (make_histories.py).
+HISTORIES = Path(__file__).parents[1] / "recordings" / "histories"
+RECORDINGS = HISTORIES / "23"
+POOLS = ("23", "25", "25-23")
 KINDS = ("epochs", "history", "startd_history")
 START = 1_700_000_000
 
 
-def load(kind: str) -> list[tuple[str, classad2.ClassAd]]:
+def load(kind: str, pool: str = "23") -> list[tuple[str, classad2.ClassAd]]:
     """Case and ad of each record."""
-    rows = json.loads((RECORDINGS / f"{kind}.json").read_text())
+    rows = json.loads((HISTORIES / pool / f"{kind}.json").read_text())
     text = [
         "[" + "; ".join(f"{name} = {value}" for name, value in row.items()) + "]" for row in rows
     ]
@@ -44,9 +46,9 @@ def decoded(kind: str, ad: classad2.ClassAd) -> JobRecord:
     return record
 
 
-def records(kind: str, case: str) -> list[JobRecord]:
+def records(kind: str, case: str, pool: str = "23") -> list[JobRecord]:
     """The records of one job, by run."""
-    found = [decoded(kind, ad) for name, ad in load(kind) if name == case]
+    found = [decoded(kind, ad) for name, ad in load(kind, pool) if name == case]
     return sorted(found, key=lambda record: (record.fact.run or 0, record.fact.written_us))
 
 
@@ -61,39 +63,63 @@ EPOCHS = {
     "exit_zero": ["exited_zero"],
     "exit_three": ["exited_nonzero"],
     "signal": ["exited_signal"],
-    "removed": ["ended_by_condor"],
-    "held": ["ended_by_condor"],
-    "held_then_done": ["ended_by_condor", "exited_zero"],
-    "vacated_by_user": ["vacated", "exited_zero"],
-    "two_runs": ["exited_nonzero", "exited_nonzero"],
+    "killed_itself": ["exited_signal"],
+    "terminated_itself": ["exited_signal"],
+    "exit_retried": ["exit_retried", "exited_nonzero"],
+    "retried_then_done": ["exit_retried", "exited_zero"],
+    "two_runs": ["exit_retried", "exited_nonzero"],
     "exit_then_held": ["exited_nonzero", "exited_nonzero"],
+    "removed": ["ended_by_condor"],
+    "removed_by_policy": ["ended_by_condor"],
+    "caught_and_removed": ["ended_by_condor"],
+    "held": ["ended_by_condor"],
+    "held_by_policy": ["held_by_policy"],
+    "held_then_done": ["ended_by_condor", "exited_zero"],
+    "ran_too_long": ["held_for_limit"],
+    "vacated_by_user": ["vacated", "exited_zero"],
     "no_program": ["program_failed"],
     "starter_killed": ["lost_contact", "ended_by_condor"],
+    "shadow_killed": ["exit_retried"],
+    "startd_killed": ["lost_contact"],
     "input_missing": ["input_mistake"],
     "output_missing": ["output_failed"],
     "evicted": ["vacated", "exited_zero"],
     "evicted_then_removed": ["vacated"],
     "evicted_then_held": ["vacated"],
+    "caught_and_evicted": ["vacated"],
+    "drained": ["vacated"],
     "killed": ["lost_contact", "exited_zero"],
-    "exit_then_killed": ["exited_nonzero", "lost_contact"],
+    "exit_then_killed": ["exit_retried", "lost_contact"],
 }
 HISTORY = {
     "exit_zero": "completed_zero",
     "exit_three": "completed_nonzero",
     "signal": "completed_signal",
-    "removed": "removed",
-    "held": "held_by_user",
-    "held_then_done": "completed_zero",
-    "vacated_by_user": "completed_zero",
+    "killed_itself": "completed_signal",
+    "terminated_itself": "completed_signal",
+    "exit_retried": "completed_nonzero",
+    "retried_then_done": "completed_zero",
     "two_runs": "completed_nonzero",
     "exit_then_held": "exited_nonzero",
+    "removed": "removed",
+    "removed_by_policy": "removed",
+    "caught_and_removed": "removed",
+    "held": "held_by_user",
+    "held_by_policy": "held_by_policy",
+    "held_then_done": "completed_zero",
+    "ran_too_long": "held_for_limit",
+    "vacated_by_user": "completed_zero",
     "no_program": "program_failed",
     "starter_killed": "removed",
+    "shadow_killed": "removed",
+    "startd_killed": "lost_contact",
     "input_missing": "input_mistake",
     "output_missing": "output_failed",
     "evicted": "completed_zero",
     "evicted_then_removed": "vacated",
     "evicted_then_held": "vacated",
+    "caught_and_evicted": "vacated",
+    "drained": "vacated",
     "killed": "completed_zero",
     "exit_then_killed": "lost_contact",
 }
@@ -101,55 +127,127 @@ STARTD_HISTORY = {
     "exit_zero": ["exited_zero"],
     "exit_three": ["exited_nonzero"],
     "signal": ["exited_signal"],
-    "removed": ["ended_by_condor"],
-    "held": ["ended_by_condor"],
-    "held_then_done": ["ended_by_condor", "exited_zero"],
-    "vacated_by_user": ["ended_by_condor", "exited_zero"],
-    "two_runs": ["exited_nonzero", "exited_nonzero"],
+    "killed_itself": ["exited_signal"],
+    "terminated_itself": ["exited_signal"],
+    "exit_retried": ["exit_retried", "exited_nonzero"],
+    "retried_then_done": ["exit_retried", "exited_zero"],
+    "two_runs": ["exit_retried", "exited_nonzero"],
     "exit_then_held": ["exited_nonzero"],
+    "removed": ["ended_by_condor"],
+    "removed_by_policy": ["ended_by_condor"],
+    "caught_and_removed": ["ended_by_condor"],
+    "held": ["ended_by_condor"],
+    "held_by_policy": ["ended_by_condor"],
+    "held_then_done": ["ended_by_condor", "exited_zero"],
+    "ran_too_long": ["ended_by_condor"],
+    "vacated_by_user": ["ended_by_condor", "exited_zero"],
     "no_program": ["unknown"],
     "starter_killed": ["starter_killed_unsure", "ended_by_condor"],
+    "shadow_killed": ["exit_retried", "ended_by_condor"],
     "input_missing": ["unknown"],
     "output_missing": ["exited_zero"],
     "evicted": ["preempted_unsure", "exited_zero"],
     "evicted_then_removed": ["preempted_unsure"],
     "evicted_then_held": ["preempted_unsure"],
+    "caught_and_evicted": ["preempted_unsure"],
+    "drained": ["drained"],
     "killed": ["exited_zero"],
-    "exit_then_killed": ["exited_nonzero"],
+    "exit_then_killed": ["exit_retried"],
+}
+
+#: What starters of 25 tell beyond those of 23: why they ended a program.
+_TOLD_BY_STARTERS = {
+    "evicted": "startd_shutdown",
+    "evicted_then_removed": "startd_shutdown",
+    "evicted_then_held": "startd_shutdown",
+    "caught_and_evicted": "startd_shutdown",
+    "drained": "drained",
 }
 
 
-@pytest.mark.parametrize("case", EPOCHS)
-def test_what_an_epoch_history_says(case: str) -> None:
-    """Each run's own end; of a removal, a hold or an eviction only that HTCondor did it."""
-    assert [rule_of(r.fact.ending).name for r in records("epochs", case)] == EPOCHS[case]
+def expected(kind: str, pool: str) -> dict[str, list[str]]:
+    """The rules that decide, by case and in the order of runs, by records of that pool."""
+    tables = {
+        "epochs": EPOCHS,
+        "history": {case: [rule] for case, rule in HISTORY.items()},
+        "startd_history": STARTD_HISTORY,
+    }
+    found = {case: [*rules] for case, rules in tables[kind].items()}
+    if pool == "25":
+        for case, rule in _TOLD_BY_STARTERS.items():
+            if kind != "history" or case != "evicted":
+                found[case][0] = rule
+    if kind == "startd_history" and pool == "25":
+        # Its starter stays after a failed start of a program, until the startd kills it.
+        found["no_program"] = ["starter_killed_unsure"]
+    if kind == "epochs" and pool != "23":
+        found["vacated_by_user"][0] = "vacated_by_schedd"
+    return found
 
 
-@pytest.mark.parametrize("case", HISTORY)
-def test_what_a_schedds_history_says(case: str) -> None:
-    """The last run's end, whatever became of the job later."""
-    (record,) = records("history", case)
-    assert rule_of(record.fact.ending).name == HISTORY[case]
-    assert record.fact.run == len(set(EPOCHS[case])) or case in ("two_runs", "exit_then_held")
+#: After condor_vacate_job a schedd of 25 tries the same claim again, which is refused.
+REFUSED = {"refused", "not_started"}
 
 
-@pytest.mark.parametrize("case", STARTD_HISTORY)
-def test_what_a_startds_history_says(case: str) -> None:
-    """How the program ended, but not on whose behalf; a killed pilot has left none."""
-    assert [rule_of(r.fact.ending).name for r in records("startd_history", case)] == (
-        STARTD_HISTORY[case]
-    )
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_history_says_alone(kind: str, pool: str) -> None:
+    """Each run's own end, by records of one history alone.
+
+    Epochs: of a removal or a hold only that HTCondor did it.  A schedd's history: the last run's
+    end, whatever became of the job later.  A startd's: how the program ended, but not on whose
+    behalf; a killed pilot has left none.
+    """
+    rules: dict[str, list[str]] = {}
+    for case in dict.fromkeys(case for case, _ in load(kind, pool)):
+        found = [rule_of(record.fact.ending).name for record in records(kind, case, pool)]
+        rules[case] = [name for name in found if name not in REFUSED]
+    wanted = expected(kind, pool)
+    if pool == "23" and kind == "startd_history":
+        wanted["shadow_killed"].pop()  # was recorded before that run's end
+    assert rules == wanted
 
 
-def test_every_record_of_the_pool_is_known() -> None:
-    """No record is a problem, and each case is in each history."""
-    for kind, cases in (
-        ("epochs", EPOCHS),
-        ("history", HISTORY),
-        ("startd_history", STARTD_HISTORY),
-    ):
-        assert {case for case, _ in load(kind)} == set(cases)
-        for _, ad in load(kind):
+@pytest.mark.parametrize("pool", POOLS)
+def test_exits_are_the_same_by_each_history(pool: str) -> None:
+    """Whether a program ended itself is told without ToE, which HTCondor 25 has no more: by each
+    history alone, and by all together."""
+    ended_itself = {
+        "exit_zero": (0, None),
+        "exit_three": (3, None),
+        "signal": (None, 11),
+        "killed_itself": (None, 9),
+        "terminated_itself": (None, 15),
+    }
+    for case, exit_ in ended_itself.items():
+        facts = [record.fact for kind in KINDS for record in records(kind, case, pool)]
+        for fact in (*facts, *attempts.merge(facts)):
+            ending = fact.ending
+            assert (ending.exit_code, ending.exit_signal) == exit_, case
+            assert ending.exited, (case, fact)
+    for case in ("caught_and_removed", "caught_and_evicted"):
+        for kind in KINDS:
+            (record,) = records(kind, case, pool)
+            assert record.fact.ending.exit_code == 0
+            assert not record.fact.ending.exited, (case, kind)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_an_exit_that_is_tried_again_completes_nothing(pool: str) -> None:
+    """By OnExitRemove, in a schedd's records and in a startd's, which counts one end less."""
+    for kind in ("epochs", "startd_history"):
+        found = [r.fact.ending.retried for r in records(kind, "exit_retried", pool)]
+        assert found == [True, False], kind
+    for record in records("epochs", "exit_retried", pool)[:1]:
+        outcome = classify(record.fact.ending)
+        assert outcome is not None
+        assert (outcome.category, outcome.label) == (Category.UNCLASSIFIED, "exit_retried")
+
+
+def test_every_record_of_the_pools_is_known() -> None:
+    """No record is a problem."""
+    for pool, kind in itertools.product(POOLS, KINDS):
+        for _, ad in load(kind, pool):
             record = decoded(kind, ad)
             assert record.fact.ending.over
             assert record.fact.user == "alice@pool.test"
@@ -208,15 +306,56 @@ def test_what_the_run_before_left_is_dropped() -> None:
     assert (second.exit_code, second.own_accord, second.sending_output) == (None, None, None)
 
 
-def test_all_sources_together() -> None:
-    """Merged, the sources tell each end, and contradict each other in nothing but the end of the
-    one transfer that failed."""
-    facts = [decoded(kind, ad).fact for kind in KINDS for _, ad in load(kind)]
+@pytest.mark.parametrize("pool", POOLS)
+def test_all_sources_together(pool: str) -> None:
+    """Merged, the sources tell each end alike on all pools, and contradict each other in nothing
+    but the end of a run whose starter stayed longer than its shadow."""
+    facts = [decoded(kind, ad).fact for kind in KINDS for _, ad in load(kind, pool)]
+    cases = {decoded(kind, ad).fact.job: case for kind in KINDS for case, ad in load(kind, pool)}
     merged = attempts.merge(facts, tolerance_us=5 * 10**6)
-    assert len(merged) == sum(len(runs) for runs in EPOCHS.values()) - 1
-    told = Counter(rule_of(one.ending).name for one in merged)
-    assert told["unknown"] == 0
-    assert told["ended_by_condor"] == 1  # held_then_done: no record of its first run says of a hold
+    found: dict[str, list[str]] = {}
+    for one in merged:
+        outcome = classify(one.ending)
+        assert outcome is not None
+        if rule_of(one.ending).name not in REFUSED:
+            found.setdefault(cases[one.key.job], []).append(f"{outcome.category}/{outcome.label}")
+    by_version = {"evicted", "evicted_then_removed", "evicted_then_held", "caught_and_evicted"}
+    assert {found.pop(case)[0] for case in by_version} == {
+        "preemption_badput/pilot_shutdown" if pool == "25" else "unclassified/preempted"
+    }
+    assert found.pop("vacated_by_user")[0] in {
+        "unclassified/vacated",
+        "unclassified/vacated_by_schedd",
+    }
+    assert found == {
+        "exit_zero": ["goodput/exit_zero"],
+        "exit_three": ["goodput/exit_nonzero"],
+        "signal": ["goodput/exit_signal"],
+        "killed_itself": ["goodput/exit_signal"],
+        "terminated_itself": ["goodput/exit_signal"],
+        "exit_retried": ["unclassified/exit_retried", "goodput/exit_nonzero"],
+        "retried_then_done": ["unclassified/exit_retried", "goodput/exit_zero"],
+        "two_runs": ["unclassified/exit_retried", "goodput/exit_nonzero"],
+        "exit_then_held": ["goodput/exit_nonzero"],
+        "removed": ["unclassified/removed"],
+        "removed_by_policy": ["unclassified/removed"],
+        "caught_and_removed": ["unclassified/removed"],
+        "held": ["unclassified/held_by_user"],
+        "held_by_policy": ["unclassified/held_by_policy"],
+        # No record of the first run says that it ended with a hold.
+        "held_then_done": ["unclassified/ended_by_condor", "goodput/exit_zero"],
+        "ran_too_long": ["unclassified/held_for_limit"],
+        "no_program": ["unclassified/program_not_started"],
+        "starter_killed": ["preemption_badput/lost_contact", "unclassified/removed"],
+        # The shadow that was killed has left no record; the job was removed later.
+        "shadow_killed": ["unclassified/exit_retried", "unclassified/removed"],
+        "startd_killed": ["preemption_badput/lost_contact"],
+        "input_missing": ["unclassified/held_for_mistake"],
+        "output_missing": ["unclassified/transfer_output_failed"],
+        "drained": ["preemption_badput/drained"],
+        "killed": ["preemption_badput/lost_contact", "goodput/exit_zero"],
+        "exit_then_killed": ["unclassified/exit_retried", "preemption_badput/lost_contact"],
+    }
     contradicting = {c.field for one in merged for c in one.contradictions}
     assert contradicting <= {"end_us", "removed"}
 
@@ -243,16 +382,9 @@ def epoch(**changes: object) -> classad2.ClassAd:
         "CpusProvisioned": 4,
         "MemoryProvisioned": 8192,
     }
-    return made(base, changes, f"[ HowCode = 0; When = {START + 55}; ExitCode = 0 ]")
-
-
-def made(base: Mapping[str, object], changes: Mapping[str, object], toe: str) -> classad2.ClassAd:
     parts = {
         name: json.dumps(value) for name, value in {**base, **changes}.items() if value is not None
     }
-    parts.setdefault("ToE", toe)
-    if changes.get("ToE", "") is None:
-        del parts["ToE"]
     return classad("[" + "; ".join(f"{name} = {value}" for name, value in parts.items()) + "]")
 
 
@@ -271,39 +403,123 @@ def test_a_whole_record() -> None:
     assert (fact.ending.exit_code, fact.ending.own_accord, fact.ending.early) == (0, True, True)
 
 
+STALE = {"JobCurrentStartDate": START + 56, "JobCurrentStartExecutingDate": START + 57}
+
+
 @pytest.mark.parametrize(
     ("changes", "exit_code", "signal", "own"),
     [
-        (
-            {"JobCurrentStartDate": START + 56, "JobCurrentStartExecutingDate": START + 57},
-            0,
-            None,
-            None,
-        ),
+        ({}, 0, None, True),
         ({"VacateReasonCode": 1008}, None, None, None),
         ({"JobCurrentStartExecutingDate": START - 5}, None, None, None),
         ({"JobCurrentStartExecutingDate": None}, None, None, None),
-        ({"ExitBySignal": True, "ExitSignal": 15}, None, 15, False),
-        ({"ToE": None}, 0, None, False),
-        ({"ToE": None, "ExitCode": 255, "VacateReasonCode": 13}, None, None, None),
+        ({"JobCurrentStartExecutingDate": None, "NumJobCompletions": 2}, 0, None, True),
+        ({"ExitBySignal": True, "ExitSignal": 15}, None, 15, True),
+        ({"ExitBySignal": True, "ExitSignal": 15, "VacateReasonCode": 0}, None, 15, False),
+        ({"ExitBySignal": True, "ExitSignal": 15, "NumJobCompletions": 0}, None, 15, False),
+        ({"ExitCode": 0, "VacateReasonCode": 1009}, 0, None, False),
+        ({"ExitCode": 255, "VacateReasonCode": 13}, None, None, None),
+        ({"VacateReasonCode": 12}, 0, None, True),
+        ({"VacateReasonCode": 12, "JobCurrentStartTransferOutputDate": None}, None, None, None),
+        ({"ExitCode": None}, None, None, None),
     ],
 )
-def test_whose_exit_it_is(
+def test_how_a_program_ended_by_its_shadow(
     changes: dict[str, object], exit_code: int | None, signal: int | None, own: bool | None
 ) -> None:
-    """A ToE of the run before, a run that never began or was lost, a kill by HTCondor."""
+    """A vacate code, even 0, says that HTCondor ended it; a run that never began or was lost has no
+    exit, nor has one that failed."""
     found = decoded("epochs", epoch(**changes)).fact.ending
-    if changes.get("JobCurrentStartDate"):  # the exit and the sending are older than this run
-        exit_code = None
     assert (found.exit_code, found.exit_signal, found.own_accord) == (exit_code, signal, own)
 
 
-def test_a_clock_that_is_behind() -> None:
-    """An exit before the start by the execution point's clock is this run's, if output came."""
-    when = f"[ HowCode = 0; When = {START - 40}; ExitCode = 0 ]"
-    ad = epoch()
-    ad["ToE"] = classad2.ExprTree(when)
-    assert decoded("epochs", ad).fact.ending.own_accord is True
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        (STALE, False),
+        ({"JobCurrentStartExecutingDate": START + 56}, False),
+        ({"JobCurrentStartTransferOutputDate": START}, False),
+        ({**STALE, "NumShadowStarts": 1}, True),
+        ({**STALE, "NumJobCompletions": 2}, True),
+        ({**STALE, "NumJobCompletions": 1}, False),
+        ({**STALE, "JobStatus": 4}, True),
+    ],
+)
+def test_whose_exit_a_schedds_history_has(changes: dict[str, object], known: bool) -> None:
+    """If a shadow is killed, the job still has the exit of the run before."""
+    base: dict[str, object] = {"JobStatus": 3, "LastJobStatus": 1, "LastRemoteHost": "slot1@n"}
+    ad = epoch(EnteredCurrentStatus=START + 900, **{**base, **changes})
+    assert (decoded("history", ad).fact.ending.exit_code == 0) is known
+
+
+@pytest.mark.parametrize(
+    ("changes", "toe", "exit_code", "signal", "own"),
+    [
+        ({}, f"[ HowCode = 0; When = {START + 55}; ExitCode = 0 ]", 0, None, True),
+        ({}, f"[ HowCode = 1; When = {START + 55}; ExitCode = 0 ]", 0, None, False),
+        ({}, "[ HowCode = 0; ExitCode = 0 ]", None, None, None),
+        ({}, f"[ HowCode = 0; When = {START - 40}; ExitCode = 0 ]", None, None, None),
+        (
+            {"NumShadowStarts": 1},
+            f"[ HowCode = 0; When = {START - 40}; ExitCode = 0 ]",
+            *(0, None, True),
+        ),
+        ({}, f"[ HowCode = 0; When = {START - 40}; ExitCode = 9 ]", 0, None, False),
+        ({}, None, 0, None, False),
+        ({"ExecuteDirWasEncrypted": False}, None, 0, None, None),
+        ({"ExecuteDirWasEncrypted": False, "VacateReasonCode": 1009}, None, 0, None, False),
+        ({"ExitBySignal": True, "ExitSignal": 9}, None, None, 9, False),
+        (
+            {"ExitBySignal": True, "ExitSignal": 9, "ExecuteDirWasEncrypted": False},
+            *(None, None, 9, None),
+        ),
+        ({"StarterExitStatus": 9}, None, None, None, None),
+    ],
+)
+def test_how_a_program_ended_by_its_starter(
+    changes: dict[str, object],
+    toe: str | None,
+    exit_code: int | None,
+    signal: int | None,
+    own: bool | None,
+) -> None:
+    """Its own end has a ToE until HTCondor 24.0, and no vacate code from then on; a ToE may be the
+    run before's."""
+    ad = epoch(CompletionDate=START + 56, JobStartDate=START + 10, **changes)
+    if toe is not None:
+        ad["ToE"] = classad2.ExprTree(toe)
+    found = decoded("startd_history", ad).fact.ending
+    assert (found.exit_code, found.exit_signal, found.own_accord) == (exit_code, signal, own)
+
+
+@pytest.mark.parametrize(
+    ("policy", "in_epoch", "in_startds"),
+    [
+        ("true", False, False),
+        ("false", True, True),
+        ("NumJobCompletions > JobMaxRetries || ExitCode =?= 0", False, False),
+        ("NumJobCompletions > JobMaxRetries || ExitCode =?= 7", True, False),
+        ("NumShadowStarts > 1", False, False),
+        ("SomethingElse > 1", None, None),
+        ("error", None, None),
+    ],
+)
+def test_whether_an_exit_is_tried_again(
+    policy: str, in_epoch: bool | None, in_startds: bool | None
+) -> None:
+    """By what remains in the record of the user's policy; the shadow has counted this end, the
+    startd's record has not."""
+    for kind, wanted in (("epochs", in_epoch), ("startd_history", in_startds)):
+        ad = epoch(
+            NumJobCompletions=1,
+            JobMaxRetries=1,
+            CompletionDate=START + 56,
+            JobStartDate=START + 10,
+            ExecuteDirWasEncrypted=False,
+        )
+        ad["OnExitRemove"] = classad2.ExprTree(policy)
+        assert decoded(kind, ad).fact.ending.retried is wanted
 
 
 def test_output_that_is_being_sent() -> None:
@@ -379,10 +595,15 @@ def test_the_end_of_a_last_run(changes: dict[str, object], end: int | None) -> N
         ({"JobStartDate": START - 500, "JobLastStartDate": START - 400}, False),
         ({"JobStartDate": START - 5, "JobLastStartDate": START - 400}, True),
         ({"JobStartDate": None}, None),
-        ({"NumShadowStarts": 1, "JobStartDate": START, "ToE": None}, None),
         ({"NumShadowStarts": 1, "JobStartDate": START}, True),
+        ({"NumShadowStarts": 1, "JobStartDate": START, "ExitCode": None}, None),
         (
-            {"NumShadowStarts": 1, "JobStartDate": START, "ToE": None, "RemoteWallClockTime": 0},
+            {
+                "NumShadowStarts": 1,
+                "JobStartDate": START,
+                "ExitCode": None,
+                "RemoteWallClockTime": 0,
+            },
             False,
         ),
     ],

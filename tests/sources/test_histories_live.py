@@ -17,7 +17,7 @@ from gwmond.sources.history_cursor import HistoryAnswer, Limits
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario
-from tests.sources.test_histories import EPOCHS, HISTORY, STARTD_HISTORY
+from tests.sources.test_histories import REFUSED, expected
 
 MANY = Limits()
 FEW = Limits(records=5, lookback_s=600)
@@ -34,10 +34,14 @@ class Stage(NamedTuple):
     claims: Claims
 
 
+#: The scenario lasts longer on a machine that does much else.
+pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def stage(htcondor: str) -> Iterator[Stage]:
     found: list[Claims] = []
-    with CondorPool(config=scenario.CONFIG) as pool:
+    with CondorPool(htcondor=htcondor, config=scenario.CONFIG) as pool:
 
         def during(pilots: dict[str, Pilot]) -> None:
             def ask() -> Claims | None:
@@ -85,7 +89,7 @@ def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]
     for record in sorted(records, key=lambda r: (r.fact.job, r.fact.run or 0, r.fact.written_us)):
         case = stage.cases[int(record.fact.job.split("#")[1].split(".")[0])]
         found.setdefault(case, []).append(rule_of(record.fact.ending).name)
-    return found
+    return {case: [rule for rule in rules if rule not in REFUSED] for case, rules in found.items()}
 
 
 @pytest.mark.parametrize("limits", [MANY, FEW])
@@ -93,8 +97,7 @@ def test_epochs_and_history_of_a_real_schedd(stage: Stage, limits: Limits) -> No
     """All runs come, at once or in parts; then nothing, and no gap."""
     for kind in ("epochs", "history"):
         answers = drain(stage.schedds[0], kind, limits)
-        expected = EPOCHS if kind == "epochs" else {case: [of] for case, of in HISTORY.items()}
-        assert outcomes(stage, answers) == expected
+        assert outcomes(stage, answers) == expected(kind, stage.pool.htcondor)
         assert all(len(answer.records) <= 8 for answer in answers) or limits is MANY
         assert (len(answers) > 3) is (limits is FEW)
         last = ask(stage.schedds[0], kind, answers[-1].state, limits)
@@ -127,14 +130,15 @@ def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
     rest = [
         child.run(history_tasks.file_records, str(path), "", MANY, time.time(), deadline_s=60)[0][0]
         for site, path in stage.files.items()
-        if site != "main"
+        if site != "main" and path.exists()
     ]
     found = outcomes(stage._replace(cases={**_later(answer), **stage.cases}), [answer, *rest])
     found.pop("later", None)
     # Whether a program began within the second of the start is not told.
-    assert {case: of for case, of in found.items() if case != "input_missing"} == {
-        case: of for case, of in STARTD_HISTORY.items() if case != "input_missing"
-    }
+    wanted = expected("startd_history", stage.pool.htcondor)
+    assert found.keys() <= wanted.keys()
+    for case in wanted.keys() - {"input_missing"}:
+        assert found[case] == wanted[case], case
 
 
 def _later(answer: HistoryAnswer) -> dict[int, str]:
@@ -145,7 +149,7 @@ def test_claims_of_a_real_collector(stage: Stage) -> None:
     """Running jobs, as their slots tell."""
     assert stage.claims.problems == ()
     sites = {record.startd for record in stage.claims.records}
-    assert sites == {f"glidein_{n}_{n}@pool.test" for n in (1, 2, 3)}
+    assert sites == {f"glidein_{n}_{n}@pool.test" for n in range(1, 6)}
 
 
 def test_what_a_schedd_does_not_keep_and_not_understand(stage: Stage) -> None:
