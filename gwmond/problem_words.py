@@ -222,6 +222,11 @@ SOURCES: Mapping[str, Help] = {
     ),
     "closed": Help("the ledger was lost and is opened again", _NOTHING),
     "conflict": Help("another writer was at the ledger", "run one gwmond on a ledger"),
+    "connection_closed": Help(
+        "a daemon's port accepted the connection and closed it: the daemon is dead behind a shared "
+        "port (a pilot that was killed), or it is just starting",
+        "nothing for a pilot, or if it is over within minutes; else see whether the daemon runs",
+    ),
     "corrupt": Help("the ledger is damaged", "restore it from a backup; " + _DISK),
     "crashed": Help(
         "a query's process died",

@@ -7,7 +7,9 @@ bindings there; the parent only makes and sends these objects.
 
 from __future__ import annotations
 
+import os
 import socket
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,7 +17,7 @@ from gwmond.sources.ads import parse
 from gwmond.sources.child import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import classad2
 
@@ -26,6 +28,9 @@ NO_POOL = (
     "neither --collector nor [pool] collectors"
 )
 _DENIED = ("DENIED", "AUTHENTICATE:", "not authorized", "Not authorized")
+# What the library says of a connection that was accepted and then closed, without a DENIED: the
+# daemon behind a shared port is dead, or it is just starting (measured with 23.9.6 and 25.14.1).
+_CLOSED = ("Connection closed", "Socket closed", "Failed to end classad message", "Failed to read")
 _CLUSTER_ADS_ONLY = 16 + 64  # IncludeClusterAd, and NoProcAds, which the enumeration lacks
 
 HISTORIES = {
@@ -95,8 +100,11 @@ class LiveAccess(NamedTuple):
             ad_type = getattr(htcondor2.AdType, query.ad_type)
             ads = collector.query(ad_type, query.constraint or None, list(query.projection) or None)
         except htcondor2.HTCondorException as error:
-            address = host or htcondor2.param.get("COLLECTOR_HOST", "")
-            raise _explain(error, address, time.monotonic() - began) from None
+            address, seconds = host or htcondor2.param.get("COLLECTOR_HOST", ""), _since(began)
+            reason = ""
+            if seconds < QUERY_TIMEOUT_S - 1:
+                reason = _reason(htcondor2, lambda: collector.query(ad_type, "false", ["Name"]))
+            raise _explain(error, address, seconds, reason) from None
         return list(ads)
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
@@ -129,7 +137,7 @@ class LiveAccess(NamedTuple):
         except htcondor2.HTCondorException as error:
             if "undefined in remote configuration" in str(error):
                 raise QueryError("not_kept", " ".join(str(error).split())) from None
-            raise _explain(error, daemon.address, time.monotonic() - began) from None
+            raise _explain(error, daemon.address, _since(began)) from None
         except ValueError as error:
             raise QueryError("bad_constraint", " ".join(str(error).split())) from None
         return list(found)
@@ -143,7 +151,7 @@ class LiveAccess(NamedTuple):
                 query.constraint, list(query.projection), limit=query.limit, opts=options
             )
         except htcondor2.HTCondorException as error:
-            raise _explain(error, schedd.address, time.monotonic() - began) from None
+            raise _explain(error, schedd.address, _since(began)) from None
         return list(found)
 
     def _bindings(self) -> Any:
@@ -164,24 +172,57 @@ def _location(htcondor2: Any, daemon: Daemon) -> classad2.ClassAd:
     return location
 
 
-def _explain(error: Exception, address: str, seconds: float) -> QueryError:
-    """Say what stopped a query.
+def _since(began: float) -> float:
+    return time.monotonic() - began
 
-    The bindings have one text for most causes, so a socket is tried, and the time tells silence
+
+def _reason(htcondor2: Any, ask: Callable[[], object]) -> str:
+    """Return what HTCondor's library writes to the log as it asks a collector once more.
+
+    Its exception has one text for all causes: "Failed communication with collector".
+    """
+    with tempfile.TemporaryFile() as log:
+        stderr = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            htcondor2.enable_debug()
+            ask()
+        except htcondor2.HTCondorException:
+            pass  # as expected
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        log.seek(0)
+        return log.read().decode(errors="replace")
+
+
+def _explain(error: Exception, address: str, seconds: float, reason: str = "") -> QueryError:
+    """Say what stopped a query; ``reason`` is what the library's log has of it.
+
+    The bindings have one text for several causes, so a socket is tried, and the time tells silence
     (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).
     """
     text = " ".join(str(error).split())
-    if any(word in text for word in _DENIED):
-        return QueryError("denied", text)
+    told = [text, *(line.strip() for line in reason.splitlines())]
+    for line in told:
+        if any(word in line for word in _DENIED):
+            return QueryError("denied", line)
     if "did not respond" in text or seconds > QUERY_TIMEOUT_S - 1:
         return QueryError("timeout", f"no answer within {seconds:.0f} s")
     if text.endswith("errmsg="):
         return QueryError("bad_constraint", "the schedd does not understand the constraint")
-    return _by_socket(text, *host_and_port(address))
+    host, port = host_and_port(address)
+    unreachable = _by_socket(host, port)
+    if unreachable is not None:
+        return unreachable
+    closed = next((line for line in told if any(word in line for word in _CLOSED)), None)
+    if closed is not None:
+        return QueryError("connection_closed", f"{host}:{port}: {closed}")
+    return QueryError("failed", f"{text} ({host}:{port} accepts connections)")
 
 
-def _by_socket(text: str, host: str, port: int) -> QueryError:
-    """Say whether the daemon can be reached at all."""
+def _by_socket(host: str, port: int) -> QueryError | None:
+    """Say why the daemon cannot be reached at all, None if it can."""
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
     except socket.gaierror:
@@ -190,7 +231,7 @@ def _by_socket(text: str, host: str, port: int) -> QueryError:
         return QueryError("refused", f"{host}:{port} refused the connection")
     except OSError as cause:
         return QueryError("unreachable", f"{host}:{port}: {cause}")
-    return QueryError("denied", f"{text} ({host}:{port} accepts connections: not authorized?)")
+    return None
 
 
 def host_and_port(address: str) -> tuple[str, int]:

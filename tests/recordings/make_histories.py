@@ -17,13 +17,20 @@ import sys
 import time
 from pathlib import Path
 
-from gwmond.sources import child
+from gwmond.config import Attributes
+from gwmond.sources import child, claims, slots, startds
 from gwmond.sources.access import LiveAccess
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario
 
 HISTORIES = Path(__file__).with_name("histories")
+#: Ads of a collector, while jobs run.
+ADS = {
+    "claims": claims.query(),
+    "slots": slots.query(Attributes()),
+    "startds": startds.query(Attributes()),
+}
 #: Directory: the versions of a pool and of its pilots.
 POOLS = {"23": ("23", "23"), "25": ("25", "25"), "25-23": ("25", "23")}
 
@@ -47,8 +54,11 @@ def _make(directory: Path, htcondor: str, pilots_of: str) -> None:
 
         def during(pilots: dict[str, Pilot]) -> None:
             time.sleep(6)  # until the slots' ads have been sent
-            asked = child.run(scenario.recorded_claims, LiveAccess(), pool.collector, deadline_s=60)
-            found["claims"] = asked[0]
+            for kind, query in ADS.items():
+                asked = child.run(
+                    scenario.recorded_ads, LiveAccess(), pool.collector, query, deadline_s=60
+                )
+                found[kind] = asked[0]
 
         played = scenario.play(pool, during, pilots_of)
         time.sleep(2)  # until the last startd's record is written

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.sources import claims, histories
-from gwmond.sources.access import Access, Daemon
+from gwmond.sources import histories
+from gwmond.sources.access import Access, Daemon, Query
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
@@ -269,9 +269,8 @@ def recorded_file(path: Path) -> list[dict[str, str]]:
     return dump(found, names)
 
 
-def recorded_claims(access: Access, host: str) -> list[dict[str, str]]:
-    """Task of a child: the slots that run a job, as they are projected."""
-    query = claims.query()
+def recorded_ads(access: Access, host: str, query: Query) -> list[dict[str, str]]:
+    """Task of a child: ads of a collector, as they are projected."""
     return dump(access.collector_ads(host, query), query.projection)
 
 

@@ -45,13 +45,23 @@ def test_what_the_bindings_say(text: str, seconds: float, problem: str) -> None:
     assert access._explain(RuntimeError(text), closed, seconds).problem == problem
 
 
-def test_daemon_that_accepts_connections_has_denied() -> None:
-    """A daemon that accepts a connection and gives nothing is taken to have denied."""
+@pytest.mark.parametrize(
+    ("text", "reason", "problem"),
+    [
+        ("Failed  communication\nwith it", "", "failed"),
+        ("Connection closed during command authorization.", "", "connection_closed"),
+        ("errmsg=SECMAN:2007:Failed to end classad message.", "", "connection_closed"),
+        ("Failed communication", "09:37 condor_read(): Socket closed", "connection_closed"),
+        ("Failed communication", 'x\n09:37 SECMAN: FAILED: Received "DENIED"', "denied"),
+    ],
+)
+def test_a_daemon_that_accepts_a_connection(text: str, reason: str, problem: str) -> None:
+    """It has denied only if it said so, by the exception or by the library's log."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"<127.0.0.1:{listener.getsockname()[1]}?alias=x>"
-        found = access._explain(RuntimeError("Failed  communication\nwith it"), address, 0.1)
-    assert found.problem == "denied"
-    assert found.detail.startswith("Failed communication with it (127.0.0.1:")
+        found = access._explain(RuntimeError(text), address, 0.1, reason)
+    assert found.problem == problem
+    assert "\n" not in found.detail
 
 
 def test_host_that_is_unknown() -> None:
