@@ -221,10 +221,9 @@ def test_exits_are_the_same_by_each_history(pool: str) -> None:
     }
     for case, exit_ in ended_itself.items():
         facts = [record.fact for kind in KINDS for record in records(kind, case, pool)]
-        for fact in (*facts, *attempts.merge(facts)):
-            ending = fact.ending
+        for ending in (one.ending for group in (facts, attempts.merge(facts)) for one in group):
             assert (ending.exit_code, ending.exit_signal) == exit_, case
-            assert ending.exited, (case, fact)
+            assert ending.exited, (case, ending)
     for case in ("caught_and_removed", "caught_and_evicted"):
         for kind in KINDS:
             (record,) = records(kind, case, pool)

@@ -46,7 +46,8 @@ def problem(asked: Daemon | str, kind: str = "") -> str:
 
 
 def daemon(pool: CondorPool, ad_type: str, name: str) -> Daemon:
-    (ad,) = pool.query(ad_type, f'Name == "{name}"', list(NAMES))
+    mine = f'Name == "{name}"'
+    (ad,) = pool.wait_for(name, lambda: pool.query(ad_type, mine, list(NAMES)))
     return Daemon(ad["Name"], ad["MyAddress"], ad["CondorVersion"])
 
 
@@ -68,6 +69,7 @@ def test_daemons_that_are_dead_behind_a_shared_port(shared: CondorPool) -> None:
     assert "sock=" in startd.address
     host, port = re.findall(r"<([^?]*):(\d+)\?", schedd.address)[0]
     collector = f"<{host}:{port}?sock=collector>"
+    asked: list[tuple[Daemon | str, str]]
     asked = [(startd, "startd_history"), (schedd, "jobs"), (schedd, "history"), (collector, "")]
     assert [problem(*one) for one in asked] == ["", "", "", ""]
     pilot.signal("STARTD", signal.SIGKILL)
