@@ -289,7 +289,8 @@ def _attempts(connection: Connection, months: Months) -> Dataset:
             yield (
                 row.start_us,
                 (
-                    *(row.pilot, *found[: len(names)], *row.key, row.start_us, row.end_us),
+                    *(row.pilot, *found[: len(names)], row.key.job, row.key.number),
+                    *(row.start_us, row.end_us),
                     *(*row.size, row.user, row.job_group, *outcome, row.result, row.open),
                     *(*amounts, *map(_seconds, amounts)),
                 ),

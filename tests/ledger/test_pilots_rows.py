@@ -90,6 +90,7 @@ def attempts(draw: st.DrawFn) -> AttemptRow:
         usual(user, texts),
         usual(group, texts),
         endings,
+        maybe_times,
     )
     outcome = st.builds(
         Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])
