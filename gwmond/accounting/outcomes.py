@@ -254,7 +254,10 @@ LABELS: frozenset[str] = frozenset({EARLY_EXIT, SUMMARISED, *(rule.outcome for r
 
 
 RUNS: tuple[tuple[Category, str], ...] = tuple(
-    sorted({(rule.category, rule.outcome) for rule in RULES} | {(_MISCONFIGURED, EARLY_EXIT)})
+    sorted(
+        {(rule.category, rule.outcome) for rule in RULES}
+        | {(_MISCONFIGURED, label) for label in (EARLY_EXIT, *COMPARED)}
+    )
 )
 """Every category and outcome under which a run can be counted; what is summarised is no run."""
 
