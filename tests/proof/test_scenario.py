@@ -154,7 +154,8 @@ def test_the_seconds_are_the_pilots(played: Played) -> None:
     seconds: defaultdict[str, float] = defaultdict(float)
     for (_, _, measure, category), of in rows.items():
         seconds[f"{measure}/{category}"] += of
-    names = ("goodput", "misconfiguration_badput", "preemption_badput", "unclassified")
+    # Too few jobs fail early for a comparison to blame the place: no misconfiguration.
+    names = ("goodput", "preemption_badput", "unclassified")
     assert all(seconds[f"resource/{name}"] > 1 for name in (*names, "pilot_overhead"))
     (idle,) = (of for of in played.truth.pilots if of.own == "decision_problem")
     life = idle.end.mid - idle.start.mid
