@@ -81,7 +81,8 @@ class Gatherer:
             for future in discovery:
                 future.result()
             self._discover()
-            if early and not wait(slots, self.left_s / 2).not_done:
+            if early:
+                wait(slots, self.left_s / 2)
                 self._ask_templates(access, now)
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             self._ask_schedds(second, access, fresh, asked)

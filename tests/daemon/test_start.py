@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.daemon.running import RunningDaemon, configuration, gwmond
+from tests.daemon.running import RunningDaemon, Tables, configuration, gwmond
 from tests.daemon.scene import Scene, pledged
 from tests.daemon.scrape import Metrics
 from tests.pool.adtext import Expr
@@ -14,7 +14,8 @@ from tests.pool.adtext import Expr
 def once(directory: Path, scene: Scene, **cores: int) -> Metrics:
     """Return what one poll of a process that has just begun finds."""
     file = directory / "gwmond.toml"
-    text = configuration(directory / "none.sqlite", [scene.pool.collector], pledged(**cores), 0)
+    tables: Tables = {**pledged(**cores), "poll": {"interval": "60s", "deadline": "45s"}}
+    text = configuration(directory / "none.sqlite", [scene.pool.collector], tables, 0)
     file.write_text(text)
     done = gwmond("once", "--config", str(file))
     assert done.returncode == 0, done.stderr
