@@ -136,7 +136,9 @@ def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
     found.pop("later", None)
     # Whether a program began within the second of the start is not told.
     wanted = expected("startd_history", stage.pool.htcondor)
-    assert found.keys() <= wanted.keys()
+    assert found.keys() == wanted.keys()
+    # A starter whose shadow was killed may wait for it until its lease is over.
+    assert found.pop("shadow_killed")[:1] == wanted.pop("shadow_killed")[:1]
     for case in wanted.keys() - {"input_missing"}:
         assert found[case] == wanted[case], case
 
