@@ -291,10 +291,9 @@ class Arena:
             ["Cpus", "Memory", "GPUs"],
         )
         shape = entry.shape
-        sizes = [(slot["Cpus"], slot["Memory"], int(slot.get("GPUs", 0))) for slot in slots]
-        each = (shape.units / shape.holds(*size) for size in sizes)
-        units = min(float(shape.units), sum(each))
-        return Taken(units, sum(gpus for _, _, gpus in sizes), len(slots))
+        each = (shape.units / shape.holds(slot["Cpus"], slot["Memory"]) for slot in slots)
+        gpus = sum(int(slot.get("GPUs", 0)) for slot in slots)
+        return Taken(min(float(shape.units), sum(each)), gpus, len(slots))
 
 
 def _slots_of(pilot: Pilot) -> str:

@@ -31,10 +31,9 @@ class Shape(NamedTuple):
         """Canonical units: at least one, whatever the memory."""
         return max(1, min(self.cores, self.memory // UNIT_MIB))
 
-    def holds(self, cores: int, memory: int, gpus: int) -> int:
-        """How many jobs of this size fit an empty pilot."""
-        fits = min(self.cores // cores, self.memory // memory)
-        return min(fits, self.gpus // gpus) if gpus else fits
+    def holds(self, cores: int, memory: int) -> int:
+        """How many jobs of this size fit an empty pilot: GPUs are a resource of their own."""
+        return min(self.cores // cores, self.memory // memory)
 
 
 SHAPES = (

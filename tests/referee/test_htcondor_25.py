@@ -12,6 +12,6 @@ from tests.referee.trial import Trial
 HTCONDOR = "25"
 
 
-@pytest.mark.parametrize("seed", [4])
+@pytest.mark.parametrize("seed", [4, 31])
 def test_the_pool_does_what_the_verdicts_say(trial: Callable[[int], Trial], seed: int) -> None:
     check(trial(seed))
