@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from tests.referee.trial import Probe, Trial
 from tests.referee.verdicts import BOTTLENECK
 
-_HEAD = ("probes", "agreed", "naive rule agreed", "pool gave a job", "units off by < 1", "mean")
+_HEAD = (
+    *("probes", "agreed", "naive rule agreed", "pool gave a job"),
+    *("units right", "mean error (units)"),
+)
 
 
 def tables(trials: Sequence[Trial]) -> str:
-    """By verdict, evidence, reason, size of pilots and frontend groups, and what was not probed."""
+    """By verdict, reason, size of pilots and frontend groups, and what was not probed.
+
+    Units are right if they differ by less than one from what one pilot was given.
+    """
     probes = [probe for trial in trials for probe in trial.probes]
     groups: dict[str, Callable[[Probe], str]] = {
-        "verdict": lambda p: p.verdict.state,
-        "evidence": lambda p: p.verdict.evidence,
+        "verdict, evidence": lambda p: f"{p.verdict.state}, {p.verdict.evidence}",
         "reason": lambda p: p.verdict.reason or "(none)",
         "pilot": lambda p: p.entry.shape.name,
         "START": lambda p: " and ".join(sorted(of.group.client for of in p.entry.presences)),
