@@ -22,6 +22,9 @@ from gwmond.facts import Evidence, Problem
 EVENT_LOG = re.compile(r"condor_activity_(?P<day>\d{8})(?:_(?P<client>.*))?\.log", re.S)
 """The names of a factory's event logs: day of the first event, and client (frontend.group)."""
 
+LEAST_CONDOR_S = 5
+"""An HTCondor that ran for less never registered: all is validation (FM:1069-1158)."""
+
 
 class FailureClass(StrEnum):
     """The classes of failed validations (glidein_startup.sh, error_gen.sh); OTHER: none of them."""
@@ -167,6 +170,8 @@ class PilotOutput(NamedTuple):
     - ``validation`` is FAILED only if HTCondor never started; ``failure`` and ``pause`` are also
       set where HTCondor started and ended badly.
     - ``condor_start_us``, ``condor_end_us``: of condor_master.
+    - ``registered``: False if HTCondor started, no job ran, and it ran for less than
+      ``LEAST_CONDOR_S``, or its daemons could not update a collector; None: nothing tells.
     - ``activations``: how often a claim was activated.
     - ``attempts``: from the embedded StartdHistoryLog; ``runs``: from starter logs, those which
       the history does not have.
@@ -191,6 +196,7 @@ class PilotOutput(NamedTuple):
     jobs: JobStatistics | None = None
     xml: XmlResult | None = None
     activations: int | None = None
+    registered: bool | None = None
     attempts: tuple[JobRecord, ...] = ()
     runs: tuple[StarterRun, ...] = ()
     seen_us: int | None = None
@@ -240,8 +246,8 @@ class CompletedPilot(NamedTuple):
 
     @property
     def ran(self) -> bool:
-        """Whether HTCondor really ran: below 5 s all is validation (FM:1069-1158)."""
-        return bool(self.condor_started) and (self.condor_s or 0) >= 5
+        """Whether HTCondor really ran, long enough to register."""
+        return bool(self.condor_started) and (self.condor_s or 0) >= LEAST_CONDOR_S
 
     @property
     def validation_s(self) -> int | None:

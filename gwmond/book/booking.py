@@ -148,13 +148,18 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
 
 
 def doubt(pilot: OpenPilot) -> None:
-    """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs."""
+    """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs.
+
+    That it never registered is concluded, for all of its life.
+    """
     if pilot.validation in {Validation.UNKNOWN, Validation.STARTED}:
         told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
         within = (0, 0) if told else (pilot.start_us, pilot.until_us)
         pilot.assume(Assumption.VALIDATION, *within)
     elif pilot.validation is Validation.PASSED:
         pilot.know(Assumption.VALIDATION)
+    elif Assumption.VALIDATION in pilot.assumed:
+        pilot.assume(Assumption.VALIDATION, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
 
 
 def own(pilot: OpenPilot) -> Category | None:

@@ -6,7 +6,7 @@ Units: times are microseconds since the epoch.
 from __future__ import annotations
 
 from gwmond.accounting.pilot_evidence import CompletedPilot
-from gwmond.accounting.pilot_facts import Validation
+from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.accounting.queue_jobs import FactoryJob
 from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
@@ -24,8 +24,9 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     told = verdict(line)
     started = pilot.validation in {Validation.PASSED, Validation.STARTED}
     passed = started or bool(pilot.attempts) or pilot.ran_jobs
+    failed = pilot.validation is Validation.FAILED and Assumption.VALIDATION not in pilot.assumed
     if (told is Validation.FAILED and passed) or (
-        told in {Validation.PASSED, Validation.STARTED} and pilot.validation is Validation.FAILED
+        told in {Validation.PASSED, Validation.STARTED} and failed
     ):
         found.append("summary_condor_started")
     if _jobs(pilot, line):

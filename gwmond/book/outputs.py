@@ -242,7 +242,12 @@ def _validate(pilot: OpenPilot, output: PilotOutput, *, ours: bool) -> None:
     validation = output.validation
     passed = validation is Validation.PASSED or output.validation_end_us is not None
     jobs_told = validation is Validation.PASSED and not (ours and ran_jobs(output) is None)
-    if passed and validation is not Validation.FAILED and not jobs_told:
+    if output.registered is False and ours and not (pilot.attempts or pilot.ran_jobs):
+        if pilot.validation is not Validation.FAILED:
+            pilot.touch(pilot.start_us)
+            pilot.validation = Validation.FAILED
+        pilot.assume(Assumption.VALIDATION, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
+    elif passed and validation is not Validation.FAILED and not jobs_told:
         if pilot.validation is Validation.UNKNOWN:
             pilot.touch(pilot.start_us)
             pilot.validation = Validation.STARTED

@@ -39,6 +39,10 @@ _GPU_FAILED = b"GPU autodiscovery (condor_gpu_discovery) failed"
 _RESOURCES = re.compile(rb"adding resource slots configuration: ([^\r\n]{1,400})")
 _STARTING = (b"\nExposing X509_USER_PROXY", b"\nUnsetting X509_USER_PROXY")
 _DAEMON_LOGS = frozenset({"MasterLog", "StartdLog", STARTER, HISTORY})
+_REFUSED = (b'SECMAN:2010:Received "DENIED" from server', b"Failed to start non-blocking update to")
+"""What a master or startd logs when a collector does not take its ad (condor_secman.cpp:
+receivePostAuthInfo_inner; dc_collector.cpp); one that is taken is not logged."""
+_TAKEN = b"-> Claimed"
 _FAILED_TEST = re.compile(rb"=== Validation error in (\S{1,400}) ===")
 _STARTD = re.compile(r"glidein_\d{1,10}_\d{1,14}")
 _SETTINGS = {
@@ -191,6 +195,22 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         runs += log.runs
         wrong += [(blob.name, log.wrong)] if log.wrong else []
     return Logs(tuple(attempts), tuple(beside(runs, attempts)), tuple(wrong))
+
+
+def updates_refused(err: PilotErr) -> int:
+    """Return how many updates no collector took, as the master's and startd's logs tell.
+
+    0 if the startd was claimed: then a collector knew of it.
+    """
+    most, left = 0, LOGS_BYTES
+    for blob in err.logs:
+        if blob.name in {"MasterLog", "StartdLog"} and left > 0:
+            data, _, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
+            left -= size
+            if _TAKEN in data:
+                return 0
+            most = max(most, *(data.count(word) for word in _REFUSED))
+    return most
 
 
 def _is_starters(blob: Blob) -> bool:

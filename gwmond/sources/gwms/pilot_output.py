@@ -4,6 +4,8 @@ Rules where they leave something open:
 
 - HTCondor never started, and the pilot failed: validation failed.  What failed is the XML's
   TestID, else the test that stderr names.
+- HTCondor started, no job ran, and it ran for less than five seconds, or a collector refused at
+  least every second of its updates: it never registered (``registered``).
 - After any failure a pilot sleeps on purpose (GS:1447-1460), also where HTCondor had run.  The
   XML's tEnd is before that sleep; but where glidein_startup.sh failed before any test, tEnd is
   after it, and the sleep is as long as its mode says: an estimate.
@@ -18,6 +20,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.accounting.pilot_evidence import (
+    LEAST_CONDOR_S,
     Failure,
     FailureClass,
     Pause,
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 
 EMPTY_BYTES = 10
 """A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""
+
+UPDATE_S = 300
+"""How often a startd and a master send their ads (UPDATE_INTERVAL, MASTER_UPDATE_INTERVAL)."""
 
 PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
@@ -131,9 +137,25 @@ def parse(
         logs=tuple(blob.name for blob in other.logs),
         **course,  # type: ignore[arg-type]
     )
+    output = output._replace(registered=_registered(output, said, other))
     if not output.times and all(word not in _SILENT for _, word in wrong):
         wrong.append(("out", "untimed"))
     return output._replace(problems=_problems(path, wrong))
+
+
+def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | None:
+    """Return False if no collector can have known of its HTCondor; None if nothing tells."""
+    total = output.jobs.total.jobs if output.jobs is not None else None
+    ran_jobs = output.attempts or output.runs or output.activations or total
+    seconds = said.condor_s if said.condor_s is not None else output.xml and output.xml.condor_s
+    if seconds is None and output.condor_end_us is not None:
+        seconds = (output.condor_end_us - (output.condor_start_us or output.condor_end_us)) // US
+    if output.validation is not Validation.PASSED or ran_jobs or seconds is None:
+        return None
+    if seconds < LEAST_CONDOR_S:
+        return False
+    updates = 1 + seconds // UPDATE_S
+    return False if 2 * pilot_err.updates_refused(other) > updates else None
 
 
 def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, str]]:
