@@ -34,12 +34,18 @@ Taken: TypeAlias = Mapping[tuple[Berth, Resource], PendingHistory]
 def note(
     before: Taken, taken: Mapping[tuple[Berth, Resource], int], now_s: int, grace_s: int
 ) -> Taken:
-    """Return the histories after what jobs would take now; where that is nothing they end."""
-    return {
-        at: before.get(at, PendingHistory()).add(now_s, amount, grace_s)
-        for at, amount in taken.items()
-        if amount > 0
-    }
+    """Return the histories after what jobs would take now; where that is nothing they end.
+
+    Of what was between two polls half a grace apart nothing is known: they begin anew.
+    """
+    found = {}
+    for at, amount in taken.items():
+        history = before.get(at, PendingHistory())
+        if history.samples and history.samples[-1].time < now_s - grace_s / 2:
+            history = PendingHistory()
+        if amount > 0:
+            found[at] = history.add(now_s, amount, grace_s)
+    return found
 
 
 def untaken(
