@@ -134,6 +134,8 @@ def translate(exc: BaseException, where: str, path: Path | None = None) -> Ledge
     if type(cause).__module__.startswith("psycopg"):
         broken = isinstance(exc, DBAPIError) and exc.connection_invalidated
         return _postgres(None if broken else getattr(cause, "sqlstate", None), what, where)
+    if isinstance(cause, UnicodeDecodeError):  # all that is stored was text
+        return LedgerCorrupt(where, what, KEEP)
     if isinstance(cause, OSError) and cause.errno in _ERRNO:
         kind, remedy = _ERRNO[cause.errno]
         return kind(where, what, remedy)
