@@ -39,6 +39,7 @@ class Numbers(NamedTuple):
 
     ``known``: what shares are of; None: all is known, or taken to be.  ``numbered``: of how many
     pilots it is known how many jobs they ran; ``by_statistics``: of how many only statistics tell.
+    ``from_start``: of how many some runs count from their start, for want of their program's.
     """
 
     pilots: int
@@ -57,6 +58,12 @@ class Numbers(NamedTuple):
     numbered: int
     by_statistics: int
     known: Known | None = None
+    from_start: int = 0
+
+    @property
+    def estimated(self) -> int:
+        """Of how many pilots the time of jobs is estimated, at least."""
+        return max(self.by_statistics, self.from_start)
 
     @property
     def base(self) -> Known:
@@ -121,8 +128,11 @@ def exact(of: Sums) -> Numbers:
     )
 
 
-def original(of: Printed, by_statistics: int = 0) -> Numbers:
-    """Return what analyze_entries has of the same pilots; of some only statistics tell of jobs."""
+def original(of: Printed, by_statistics: int = 0, from_start: int = 0) -> Numbers:
+    """Return what analyze_entries has of the same pilots.
+
+    Of some only statistics tell of jobs; of others not when the programs of all runs began.
+    """
     return Numbers(
         pilots=of.pilots,
         jobs=of.jobs,
@@ -139,6 +149,7 @@ def original(of: Printed, by_statistics: int = 0) -> Numbers:
         nosuccess=None,
         numbered=max(0, of.pilots - by_statistics),
         by_statistics=by_statistics,
+        from_start=from_start,
     )
 
 
@@ -207,7 +218,7 @@ class Analysis:
         for cell in cells:
             if cell.archive is not None:
                 printed.add(cell.archive.told(), cell.archive.numberless)
-        return Row(sums, exact(sums), original(printed, sums.by_statistics))
+        return Row(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
 
 
 def notes(of: Analysis) -> list[str]:
@@ -253,6 +264,12 @@ def notes(of: Analysis) -> list[str]:
             '"analyze_entries" is what the original would print of the same pilots after its '
             "roundings (docs/analyze.md)."
         )
+    if of.compare and sums.from_start:
+        told.append(
+            f"Of {sums.from_start} of {sums.pilots} pilots it is not known of all runs when their "
+            'program began: these runs count in "analyze_entries" from their start, the transfer '
+            "of input included, which the original leaves out. What rests on these is marked ~."
+        )
     if of.compare and sums.by_statistics:
         told.append(
             "Where only statistics tell of jobs, the original has their number too, and counts as "
@@ -283,7 +300,10 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
     found["pilots_with_assumed_size"] = row.sums.size_assumed
     found["pilots_settled"] = row.sums.settled
     if row.printed is not None:
-        found["analyze_entries"] = _values(row.printed, period_s)
+        found["analyze_entries"] = {
+            **_values(row.printed, period_s),
+            "pilots_with_unknown_program_start": row.printed.from_start,
+        }
     return found
 
 

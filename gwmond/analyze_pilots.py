@@ -22,6 +22,10 @@ jobs              runs of jobs; their length is wall-clock time, each whole.  No
 Of a pilot whose jobs only statistics tell of, ``used`` is how long it was busy by them, and
 ``good`` what is goodput of that: both are estimated (``by_statistics``).
 
+The original counts a job from when its program began: without the transfer of its input, and not
+at all if the program never began.  Where that time is not known, ``finished`` has it from the start
+of the run (``from_start``).
+
 Where retention took out single runs, ``used`` and ``good`` are from the pilot's totals, in which
 cores that a job blocks by its memory count as used; such pilots are counted (``pruned``).
 """
@@ -33,7 +37,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from gwmond.accounting.attempts import merge
+from gwmond.accounting.attempts import executing, merge
 from gwmond.accounting.pilot_facts import Assumption, PilotLife
 from gwmond.accounting.pilot_segments import cut
 from gwmond.accounting.shares import MILLI, milli
@@ -48,7 +52,8 @@ class PilotFigures(NamedTuple):
     """One pilot that ended; what is None is not known.
 
     ``lengths_us``: of the runs that are kept.  ``size_assumed``: its cores rest on a rule, and so
-    does ``used``.  ``finished`` is the same pilot as the factory's own log parser would hand it on.
+    does ``used``.  ``from_start``: of some runs it is not known when their program began.
+    ``finished`` is the same pilot as the factory's own log parser would hand it on.
     """
 
     frontend: str
@@ -64,6 +69,7 @@ class PilotFigures(NamedTuple):
     pruned: bool
     size_assumed: bool
     finished: Finished
+    from_start: bool = False
 
 
 def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
@@ -87,6 +93,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us)
         for of in jobs.runs
     )
+    programs = _programs(jobs.runs, lengths)
     return PilotFigures(
         frontend=row.identity.group,
         entry=row.identity.key.entry,
@@ -100,11 +107,13 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         settled=row.closed or row.mark_us >= life.until_us,
         pruned=row.attempts_pruned > 0,
         size_assumed=size_assumed,
-        finished=_finished(row, jobs, lengths, runs)._replace(
+        finished=_finished(row, jobs, programs, runs)._replace(
             duration_s=life_us // MICRO,
             started=jobs.started is True,
             validation_s=None if validation_us is None else validation_us // MICRO,
         ),
+        from_start=any(of.from_start for of in programs)
+        or (row.attempts_pruned > 0 and not jobs.by_statistics),
     )
 
 
@@ -116,8 +125,36 @@ class _Runs(NamedTuple):
     cores: float
 
 
-def _finished(row: PilotRow, of: KnownJobs, lengths: Sequence[int], runs: _Runs) -> Finished:
-    """Return the jobs as the factory has them: each counts with its whole length.
+class _Program(NamedTuple):
+    """How long the program of a run ran, and whether its exit status was 0.
+
+    ``from_start``: when it began is not known; then ``length_us`` is that of the run.
+    """
+
+    length_us: int
+    exited_zero: bool
+    from_start: bool
+
+
+def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Program]:
+    """Return the programs of runs, each with its length; those that never began are left out.
+
+    An exit status of 0 is one also if the program was told to end.
+    """
+    found = []
+    for run, length_us in zip(runs, lengths, strict=True):
+        endings = [of.ending for of in merge(run.facts)]
+        began_us = executing(run.facts)
+        if began_us is None and endings and all(of.began is False for of in endings):
+            continue
+        before_us = 0 if began_us is None else max(0, began_us - run.start_us)
+        zero = any(of.exit_code == 0 for of in endings)
+        found.append(_Program(max(0, length_us - before_us), zero, began_us is None))
+    return found
+
+
+def _finished(row: PilotRow, of: KnownJobs, programs: Sequence[_Program], runs: _Runs) -> Finished:
+    """Return the jobs as the factory has them: each counts with the time of its program.
 
     Statistics are divided by the cores as they are: how many jobs they tell of is not stored.
     """
@@ -127,9 +164,9 @@ def _finished(row: PilotRow, of: KnownJobs, lengths: Sequence[int], runs: _Runs)
     if row.attempts_pruned:
         jobs, _ = divided(of.number or 0, 0, runs.cores)
         return Finished(0, True, None, jobs, *times)
-    ended = zip(of.runs, lengths, strict=True)
-    zero_us = sum(length for run, length in ended if _exited_zero(run))
-    jobs, in_jobs = divided(len(of.runs), sum(lengths) / MICRO, runs.cores)
+    every_us = sum(of.length_us for of in programs)
+    zero_us = sum(of.length_us for of in programs if of.exited_zero)
+    jobs, in_jobs = divided(len(programs), every_us / MICRO, runs.cores)
     _, in_zero = divided(0, zero_us / MICRO, runs.cores)
     return Finished(0, True, None, jobs, in_jobs, in_zero)
 
@@ -188,18 +225,14 @@ def _from_totals(row: PilotRow, life_us: int) -> _Runs:
     return _Runs(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
 
 
-def _exited_zero(of: AttemptRow) -> bool:
-    """Return whether its program's exit status was 0, also if it was told to end."""
-    return any(one.ending.exit_code == 0 for one in merge(of.facts))
-
-
 @dataclass(slots=True)
 class Sums(CountedJobs):
     """Sums over pilots that ended; times are microseconds.
 
     ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
     ``validated_us``: life of those of which it is known whether it did, and when the validation
-    ended (``known_validation`` pilots).
+    ended (``known_validation`` pilots); ``from_start``: pilots of some of whose runs it is not
+    known when their program began.
     """
 
     life: int = 0
@@ -214,6 +247,7 @@ class Sums(CountedJobs):
     settled: int = 0
     pruned: int = 0
     size_assumed: int = 0
+    from_start: int = 0
 
     def add(self, of: PilotFigures) -> None:
         """Count a pilot."""
@@ -231,6 +265,7 @@ class Sums(CountedJobs):
         self.settled += of.settled
         self.pruned += of.pruned
         self.size_assumed += of.size_assumed
+        self.from_start += of.from_start
 
     @property
     def waste(self) -> int:

@@ -47,6 +47,7 @@ _LINES = (
 )
 
 
+_ALL = "Total/Average"
 _OF_JOBS = {"used", "idle", "waste", "badput", "nosuccess", "wst", "badp"}
 """Lines and columns that rest on the time of jobs."""
 
@@ -57,13 +58,14 @@ def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
         return [NOTHING]
     everything = of.row()
     length = of.period.length_us / MICRO
-    wide = name_width(of.entries(), ORIGINAL if of.compare else "")
+    wide = name_width([*of.entries(), _ALL], ORIGINAL if of.compare else "")
     told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
     told += block(everything, length, None)
     told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
     told.append(_header(wide))
     for entry in ordered(of.entries(), lambda name: of.row(entry=name), sort):
         told += _entry(entry, of.row(entry=entry), wide)
+    told += _entry(_ALL, everything, wide)
     told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
     for frontend in of.frontends:
         told += [RULE, f"{shown(frontend)}:", ""]
@@ -71,7 +73,7 @@ def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
         rows = {entry: of.row(frontend, entry) for entry in of.entries(frontend)}
         for entry in ordered(rows, rows.__getitem__, sort):
             told += _entry(entry, rows[entry], wide)
-        told.append("")
+        told += [*_entry(_ALL, of.row(frontend), wide), ""]
     return [*told, RULE, "LEGEND:", "", *LEGEND]
 
 
@@ -115,7 +117,7 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
 
     def amount(of: Numbers, name: str, *, cut: bool) -> str:
         base = None if name == "time" else of.time
-        guess = of.by_statistics if name in _OF_JOBS else 0
+        guess = of.estimated if name in _OF_JOBS else 0
         return printline(getattr(of, name), base, length, cut=cut, guess=guess)
 
     def glideins(of: Numbers, every: int | None) -> str:
@@ -156,6 +158,7 @@ def not_known(of: Numbers) -> float | None:
 def _jobs(of: Numbers) -> str:
     per = f"{of.jobs / of.numbered:.2f}" if of.numbered else NOT_KNOWN if of.pilots else "-"
     length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
+    length = marked(length, of.from_start)
     if of.job_length is None and of.numbered < of.pilots:
         length = NOT_KNOWN
     jobs = number_text(of.jobs, of.numbered, of.pilots)
@@ -167,7 +170,7 @@ def printline(
 ) -> str:
     """Return seconds, and as hours, slots and a share of something (None: no share).
 
-    ``guess``: of how many pilots only statistics tell it.
+    ``guess``: of how many pilots it is estimated.
     """
     if seconds is None:
         return f"{'-':>6}"
@@ -182,13 +185,13 @@ def printline(
 
 def _per(of: Numbers) -> str:
     share = f"{of.used / of.waste:.1f}" if of.waste else "-"
-    return f"Time used/time wasted: {marked(share, of.by_statistics)}"
+    return f"Time used/time wasted: {marked(share, of.estimated)}"
 
 
 def _efficiency(of: Numbers) -> str:
     values = (of.efficiency, of.goodput_fraction)
     told = ("-" if value is None else f"{value:.2f}" for value in values)
-    efficiency, goodput = (marked(text, of.by_statistics) for text in told)
+    efficiency, goodput = (marked(text, of.estimated) for text in told)
     return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
@@ -218,7 +221,7 @@ def _cells(of: Numbers, *, cut: bool) -> list[str]:
     told = {name: _percent(share(of), cut=cut) for name, share in SHARES.items()}
     for name, amount in AMOUNTS.items():
         told[name] = str(int(amount(of))) if cut or name == "total" else f"{amount(of):.1f}"
-    guess = of.by_statistics
+    guess = of.estimated
     return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in told.items()]
 
 
@@ -229,7 +232,7 @@ def _percent(share: float | None, *, cut: bool) -> str:
 
 
 def _frontend(of: Numbers, length: float, *, cut: bool) -> str:
-    pairs, guess = [], of.by_statistics
+    pairs, guess = [], of.estimated
     for value, rests in ((of.used, guess), (of.validation, 0), (of.idle, guess), (of.waste, guess)):
         share = None if value is None or not of.time else value / of.time
         slots = marked("-" if value is None else km(value / length), rests)

@@ -207,6 +207,29 @@ def test_golden() -> None:
     assert names == ["frontend_fe.main:", "frontend_other.gpu:"]
 
 
+def test_each_table_of_entries_ends_with_its_total() -> None:
+    """Of all entries, and of those of each frontend; with the original's line below.
+
+    Of four pilots 31,200 s, 12,000 s of these with jobs and 10,000 s with jobs that exited 0.
+    """
+    lines = entries_text(analysis(*FOUR))
+    totals = [n for n, line in enumerate(lines) if line.startswith("Total/Average ")]
+    shown = [lines[n].split() for n in totals]
+    assert [(of[1], of[3], of[7], of[-1]) for of in shown] == [
+        ("25.0%", "50.0%", "61.5%", "4"),
+        ("33.3%", "66.7%", "71.7%", "3"),  # 15,200 of 21,200 s
+        ("0.0%", "0.0%", "40.0%", "1"),
+    ]
+    theirs = [lines[n + 1].split() for n in totals]
+    assert [(of[0], of[7], of[-1]) for of in theirs] == [
+        ("analyze_entries", "61%", "4"),
+        ("analyze_entries", "71%", "3"),
+        ("analyze_entries", "40%", "1"),
+    ]
+    alone = entries_text(analysis(*FOUR, compare=False))
+    assert sum(line.startswith("Total/Average ") for line in alone) == 3
+
+
 def test_no_line_is_wider_than_a_terminal() -> None:
     """100 columns, also where it is compared and numbers are large; a longer name takes more."""
     large = pilot()._replace(

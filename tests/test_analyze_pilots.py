@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
+from gwmond.accounting.attempts import Source, executing
 from gwmond.accounting.outcomes import SUMMARISED
 from gwmond.accounting.pilot_facts import (
     Assumption,
@@ -14,11 +17,14 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.analyze_entries import original
-from gwmond.analyze_pilots import figures_of
+from gwmond.analyze_entries import Analysis, original
+from gwmond.analyze_pilots import PilotFigures, figures_of
 from gwmond.analyze_rounding import Archive, Finished, Printed, data_sets
+from gwmond.analyze_text import entries_text
 from gwmond.ledger.pilot_model import AttemptRow, PilotRow
+from gwmond.periods import Period
 from gwmond.report_figures import Figures
+from gwmond.units import MICRO
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
 
 ORIGIN = 1_700_000_000 * 10**6
@@ -69,6 +75,69 @@ def test_cores_that_jobs_hold() -> None:
     assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
     # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
     assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
+
+
+def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -> AttemptRow:
+    """A run whose program began so long after it; None: nothing tells when."""
+    executing_us = None if seconds is None else row.start_us + seconds * MICRO
+    facts = tuple(
+        fact._replace(executing_us=executing_us, ending=fact.ending._replace(began=began))
+        for fact in row.facts
+    )
+    return row._replace(facts=facts)
+
+
+def compared(*runs: AttemptRow) -> tuple[PilotFigures, str]:
+    """A pilot of one core with runs, and the line of time used that the original would print."""
+    of = figures_of(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
+    analysis.add(of)
+    lines = entries_text(analysis)
+    at = next(n for n, line in enumerate(lines) if line.startswith("Total time used:"))
+    assert lines[at].split()[3] == f"{of.used_us / MICRO / 1000:.1f}K"
+    return of, lines[at + 1].split()[1]
+
+
+def test_the_original_leaves_out_the_transfer_of_input() -> None:
+    """Of a run of 3600 s the program ran for 3000 s: both are said."""
+    found, printed = compared(staged(run(1, 2), 600))
+    assert (found.used_us, found.lengths_us, found.from_start) == (HOUR, (HOUR,), False)
+    assert found.finished == (4 * 3600, True, None, 1, 3000, 3000)
+    assert printed == "3.0K"
+
+
+def test_a_program_of_which_nothing_tells_when_it_began() -> None:
+    """It counts from the start of the run, and that is marked as an estimate."""
+    known, unknown = staged(run(1, 2), 600), staged(run(2, 3, number=2), None)
+    found, printed = compared(known, unknown)
+    assert (found.used_us, found.from_start, found.finished.jobs_s) == (2 * HOUR, True, 6600)
+    assert printed == "~6.6K"
+
+
+def test_a_program_that_never_began_is_no_job_of_the_original() -> None:
+    """Its starter's log has no program: neither a job nor its time.  Of one that may have, both."""
+    never = staged(run(2, 3, code=1, number=2), None, began=False)
+    found, printed = compared(staged(run(1, 2), 600), never)
+    assert (found.used_us, found.jobs.number, found.from_start) == (2 * HOUR, 2, False)
+    assert (found.finished.jobs, printed) == (1, "3.0K")
+
+
+def test_a_program_counts_no_longer_than_its_run() -> None:
+    """Clocks that differ make it neither longer nor negative."""
+    for seconds, length_s in ((-50, 3600), (4000, 0)):
+        found = figures_of(pilot(steps=()), [staged(run(1, 2), seconds)])
+        assert (found.finished.jobs_s, found.from_start) == (length_s, False)
+
+
+def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
+    """Whatever the order of the facts."""
+    startd = staged(run(1, 2), 600).facts[-1]._replace(source=Source.STARTD_HISTORY)
+    shadow = startd._replace(source=Source.EPOCH_HISTORY, executing_us=ORIGIN + HOUR + 5 * MICRO)
+    silent = startd._replace(executing_us=None)
+    for facts in permutations((startd, shadow, silent)):
+        assert executing(facts) == ORIGIN + HOUR + 600 * MICRO
+    assert executing([shadow, silent]) == shadow.executing_us
+    assert executing([silent]) is None
 
 
 def test_memory_does_not_use_cores() -> None:

@@ -44,6 +44,7 @@ class AttemptFact(NamedTuple):
     ``start_us`` is JobCurrentStartDate, which is the schedd's and the same in all histories; only
     in a slot ad it is when the claim was activated (JobStart), by the collector's clock.
     ``activated_us`` is the same by the startd's clock, where that differs.
+    ``executing_us`` is when the program began, after its input was transferred.
     """
 
     source: Source
@@ -58,6 +59,7 @@ class AttemptFact(NamedTuple):
     job_group: str | None = None
     ending: Ending = Ending()
     activated_us: int | None = None
+    executing_us: int | None = None
 
 
 class Field(NamedTuple):
@@ -104,6 +106,9 @@ FIELDS: tuple[Field, ...] = (
 )
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
+
+_PROGRAM = Field(("executing_us",), _STARTD_FIRST)
+"""Not one of ``FIELDS``: no time is booked by it."""
 
 _WEAK = frozenset(_LAST)
 
@@ -195,6 +200,13 @@ def tells_exit(fact: AttemptFact) -> bool:
     """Return whether a history tells how the program exited: then that was not lost after all."""
     told = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
     return fact.source not in _WEAK and (told or fact.ending.completed is True)
+
+
+def executing(facts: Iterable[AttemptFact]) -> int | None:
+    """Return when the program of a run began, by its facts; None if no fact has it."""
+    known = [(fact, _values(fact, _PROGRAM)) for fact in facts if fact.executing_us is not None]
+    best = min(known, key=lambda of: _rank(_PROGRAM, *of), default=None)
+    return None if best is None else best[0].executing_us
 
 
 def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:

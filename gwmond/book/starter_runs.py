@@ -101,6 +101,7 @@ def fact_of(run: StarterRun, pilot: OpenPilot, q: int) -> AttemptFact:
         end_us=run.end_us,
         size=Resources(1, q),
         ending=ending,
+        executing_us=run.start_us if run.ending.began else None,
     )
 
 

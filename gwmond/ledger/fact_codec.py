@@ -29,6 +29,7 @@ _PLAIN = {
     "end_us": "e",
     "size": "z",
     "activated_us": "a",
+    "executing_us": "x",
 }
 _ENDING = {
     "over": "o",
@@ -60,7 +61,7 @@ _ENDING_NAMES = {letter: name for name, letter in _ENDING.items()}
 
 def _same_as(row: AttemptRow) -> tuple[Any, ...]:
     """Return what the fields of ``_PLAIN`` are compared with; a row does not tell the pilot."""
-    return None, row.user, row.job_group, row.start_us, row.end_us, row.size, None
+    return None, row.user, row.job_group, row.start_us, row.end_us, row.size, None, None
 
 
 def encode_facts(row: AttemptRow) -> str:

@@ -179,7 +179,7 @@ def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | st
         return "no_time"
     site, entry, frontend, group = (_known(ad, names) for names in told_by(kind, told))
     return JobRecord(
-        fact=_fact(history, run, job, when, end, ending),
+        fact=_fact(kind, run, job, when, end, ending),
         startd=startd_of(host),
         started=started_of(ads.text(ad, history.claim) or ""),
         site=site,
@@ -188,13 +188,12 @@ def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | st
     )
 
 
-def _fact(
-    history: History, run: Run, job: str, when: int, end: int | None, ending: Ending
-) -> AttemptFact:
+def _fact(kind: str, run: Run, job: str, when: int, end: int | None, ending: Ending) -> AttemptFact:
     user = ads.label(run.ad, ("User", "Owner"))
     program = ads.text(run.ad, "Cmd")
+    executing = history_endings.executing(kind, run, ending.began)
     return AttemptFact(
-        source=history.source,
+        source=KINDS[kind].source,
         job=job,
         run=run.number,
         written_us=when * US,
@@ -205,6 +204,7 @@ def _fact(
         user=user,
         job_group=None if program is None else group_name(user or "", _name(program), _batch(run)),
         ending=ending,
+        executing_us=None if executing is None else executing * US,
     )
 
 

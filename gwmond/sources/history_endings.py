@@ -89,6 +89,16 @@ class _Exit(NamedTuple):
     when: int | None = None
 
 
+def executing(kind: str, run: Run, began: bool | None) -> int | None:
+    """Return when the program began, if a record of a kind of history has that of this run.
+
+    A shadow writes JobCurrentStartExecutingDate, a starter JobStartDate (see ``_began``).
+    """
+    if kind == "startd_history":
+        return epoch(run.ad, "JobStartDate") if began else None
+    return run.date("JobCurrentStartExecutingDate")
+
+
 def _of_epochs(run: Run) -> tuple[int | None, Ending]:
     """Return when the run ended: as the shadow wrote the ad, or lost contact for good."""
     end = run.date("EpochWriteDate")
@@ -130,14 +140,14 @@ def _after_wall_time(run: Run) -> int | None:
 
 def _of_shadow(run: Run, end: int | None, *, own: bool = False) -> Ending:
     """Return what the shadow wrote into the job's ad; ``own``: an exit in it is this run's."""
-    executing = run.date("JobCurrentStartExecutingDate")
+    began_at = executing("epochs", run, None)
     sending = run.date("JobCurrentStartTransferOutputDate") or run.date("TransferOutStarted")
     first = (run.start or 0) + (not own)  # in its first second, it may be the run before's
-    if sending is not None and sending < max(executing or 0, first):
+    if sending is not None and sending < max(began_at or 0, first):
         sending = None
     sent = run.date("JobCurrentFinishTransferOutputDate") or run.date("TransferOutFinished")
     ends = ads.count(run.ad, "NumJobCompletions") or 0
-    began = executing is not None or ends >= run.number
+    began = began_at is not None or ends >= run.number
     exit_ = _exit_by_shadow(run, own=own, reported=sending is not None) if began else _Exit()
     return Ending(
         over=True,
@@ -149,7 +159,7 @@ def _of_shadow(run: Run, end: int | None, *, own: bool = False) -> Ending:
         vacate_subcode=ads.integer(run.ad, "VacateReasonSubCode"),
         failed_at=_failed_at(run, "VacateReason"),
         began=began,
-        early=_early(executing, sending or end),
+        early=_early(began_at, sending or end),
         sending_output=None if sending is None else (sent or 0) < sending,
         disconnected=True if run.disconnected is not None else None,
     )
@@ -161,10 +171,10 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
     end = run.date("CompletionDate")
     reported = _told_exit(ad) is not None
     began = _began(run, end, reported=run.number == 1 and reported)
-    executing = epoch(ad, "JobStartDate") if began else None
+    began_at = executing("startd_history", run, began)
     status = ads.integer(ad, "StarterExitStatus")
     told = began is not False and not (status or 0) & 0x7F  # a starter that was killed tells none
-    exit_ = _exit_by_starter(run, executing or run.start or 0) if told else _Exit()
+    exit_ = _exit_by_starter(run, began_at or run.start or 0) if told else _Exit()
     ending = Ending(
         over=True,
         exit_code=exit_.code,
@@ -175,7 +185,7 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
         vacate_subcode=ads.integer(ad, "VacateReasonSubCode"),
         failed_at=_failed_at(run, "VacateReason"),
         began=began,
-        early=_early(executing, exit_.when or end),
+        early=_early(began_at, exit_.when or end),
         starter_status=status,
         draining=ads.truth(ad, "BadputCausedByDraining"),
         preempted=ads.truth(ad, "BadputCausedByPreemption"),
@@ -323,10 +333,10 @@ def _failed_at(run: Run, name: str) -> Side | None:
     return "execution_point" if "failure at execution point" in text else None
 
 
-def _early(executing: int | None, end: int | None) -> bool | None:
-    if executing is None or end is None:
+def _early(began_at: int | None, end: int | None) -> bool | None:
+    if began_at is None or end is None:
         return None
-    return is_early(max(0, end - executing) * US)
+    return is_early(max(0, end - began_at) * US)
 
 
 DECODERS: dict[str, Callable[[Run], tuple[int | None, Ending]]] = {

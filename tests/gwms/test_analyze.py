@@ -158,11 +158,15 @@ def test_what_the_original_loses(simulation: list[Pilot], records: Records) -> N
     # Whatever ends with status 0 is a success there, also what was told to end.
     zero = {job for pilot in simulation for job in pilot.jobs if job.code == 0}
     assert any(job.evicted for job in zero)
-    goodput = 0
+    goodput = used_s = 0
     for pilot in simulation:
-        jobs = zip(pilot.jobs, spans(pilot), strict=True)
-        goodput += sum(end - begin for job, (begin, end, _) in jobs if job in zero) // pilot.cores
+        goodput += sum(job.end - job.start for job in pilot.jobs if job in zero) // pilot.cores
+        used_s += sum(job.end - job.start for job in pilot.jobs) // pilot.cores
     assert 0 <= theirs["badput_seconds"] - (theirs["time_seconds"] - goodput) <= parts
+    # A job counts there from when its program began: 10 s after the schedd began its run.
+    assert 0 <= used_s - theirs["used_seconds"] <= parts
+    assert used_s < found["used_seconds"]
+    assert theirs["pilots_with_unknown_program_start"] == 0
     for name in ("validating_seconds", "idle_seconds"):
         assert theirs[name] != found[name]
 

@@ -91,6 +91,7 @@ def attempts(draw: st.DrawFn) -> AttemptRow:
         usual(group, texts),
         endings,
         maybe_times,
+        maybe_times,
     )
     outcome = st.builds(
         Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])

@@ -402,6 +402,47 @@ def test_a_whole_record() -> None:
     assert (fact.ending.exit_code, fact.ending.own_accord, fact.ending.early) == (0, True, True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes", "after"),
+    [
+        ("epochs", {}, 10),
+        ("epochs", {"JobCurrentStartExecutingDate": START}, 0),
+        ("epochs", {"JobCurrentStartExecutingDate": START - 1}, None),  # of the run before
+        ("epochs", {"JobCurrentStartExecutingDate": None}, None),
+        ("epochs", {"JobStartDate": START + 7}, 10),  # of the first run, whatever it says
+        ("history", {}, 10),
+        ("history", {"JobCurrentStartExecutingDate": START - 1}, None),
+        # A shadow's time in a startd's record is of the run before.
+        ("startd_history", {}, None),
+        ("startd_history", {"JobStartDate": START + 7}, 7),
+        ("startd_history", {"JobStartDate": START - 500, "JobLastStartDate": START - 400}, None),
+    ],
+)
+def test_when_a_program_began(kind: str, changes: dict[str, object], after: int | None) -> None:
+    """By its shadow if that is of this run, by its starter in a startd's record."""
+    own = {"LastRemoteHost": "slot1_1@g@n", "EnteredCurrentStatus": START + 60}
+    fact = decoded(kind, epoch(CompletionDate=START + 60, **own, **changes)).fact
+    assert fact.start_us == START * 10**6
+    assert fact.executing_us == (None if after is None else (START + after) * 10**6)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_program_of_the_pools_began_within_its_run(kind: str, pool: str) -> None:
+    """Not before the schedd began it, not after its end."""
+    known = 0
+    for _, ad in load(kind, pool):
+        fact = decoded(kind, ad).fact
+        if fact.executing_us is None or fact.start_us is None or fact.end_us is None:
+            continue
+        known += 1
+        assert fact.ending.began
+        assert fact.start_us <= fact.executing_us
+        # In the second in which a run begins, a schedd may still have the end of the one before.
+        assert fact.executing_us <= fact.end_us or (kind, fact.end_us) == ("history", fact.start_us)
+    assert known >= 20
+
+
 STALE = {"JobCurrentStartDate": START + 56, "JobCurrentStartExecutingDate": START + 57}
 
 
