@@ -51,7 +51,7 @@ def plain(record: JobRecord, shift: int) -> JobRecord:
     fact = record.fact
     times = {
         name: getattr(fact, name) + by
-        for name in ("start_us", "end_us")
+        for name in ("start_us", "end_us", "executing_us")
         if getattr(fact, name) is not None
     }
     job, _, queued = fact.job.rpartition("#")
