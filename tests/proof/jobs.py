@@ -103,7 +103,8 @@ def _cut_off(outcome: str, first: str) -> tuple[End, ...]:
     return End(first, CUT_OFF, outcome), End("shelter", GOOD, "exit_zero")
 
 
-_RETRY = (End("sick", GOOD, "exit_nonzero"), End("steady", GOOD, "exit_zero"))
+#: An exit that the schedd tries again completes nothing.
+_RETRY = (End("sick", OTHER, "exit_retried"), End("steady", GOOD, "exit_zero"))
 
 #: An input file which takes a while, so that the run can be seen.
 LARGE_INPUT = "input-that-is-large"

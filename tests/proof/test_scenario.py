@@ -34,6 +34,7 @@ _CODES = {
 EPOCHS: dict[str, dict[str, object]] = {
     "exit_zero": {"ExitBySignal": False, "ExitCode": 0},
     "exit_nonzero": {"ExitBySignal": False},
+    "exit_retried": {"ExitBySignal": False},
     "exit_signal": {"ExitBySignal": True, "ExitSignal": 11},
     "transfer_output_failed": {"VacateReasonCode": 12, "VacateReasonSubCode": 2},
     "lost_contact": {"VacateReasonCode": 1008},
@@ -47,7 +48,7 @@ EPOCHS: dict[str, dict[str, object]] = {
 DECIDED = {"removed", "held_by_user", "ended_by_condor"}
 
 #: Outcomes of runs whose program ended itself.
-EXITS = {"exit_zero", "exit_nonzero", "exit_signal", "transfer_output_failed"}
+EXITS = {"exit_zero", "exit_nonzero", "exit_retried", "exit_signal", "transfer_output_failed"}
 
 
 #: A scenario lasts longer on a machine that does much else.
