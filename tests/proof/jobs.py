@@ -173,7 +173,7 @@ PLANS: tuple[Plan, ...] = (
         commands={"transfer_input_files": f"{LARGE_INPUT}, {LOST_INPUT}"},
     ),
     Plan(
-        *("no_url", "alice", 1, (End("graceful", OTHER, "transfer_input_failed", False),)),
+        *("no_url", "alice", 1, (End("steady", OTHER, "transfer_input_failed", False),)),
         commands={"transfer_input_files": "http://127.0.0.1:9/nothing"},
     ),
     Plan(
