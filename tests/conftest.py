@@ -21,10 +21,10 @@ load_profile()
 
 #: Files that take minutes: begun first, each by a worker of its own, they end with the others.
 LONG = (
-    "proof/test_ledger.py",
+    "proof/test_ledger",
     "daemon/test_restart.py",
-    "daemon/test_pilots.py",
-    "referee/",
+    "referee/test_htcondor",
+    "daemon/test_pilots",
     "daemon/test_reconciled.py",
     "daemon/test_faults.py",
     "proof/",
@@ -36,7 +36,7 @@ LONG = (
     "daemon/",
     "recordings/test_live_runs.py",
     "test_demo.py",
-    "sources/test_histories_live.py",
+    "sources/test_histories_live",
     "pool/",
     "recordings/",
     "accounting/test_flow.py",

@@ -50,7 +50,7 @@ class Reloading:
 
 @pytest.fixture
 def reloading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reloading]:
-    def poll(_self: Poller) -> Snapshot:
+    def poll(_self: Poller, _noticed: object = ()) -> Snapshot:
         return snapshot()
 
     monkeypatch.setattr(Poller, "poll", poll)

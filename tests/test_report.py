@@ -7,7 +7,6 @@ import html.parser
 import io
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from itertools import pairwise
@@ -355,7 +354,6 @@ def test_bars_in_the_order_of_time(report: Report, large: Path) -> None:
     assert " others: " not in few
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
 def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
     """A real browser draws it: bars of all colours, and prints it."""
     path = tmp_path / "report.html"

@@ -182,7 +182,7 @@ def test_what_was_asked_for_comes_first(report: Report) -> None:
         ["all", "", "", "", "7", "78%"],
     ]
     assert "The share is of all 9 pilots that ended" in text[first:second]
-    assert [of[6] for of in rows] == ["4.7", "1.3", "0.0", "6.0"]
+    assert [of[6] for of in rows] == ["4.7", "1.7", "0.3", "6.7"]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])

@@ -79,7 +79,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
         assert told["state"] == "silent"
     assert found[alive.name]["state"] == "idle"
     sites = {"state": "registered", "site": "Short"}
-    assert running.value("gwmond_pilots", **sites) == 1
+    running.wait_for("gwmond_pilots", sites, lambda n: n == 1)
     wait_until("its end", lambda: _stored(running, killed.name)[0][0].end_us is not None)
     ((row,), _) = _stored(running, killed.name)
     assert row.ended == "vanished"

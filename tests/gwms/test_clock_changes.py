@@ -271,7 +271,8 @@ def test_an_import_over_a_change(tmp_path: Path) -> None:
     for number, (zone, moment) in enumerate(CHANGES):
         start = int(moment.timestamp()) - 2 * HOUR
         truth = pilot(zone, start, 48, (0.25, 1), (4, 20), (21, 26), (27, 47))
-        truth = truth._replace(cluster=number + 1, number=number, pid=1000 + number)
+        jobs = tuple(job._replace(cluster=job.cluster + 10 * number) for job in truth.jobs)
+        truth = truth._replace(cluster=number + 1, number=number, pid=1000 + number, jobs=jobs)
         folder = tmp_path / "factory" / "client" / truth.directory
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in generate.files(truth).items():

