@@ -134,7 +134,7 @@ class BadRequests(logging.Filter):
         if "Invalid HTTP request" in record.getMessage():
             self._connections.count("bad_http")
             return False
-        return True
+        return record.levelno >= logging.getLogger().level
 
 
 def accepts(header: str, wanted: str) -> bool:

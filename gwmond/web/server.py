@@ -83,6 +83,7 @@ class Server:
     def _serve(self) -> None:
         errors = logging.getLogger("uvicorn.error")
         refused = BadRequests(self._listener.connections)
+        errors.setLevel(logging.WARNING)  # counted, also where the log has errors alone
         errors.addFilter(refused)
         try:
             with asyncio.Runner(loop_factory=_Loop) as runner:

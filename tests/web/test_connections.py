@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -124,10 +125,12 @@ def test_silent_connections_keep_nobody_out(start: Callable[..., Running]) -> No
     assert running.counted("too_many_connections") >= MOST
 
 
+@pytest.mark.parametrize("level", [logging.WARNING, logging.ERROR])
 def test_noise_is_counted_and_not_logged(
-    start: Callable[..., Running], caplog: pytest.LogCaptureFixture
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture, level: int
 ) -> None:
     """What is no HTTP is one number of a problem, however often it comes."""
+    caplog.set_level(level)
     running = start()
     for _ in range(20):
         assert b"400" in running.raw(b"\x16\x03\x01 no http\r\n\r\n")
