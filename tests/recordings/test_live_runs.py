@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,8 +148,19 @@ def epochs_kept() -> str:
     return "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\nSCHEDD2.JOB_EPOCH_HISTORY =\n"
 
 
+@pytest.fixture
+def own_fork_server() -> Iterator[None]:
+    """Queries of this test, and those of later ones, are forked from servers of their own.
+
+    A server keeps the environment in which it was started, and the pool that is named there ends.
+    """
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    yield
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+
+
 def test_a_recorded_pool_gives_the_same_book(
-    epochs_kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    epochs_kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_fork_server: None
 ) -> None:
     """Runs, their outcomes, pilots' ends and the sums are those that were seen live."""
     path = tmp_path / "r.zip"
