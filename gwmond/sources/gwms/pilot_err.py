@@ -20,7 +20,7 @@ from gwmond.accounting.pilot_evidence import PilotName
 from gwmond.sources.gwms import blobs, embedded_history, run_limits, starter_log, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gwmond.accounting.pilot_evidence import StarterRun
     from gwmond.accounting.records import JobRecord
@@ -202,15 +202,22 @@ def updates_refused(err: PilotErr) -> int:
 
     0 if the startd was claimed: then a collector knew of it.
     """
-    most, left = 0, LOGS_BYTES
+    most = 0
+    for data in _unpacked(err, lambda blob: blob.name in {"MasterLog", "StartdLog"}):
+        if _TAKEN in data:
+            return 0
+        most = max(most, *(data.count(word) for word in _REFUSED))
+    return most
+
+
+def _unpacked(err: PilotErr, wanted: Callable[[Blob], bool]) -> Iterator[bytes]:
+    """Yield the logs that are wanted, until all of them together are ``LOGS_BYTES``."""
+    left = LOGS_BYTES
     for blob in err.logs:
-        if blob.name in {"MasterLog", "StartdLog"} and left > 0:
+        if left > 0 and wanted(blob):
             data, _, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
             left -= size
-            if _TAKEN in data:
-                return 0
-            most = max(most, *(data.count(word) for word in _REFUSED))
-    return most
+            yield data
 
 
 def _is_starters(blob: Blob) -> bool:
@@ -219,12 +226,9 @@ def _is_starters(blob: Blob) -> bool:
 
 def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
     """Return the zone with what the order of lines tells of when the clock was set, in any log."""
-    left = LOGS_BYTES
-    for blob in err.logs:
-        if left > 0 and (blob.name in _DAEMON_LOGS - {HISTORY} or _is_starters(blob)):
-            data, _, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
-            left -= size
-            zone = zone.narrowed(starter_log.walls(data, about_s))
+    daemons = _DAEMON_LOGS - {HISTORY}
+    for data in _unpacked(err, lambda blob: blob.name in daemons or _is_starters(blob)):
+        zone = zone.narrowed(starter_log.walls(data, about_s))
     return zone
 
 
