@@ -65,14 +65,16 @@ def test_five_sites_as_prometheus_sees_them(
     tables["site"]["pending_grace"] = "40s"  # and all that follows is asked before that
     running = daemon(scene.pool.collector, tables=tables, ready=False)
     seen = prometheus(f"127.0.0.1:{running.port}")
-    seen.wait_for("gwmond_polls_total > 0")
-    assert _states(seen) == {
+    expected = {
         "Starved": "provisioning_bottleneck",
         "Bored": "insufficient_demand",
         "Full": "full",
         "Queued": "filling",
         "Down": "down",
     }
+    # On a busy machine a schedd may miss the first poll's deadline: the verdict is unknown then.
+    _wait(seen, **expected)
+    assert set(_states(seen)) == set(expected)
     assert _units(seen, "Starved") == {
         "capacity": 40,
         "in_use": 8,
