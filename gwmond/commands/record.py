@@ -1,8 +1,9 @@
 """Record a pool to a file that gwmond demo and tests can replay.
 
-Every source is asked once a frame, as the daemon asks it. Environment, arguments, claim ids,
-tokens and proxies are left out; user names are replaced by pseudonyms. Interrupt it at any time:
-what was recorded until then is a whole recording.
+Every source is asked once a frame, as the daemon asks it. Only attributes that gwmond asks for
+are recorded, and what expressions among them refer to, unless its name is that of a secret; user
+names are replaced by pseudonyms. Interrupt it at any time: what was recorded until then is a
+whole recording.
 """
 
 from __future__ import annotations

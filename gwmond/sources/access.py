@@ -44,7 +44,8 @@ HISTORIES = {
 class Query(NamedTuple):
     """One question to one daemon: which ads (``ad_type`` is a collector's), and what of them.
 
-    ``limit`` is how many rows a schedd returns at most; all if negative.
+    ``limit`` is how many rows a schedd returns at most; all if negative.  ``used`` are the
+    attributes that are used of whole ads (no projection); ``X*`` stands for all that begin with X.
     """
 
     kind: str
@@ -52,6 +53,12 @@ class Query(NamedTuple):
     constraint: str
     projection: tuple[str, ...]
     limit: int = -1
+    used: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return what is asked for: no other attribute is ever recorded."""
+        return self.projection or self.used
 
 
 class Daemon(NamedTuple):

@@ -16,7 +16,7 @@ from gwmond.facts import Limit, Problem
 from gwmond.monitor import Monitor
 from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
-from gwmond.sources.glideresource import limits, waiting
+from gwmond.sources.glideresource import LIMITS_USED, limits, waiting
 from gwmond.sources.monitors import FactoryEntry
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ class Queue(NamedTuple):
 
 def clients_query() -> Query:
     """Return the query for glidefactoryclient ads."""
-    return Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', ())
+    used = (
+        *("Name", "ReqGlidein", "ReqClientName", "ClientName", "GLIDEIN_Site"),
+        *(*monitors.CLIENT_NAMES, *LIMITS_USED, "LastHeardFrom", "ClassAdLifetime"),
+    )
+    return Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', (), used=used)
 
 
 def entries_query() -> Query:

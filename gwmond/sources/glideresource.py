@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
 from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
-from gwmond.sources.matching import template_from_glideresource
+from gwmond.sources.matching import TEMPLATE_USED, template_from_glideresource
 from gwmond.sources.monitors import FactoryEntry
 from gwmond.units import MAX_CORES, MAX_MEMORY_MIB
 
@@ -34,11 +34,25 @@ _LIMITS = (
     "GlideinMonitorStatus_GlideFactoryLimit",
     _STATUS + "_GlideFactoryLimit",
 )
+LIMITS_USED = tuple(f"{prefix}*" for prefix in _LIMITS)
+"""As attributes that a query uses: what a limit is of is the end of its name."""
+
+_CORES = ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS")
+_MEMORY = ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY")
+_MEMORY_A_CORE = ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu")
+_GPUS = ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs")
+_USED = (
+    *("Name", "GlideFactoryName", "GlideClientName", "GlideFrontendName", "GlideGroupName"),
+    *("GLIDEIN_In_Downtime", "GLIDEIN_Max_Walltime", "GLIDEIN_Resource_Slots"),
+    *(*_CORES, *_MEMORY, *_MEMORY_A_CORE, *_GPUS, "ClassAdLifetime", "LastHeardFrom"),
+    *(_CLIENT + name for name in ("JobsIdle", "JobsIdleUnique", "JobsIdleEffective")),
+    *(*monitors.RESOURCE_NAMES, *LIMITS_USED, *TEMPLATE_USED),
+)
 
 
 def query() -> Query:
     """Return the query: whole ads, for they hold the entry's attributes that jobs may ask for."""
-    return Query("glideresource", "Any", 'MyType == "glideresource"', ())
+    return Query("glideresource", "Any", 'MyType == "glideresource"', (), used=_USED)
 
 
 class Requests(NamedTuple):
@@ -138,11 +152,10 @@ def _client(ad: classad2.ClassAd) -> str:
 
 def _pilot_size(ad: classad2.ClassAd) -> Size | None:
     """Return what a pilot of the entry is expected to be; GLIDEIN_CPUS may say "auto"."""
-    cores = _positive(ad, ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS"), MAX_CORES)
-    memory = _positive(ad, ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY"), MAX_MEMORY_MIB)
+    cores = _positive(ad, _CORES, MAX_CORES)
+    memory = _positive(ad, _MEMORY, MAX_MEMORY_MIB)
     if memory is None:
-        names = ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu")
-        per_core = _positive(ad, names, MAX_MEMORY_MIB)
+        per_core = _positive(ad, _MEMORY_A_CORE, MAX_MEMORY_MIB)
         memory = None if per_core is None or cores is None else per_core * cores
     if cores is None or memory is None or memory > MAX_MEMORY_MIB:
         return None
@@ -159,7 +172,7 @@ def _gpus(ad: classad2.ClassAd) -> int:
         if name.lower() == "gpus":
             said = rest[0] if rest else ""
             return min(int(said), int(MAX_CORES)) if said.isdecimal() else 1
-    return int(_positive(ad, ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs"), MAX_CORES) or 0)
+    return int(_positive(ad, _GPUS, MAX_CORES) or 0)
 
 
 def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> float | None:

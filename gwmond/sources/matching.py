@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 PAIRS_A_CHILD = 100_000
 
 UNGROUPED = "GwmondUngrouped"
-_START = "GlideClientConstraintFactoryCondorExpr"
+START = "GlideClientConstraintFactoryCondorExpr"
+TEMPLATE_USED = ("Name", "DaemonStartTime", "TotalSlotDisk", "Requirements", "Start", START)
+"""What a template needs, besides what jobs ask for and what these refer to."""
 
 # What an empty pilot does not have: who uses it now, and what changes by the minute.
 _NOT_OF_THE_PILOT = tuple(
@@ -47,7 +49,9 @@ _NOT_OF_THE_PILOT = tuple(
 def samples_query(names: Iterable[str]) -> Query:
     """Return the query for the whole ads of some slots."""
     listed = ",".join(name.replace('"', "").replace("\\", "") for name in names)
-    return Query("templates", "Startd", f'stringListIMember(Name, "{listed}", ",")', ())
+    return Query(
+        "templates", "Startd", f'stringListIMember(Name, "{listed}", ",")', (), used=TEMPLATE_USED
+    )
 
 
 def templates_from_slots(
@@ -78,7 +82,7 @@ def template_from_glideresource(
     (glideinFrontendInterface.py, ResourceClassad.setMatchExprs); one that cannot be read is as
     none.
     """
-    start = ads.text(ad, _START)
+    start = ads.text(ad, START)
     if start is not None and (expression := ads.expression(start)) is not None:
         ad["Requirements"] = ad["Start"] = expression
     return _template(ad, entry, size, lifetime_s, "estimated")._replace(group=group)

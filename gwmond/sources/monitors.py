@@ -74,6 +74,17 @@ ENTRY_NAMES = (
     *(f"{FACTORY}Total{name}" for name in (_STATUS | _REQUESTED | _HEARD).values()),
     *(f"GlideinConfig{name}" for name in _LIMITS),
 )
+CLIENT_NAMES = tuple(FACTORY + name for name in (_STATUS | _REQUESTED | _HEARD).values())
+RESOURCE_NAMES = (
+    *(_CLIENT + name for name in _OWN.values()),
+    *(
+        _FACTORY_IN_RESOURCE + total + name
+        for total in ("", "Total")
+        for name in (_STATUS | _REQUESTED | _HEARD).values()
+    ),
+    *(f"GlideFactoryConfig{name}" for name in _LIMITS),
+)
+"""What is read of glidefactoryclient and of glideresource ads."""
 
 
 class FactoryEntry(NamedTuple):

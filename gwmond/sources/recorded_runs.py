@@ -8,7 +8,7 @@ new in each frame of the block, oldest first, of each kind of history::
 ``frames`` counts them, null where the schedd did not answer.  A column has an attribute of all
 records, null where one lacks it: alike texts stand together, which LZMA makes small.
 
-Left out: all but the attributes which the sources read; addresses in claim ids; reasons of holds
+Left out: all but the attributes that the queries ask for; addresses in claim ids; reasons of holds
 and vacates, but for the words that tell whose failure it was; expressions of users, of which the
 value is kept; programs, which get pseudonyms.
 """

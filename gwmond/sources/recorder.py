@@ -20,12 +20,14 @@ from gwmond.sources import (
     matching,
     recorded_runs,
     schedds,
+    slots,
     startds,
     tasks,
 )
 from gwmond.sources.access import Access, Daemon, Query
 from gwmond.sources.recording import Ad
 from gwmond.sources.round import Targets
+from gwmond.sources.slots import Sample
 
 T = TypeVar("T")
 _LEAST_S = 1.0
@@ -41,6 +43,8 @@ class Recorder:
         self._answers: dict[str, list[Ad]] = {}
         self._taken: dict[tuple[str, str], recorded_runs.Taken] = {}
         self._refers: set[str] = set()
+        self._asked_of_pilots: set[str] = set()
+        self._samples: dict[str, tuple[Sample, ...]] = {}
         self._ungrouped: dict[str, tuple[str, ...]] = {}
         self.frames = 0
         self.records = 0
@@ -63,6 +67,7 @@ class Recorder:
             seen = list(threads.map(lambda h: self._collector(access, h, now), targets.collectors))
             chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
             list(threads.map(lambda s: self._schedd(access, s.daemon, now), chosen))
+            list(threads.map(lambda h: self._whole_ads(access, h), targets.collectors))
             known = list(threads.map(lambda h: self._wms(access, h, now), targets.wms_collectors))
             queues = {s.daemon for found in known for s in found}
             wanted = [d for d in queues if d.name in targets.factory_schedds]
@@ -89,7 +94,6 @@ class Recorder:
         name = f"collector/{host or 'local'}"
         queries: list[Query] = [
             startds.query(self._config.attributes),
-            glideresource.query(),
             frontend.query(),
             schedds.query(),
             schedds.submitters_query(),
@@ -97,10 +101,10 @@ class Recorder:
             claims.query(),
         ]
         arguments = access, host, self._config.attributes, now
-        slots = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
-        if slots is not None:
-            self._answers[f"{name}/slots"], samples = slots
-            queries.append(matching.samples_query(sample.slot for sample in samples))
+        found = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
+        if found is not None:
+            self._answers[f"{name}/slots"], samples = found
+            self._samples[host] = samples
             live = access, host, samples, self._config.attributes, now
             self._learn(self._ask(f"{name}/templates", tasks.slot_templates, *live) or ())
         requests = self._ask(f"{name}/glideresource", tasks.collector_requests, *arguments)
@@ -113,6 +117,17 @@ class Recorder:
                 seen += value.schedds
         return seen
 
+    def _whole_ads(self, access: Access, host: str) -> None:
+        """Keep what stands for empty pilots, with the attributes that jobs ask for."""
+        name = f"collector/{host or 'local'}"
+        queries = [glideresource.query()]
+        samples = self._samples.pop(host, None)
+        if samples is not None:
+            queries.append(matching.samples_query(sample.slot for sample in samples))
+        asked = (*slots.query(self._config.attributes).attributes, *sorted(self._asked_of_pilots))
+        for query in queries:
+            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query, asked)
+
     def _learn(self, templates: Iterable[Template]) -> None:
         """Note to which attributes of jobs START expressions refer."""
         self._refers |= {name for template in templates for name in template.refers}
@@ -124,9 +139,12 @@ class Recorder:
         start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
         grouped = access, schedd, attributes, options, start
         if found := self._ask(f"{name}/demand", tasks.record_demand, *grouped):
-            self._answers[f"{name}/demand"], self._ungrouped[schedd.name] = found
+            self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = found
+            self._asked_of_pilots |= refers
         clusters = access, schedd, attributes, options
-        self._keep(f"{name}/unmaterialized", tasks.record_clusters, *clusters)
+        if kept := self._ask(f"{name}/unmaterialized", tasks.record_clusters, *clusters):
+            self._answers[f"{name}/unmaterialized"], refers = kept
+            self._asked_of_pilots |= refers
         for kind in recorded_runs.KINDS:
             self._runs(access, schedd, kind, now - self._config.histories.lookback)
 

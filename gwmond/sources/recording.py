@@ -3,8 +3,10 @@
 A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
 daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
 of frames, a JSON list of the whole answer first and then only what changed, compressed by LZMA.
-Attributes are kept as ClassAd text.  Secrets are left out, user names replaced by pseudonyms; a
-replayed ad is heard now, unless nothing had been heard of it for long when it was recorded.
+Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
+what the expressions among them refer to, as matching needs it.  User names are replaced by
+pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long when it was
+recorded.
 
 Recordings also have which jobs ran where, if meta.json says so (``runs``): claims as any other
 stream, and the new records of each schedd's histories (``recorded_runs``).
@@ -17,18 +19,19 @@ import math
 import re
 import zipfile
 from bisect import bisect_right
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from lzma import LZMAError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.sources import ads, advertised, claims, recorded_runs, replayed_runs
 from gwmond.sources.child import QueryError
 from gwmond.sources.deltas import Ad, Answer, Delta, apply, by_key, difference
+from gwmond.sources.matching import START
 from gwmond.sources.pseudonyms import Pseudonyms
 from gwmond.sources.shifted import moved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import classad2
@@ -45,27 +48,35 @@ STALE_S = 400
 _BEGINNING_S = 900.0
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
 _VOLATILE = re.compile(
-    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Id|JobIds|Update.*|Recent(?!DaemonCoreDutyCycle).*"
+    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Update.*|Recent(?!DaemonCoreDutyCycle).*"
     r"|MonitorSelf.*|.*LoadAvg|TotalTime.*|DaemonCore.*|DC.*|Last.*|.*Idle(Time)?Sec.*)$",
     re.IGNORECASE,
 )
+# Users' expressions may refer to anything, but nothing named like these is recorded for that.
 _SECRET = re.compile(
-    r"token|claim|secret|passw|credential|environment|^env$|arguments|^args$|capability"
-    r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|sessioninfo",
+    r"token|claim|secret|passw|credential|environment|^env$|arguments|^args$|capability|keys?$"
+    r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|session|socket",
     re.IGNORECASE,
+)
+_LITERAL = re.compile(
+    r'-?\d+(?:\.\d+)?(?:E[+-]?\d+)?|"[^"]*"|true|false|undefined|error', re.ASCII | re.IGNORECASE
 )
 
 
-def dump(found: Sequence[classad2.ClassAd]) -> list[Ad]:
-    """Turn ads into attribute texts, without secrets and without what changes at every update."""
+def dump(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
+    """Turn ads into attribute texts: of ``names``, and of what these refer to in the same ad.
+
+    ``names`` are as in ``Query.attributes``.  What changes at every update is left out.
+    """
+    wanted = _Wanted(names)
     heard = [ads.number(ad, "LastHeardFrom") for ad in found]
     newest = max((time for time in heard if time is not None), default=0)
     dumped = []
     for ad, time in zip(found, heard, strict=True):
         kept = {
             name: written
-            for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
-            if _is_kept(name) and (written := recorded_runs.text_of(ad, name)) is not None
+            for name in wanted.of(ad)
+            if (written := recorded_runs.text_of(ad, name)) is not None
         }
         if time is not None and time < newest - STALE_S:
             kept["LastHeardFrom"] = str(int(time))
@@ -73,9 +84,51 @@ def dump(found: Sequence[classad2.ClassAd]) -> list[Ad]:
     return dumped
 
 
-@cache
-def _is_kept(name: str) -> bool:
-    return not _SECRET.search(name) and not _VOLATILE.match(name)
+def referred(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> set[str]:
+    """Return the attributes of others to which the expressions among ``names`` refer."""
+    wanted, refers = _Wanted(names), set[str]()
+    for ad in found:
+        for written in wanted.expressions(ad):
+            refers |= {name.rpartition(".")[2] for name in ad.externalRefs(written)}
+    return {name for name in refers if name and not _SECRET.search(name)}
+
+
+class _Wanted:
+    """Which attributes of ads are recorded."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        lower = {name.lower() for name in names}
+        self._names = {name for name in lower if not name.endswith("*")} - ads.SECRET
+        self._prefixes = tuple(name[:-1] for name in lower if name.endswith("*"))
+
+    def of(self, ad: classad2.ClassAd) -> list[str]:
+        """Return the names of the attributes of an ad, as the ad writes them."""
+        refers = {
+            name.lower()
+            for written in self.expressions(ad)
+            for name in ad.internalRefs(written)
+            if not _SECRET.search(name)
+        }
+        return [
+            name
+            for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+            if (self._is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name)
+        ]
+
+    def expressions(self, ad: classad2.ClassAd) -> Iterator[classad2.ExprTree]:
+        """Yield the expressions among the attributes that are asked for."""
+        for name in ad.keys():  # noqa: SIM118
+            if self._is_asked(name):
+                text = recorded_runs.text_of(ad, name)
+                if text is not None and not _LITERAL.fullmatch(text):
+                    yield ad.lookup(name)
+        start = ads.text(ad, START)
+        if start is not None and (written := ads.expression(start)) is not None:
+            yield written
+
+    def _is_asked(self, name: str) -> bool:
+        lower = name.lower()
+        return lower in self._names or lower.startswith(self._prefixes)
 
 
 class Writer:

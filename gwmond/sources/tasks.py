@@ -25,7 +25,7 @@ from gwmond.sources.access import Access, Daemon, Query
 from gwmond.sources.child import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gwmond.config import Attributes, Demand
     from gwmond.facts import Pilot, Template
@@ -199,21 +199,24 @@ def record_slots(
     access: Access, host: str, attributes: Attributes, now: float
 ) -> Counted[tuple[list[recording.Ad], tuple[slots.Sample, ...]]]:
     """Ask a collector for its slots, for a recording; also which can stand for their entries."""
-    found = access.collector_ads(host, slots.query(attributes))
-    samples = slots.decode(found, attributes, host, now).samples
-    return (recording.dump(found), samples), len(found)
-
-
-def record_collector(access: Access, host: str, query: Query) -> Counted[list[recording.Ad]]:
-    """Ask a collector, for a recording."""
+    query = slots.query(attributes)
     found = access.collector_ads(host, query)
-    return recording.dump(found), len(found)
+    samples = slots.decode(found, attributes, host, now).samples
+    return (recording.dump(found, query.attributes), samples), len(found)
+
+
+def record_collector(
+    access: Access, host: str, query: Query, refers: Iterable[str] = ()
+) -> Counted[list[recording.Ad]]:
+    """Ask a collector, for a recording; ``refers`` is what jobs ask for of whole ads."""
+    found = access.collector_ads(host, query)
+    return recording.dump(found, (*query.attributes, *refers)), len(found)
 
 
 def record_jobs(access: Access, schedd: Daemon, query: Query) -> Counted[list[recording.Ad]]:
     """Ask a schedd for groups of jobs, for a recording."""
     found = access.job_ads(schedd, query)
-    return recording.dump(found), len(found)
+    return recording.dump(found, (*query.attributes, "JobCount")), len(found)
 
 
 def record_demand(
@@ -222,19 +225,26 @@ def record_demand(
     attributes: Attributes,
     options: Demand,
     start: demand.StartKeys,
-) -> Counted[tuple[list[recording.Ad], tuple[str, ...]]]:
-    """Ask a schedd for its idle jobs, grouped, for a recording; also what was left out.
+) -> Counted[tuple[list[recording.Ad], tuple[str, ...], set[str]]]:
+    """Ask a schedd for its idle jobs, grouped, for a recording.
 
-    Rows carry what their jobs do not have, as a replay cannot ask for it.
+    Also what was left out, and which attributes of pilots the jobs refer to.  Rows carry what
+    their jobs do not have, as a replay cannot ask for it.
     """
     rows, start = demand.fetch_rows(access, schedd, attributes, options, start)
-    kept = [ad | demand.known(start, {name.lower() for name in ad}) for ad in recording.dump(rows)]
-    return (kept, start.ungrouped), len(kept)
+    names = (*demand.query(attributes, options, start).attributes, "JobCount")
+    dumped = recording.dump(rows, names)
+    kept = [ad | demand.known(start, {name.lower() for name in ad}) for ad in dumped]
+    return (kept, start.ungrouped, recording.referred(rows, names)), len(kept)
 
 
 def record_clusters(
     access: Access, schedd: Daemon, attributes: Attributes, options: Demand
-) -> Counted[list[recording.Ad]]:
-    """Ask a schedd for clusters with jobs to materialize, for a recording."""
+) -> Counted[tuple[list[recording.Ad], set[str]]]:
+    """Ask a schedd for clusters with jobs to materialize, for a recording.
+
+    Also which attributes of pilots they refer to.
+    """
     found = demand.fetch_clusters(access, schedd, attributes, options)
-    return recording.dump(found), len(found)
+    names = demand.factories_query(attributes, options).attributes
+    return (recording.dump(found, names), recording.referred(found, names)), len(found)

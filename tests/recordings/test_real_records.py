@@ -35,7 +35,9 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ]
         for kind in recorded_runs.KINDS
     }
-    answers[CLAIMS] = recording.dump([parsed(ad) for ad in real("claims")])
+    answers[CLAIMS] = recording.dump(
+        [parsed(ad) for ad in real("claims")], claims.query().attributes
+    )
     writer.add(BEGIN, answers)
     writer.close()
     return Made(path, [])

@@ -8,17 +8,22 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import classad2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.clock import ReplayClock, SystemClock
-from gwmond.sources import advertised, recording, slots
+from gwmond.config import Demand
+from gwmond.sources import advertised, demand, glideresource, matching, recording, slots
+from gwmond.sources import factory as factories
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
 from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
 from tests.examples import examples
 from tests.pool import feign
+from tests.pool.adtext import Ad as AdOfValues
+from tests.pool.adtext import Expr
 from tests.sources.make import ATTRIBUTES as ATTRIBUTES_OF_POOL
 from tests.sources.make import classad
 
@@ -89,27 +94,84 @@ def test_ads_that_look_alike_are_all_kept(tmp_path: Path) -> None:
     assert list(answer.values()) == alike
 
 
-def test_secrets_and_what_changes_by_itself_are_left_out() -> None:
-    """Of a whole ad with everything in it, only what a recording may hold is kept."""
-    ad = classad(
-        feign.partitionable_slot("pilot@host")
-        | {
-            "ClaimId": "<1.2.3.4>#secret",
-            "Environment": "TOKEN=secret",
-            "Arguments": "--password secret",
-            "x509userproxysubject": "/CN=secret",
-            "x509UserProxyVOName": "physics",
-            "AuthTokenId": "secret",
-            "LastHeardFrom": 1,
-            "UpdateSequenceNumber": 7,
-            "JobIds": "1.0 1.1",
-        }
-    )
-    (kept,) = recording.dump([ad])
-    assert "secret" not in json.dumps(kept)
-    assert not {"LastHeardFrom", "UpdateSequenceNumber", "JobIds", "MyCurrentTime"} & set(kept)
-    assert kept["x509UserProxyVOName"] == '"physics"'
-    assert kept["Requirements"] == "START && (WithinResourceLimits)"
+CANARIES = dict.fromkeys(
+    (
+        *("TransferKey", "TransferSocket", "Environment", "ClaimId", "MySecretKey", "Arguments"),
+        *("x509userproxysubject", "AuthTokenId", "Whatever", "PrivateNetworkName"),
+    ),
+    "canary",
+)
+
+
+def asked_of(query: Query, ad: AdOfValues, *more: str) -> dict[str, str]:
+    """What is recorded of one ad with canaries in it."""
+    (kept,) = recording.dump([classad({**ad, **CANARIES})], (*query.attributes, *more))
+    return kept
+
+
+def test_only_what_is_asked_for_is_recorded() -> None:
+    """Of whole ads what is used, and what their START refers to; nothing else, by any name."""
+    slot = feign.partitionable_slot("pilot@host", glidein=feign.glidein()) | {
+        "Requirements": Expr("Start"),
+        "Start": Expr("SiteIsOpen && MySecretKey isnt undefined"),
+        "SiteIsOpen": Expr("Closing =!= true"),
+        "Closing": False,
+        "Unrelated": 3,
+        "LastHeardFrom": 1,
+    }
+    kept = asked_of(matching.samples_query(["x"]), slot, "GLIDEIN_Site", "LastHeardFrom")
+    names = {"Name", "Requirements", "SiteIsOpen", "Closing", "GLIDEIN_Site"}
+    assert names <= set(kept)
+    assert not {"Unrelated", "LastHeardFrom", "GLIDEIN_Factory"} & set(kept)
+    assert "canary" not in json.dumps(kept)
+    factory, client = feign.glideresource(), feign.glidefactoryclient()
+    for query, ad in ((glideresource.query(), factory), (factories.clients_query(), client)):
+        kept = asked_of(query, ad)
+        assert "Name" in kept
+        assert "canary" not in json.dumps(kept)
+
+
+def test_a_name_that_users_refer_to_is_no_way_to_a_secret() -> None:
+    """Jobs whose Requirements refer to secrets have what they refer to left out."""
+    row: AdOfValues = {
+        "JobCount": 3,
+        "JobIds": "1.0 1.1",
+        "Requirements": Expr("MY.MySecretKey == TARGET.ClaimId && Wanted && TARGET.HasIt"),
+        "Wanted": Expr("Needed"),
+        "Needed": Expr("TARGET.Also"),
+        **CANARIES,
+    }
+    names = (*demand.query(ATTRIBUTES_OF_POOL, Demand()).attributes, "JobCount")
+    (kept,) = recording.dump([classad(row)], names)
+    assert set(kept) == {"JobCount", "Requirements", "Wanted", "Needed"}
+    assert {"HasIt", "Also"} == recording.referred([classad(row)], names)
+
+
+def test_a_recorded_ad_of_an_entry_says_what_the_whole_ad_says() -> None:
+    """Nothing that is read of glideresource and glidefactoryclient ads is left out."""
+    limits = {"limits": {"TotalGlideinsPerEntry": (1, 2)}, "curbs": {"IdleGlideinsGlobal": (3, 4)}}
+    factory_limits = {"HeldGlideinsPerEntry": (5, 6)}
+    ad = feign.glideresource(pending=5, running=3, factory_limits=factory_limits, **limits)  # type: ignore[arg-type]
+    ad |= {"GlideClientConstraintFactoryCondorExpr": "Mine && TARGET.VO == 1", "Mine": True}
+    client = feign.glidefactoryclient(pending=5, limits=factory_limits)
+    now = 1_700_000_000
+    whole, parts = classad(ad), recorded(glideresource.query(), ad)
+    read = [
+        glideresource.decode([given], ATTRIBUTES_OF_POOL, "cm", now) for given in (whole, parts)
+    ]
+    assert read[0].requests == read[1].requests
+    assert read[0].entries == read[1].entries
+    assert [t.refers for r in read for t in r.templates] == [("VO",), ("VO",)]
+    clients = [
+        factories.decode_clients([given], now)
+        for given in (classad(client), recorded(factories.clients_query(), client))
+    ]
+    assert clients[0] == clients[1]
+
+
+def recorded(query: Query, ad: AdOfValues) -> classad2.ClassAd:
+    (kept,) = recording.dump([classad(ad)], (*query.attributes, "GLIDEIN_Site"))
+    return classad("[" + "; ".join(f"{name} = {text}" for name, text in kept.items()) + "]")
 
 
 def test_user_names_become_the_same_pseudonyms_everywhere(tmp_path: Path) -> None:
@@ -192,9 +254,9 @@ def test_a_failed_validation_that_was_advertised(tmp_path: Path) -> None:
     """It is the same pilot when replayed: why, of which job, and when it was to end."""
     ad = feign.failed_validation(17, 4, dies=2000, now=1000) | {"LastHeardFrom": 1000}
     live = slots.decode([classad(ad)], ATTRIBUTES_OF_POOL, "cm", 1000).pilots
-    write(tmp_path / "r.zip", {SLOTS: recording.dump([classad(ad)])})
-    access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 500.0)
     query = slots.query(ATTRIBUTES_OF_POOL)
+    write(tmp_path / "r.zip", {SLOTS: recording.dump([classad(ad)], query.attributes)})
+    access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 500.0)
     found = slots.decode(access.collector_ads("c:9618", query), ATTRIBUTES_OF_POOL, "cm", 500)
     assert found.pilots == tuple(
         of._replace(started=1500, dies=2500, last_heard=500) for of in live
@@ -209,7 +271,8 @@ def test_a_recording_without_what_factories_are_told(tmp_path: Path) -> None:
     access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 0.0)
     assert access.collector_ads("w:9618", query) == []
     ad = feign.failed_master(17, 4, dies=2000, now=1000) | {"LastHeardFrom": 1000}
-    write(tmp_path / "n.zip", {"collector/w:9618/advertised": recording.dump([classad(ad)])})
+    kept = recording.dump([classad(ad)], query.attributes)
+    write(tmp_path / "n.zip", {"collector/w:9618/advertised": kept})
     access = ReplayAccess(str(tmp_path / "n.zip"), 0.0, 500.0)
     (found,) = access.collector_ads("w:9618", query)
     assert (found["GLIDEIN_Failed"], found["GLIDEIN_ToDie"]) == (True, 2500)

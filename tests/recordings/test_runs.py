@@ -218,7 +218,7 @@ def test_an_ad_that_was_old_stays_old(tmp_path: Path) -> None:
         classad({"Name": f"slot1@{n}", "LastHeardFrom": BEGIN - age})
         for n, age in enumerate((0, 300, 500))
     ]
-    writer.add(BEGIN, {f"collector/{HOST}/slots": recording.dump(found)})
+    writer.add(BEGIN, {f"collector/{HOST}/slots": recording.dump(found, ("Name", "LastHeardFrom"))})
     writer.close()
     access = ReplayAccess(str(tmp_path / "r.zip"), BEGIN + 10.0, float(SHIFT_S))
     ads_ = access.collector_ads(HOST, Query("slots", "Startd", "", ()))
