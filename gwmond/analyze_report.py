@@ -5,14 +5,13 @@ Reads the ledger some pilots at a time, while the daemon writes.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from gwmond import analyze_entries, analyze_frontends
+from gwmond import analyze_entries, analyze_frontends, csv_text
 from gwmond.analyze_entries import COLUMNS, Analysis
 from gwmond.analyze_frontends import SORTS, Watched
 from gwmond.analyze_pilots import figures_of
@@ -103,10 +102,8 @@ class Told(NamedTuple):
 
     def _csv(self) -> str:
         into = io.StringIO()
-        writer = csv.writer(into, lineterminator="\n")
         flat = [flatten(record) for record in self.records]
-        writer.writerow(flat[0])
-        writer.writerows(of.values() for of in flat)
+        csv_text.write(into, flat[0], (record.values() for record in flat))
         return into.getvalue()
 
     def _markdown(self, age: Age) -> str:

@@ -6,11 +6,11 @@ canonical unit for one second), memory is MiB.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TextIO, TypeAlias
 
+from gwmond import csv_text
 from gwmond.accounting.pilot_facts import Category, PilotLife, Resources, Step, Validation
 from gwmond.accounting.pilot_segments import NOTHING, total_rate
 from gwmond.accounting.pilot_time import own_category, total
@@ -251,10 +251,8 @@ def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
 
 def write_csv(made: Iterable[PilotLine], now_us: int, into: TextIO) -> None:
     """Write a line for each pilot; the names of columns are those of the JSON."""
-    writer = csv.writer(into, lineterminator="\n")
-    writer.writerow(flatten(as_json(line_of(_NOBODY, (), 0, DEFAULT_MEMORY_MIB), 0)))
-    for line in made:
-        writer.writerow(flatten(as_json(line, now_us)).values())
+    columns = flatten(as_json(line_of(_NOBODY, (), 0, DEFAULT_MEMORY_MIB), 0))
+    csv_text.write(into, columns, (flatten(as_json(line, now_us)).values() for line in made))
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -7,11 +7,10 @@ of validations are asked for, CSV has these instead.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from gwmond import report_suspects
+from gwmond import csv_text, report_suspects
 from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
 from gwmond.ledger_reading import Age
@@ -120,20 +119,17 @@ def _failures(of: Failures | None) -> dict[str, Any] | None:
 
 def write_csv(report: Report, into: TextIO) -> None:
     """Write a line for each group; if failures were asked for, for each of these."""
-    writer = csv.writer(into, lineterminator="\n")
     if report.failures is not None:
         lines = [flatten(of) for of in (report.failures.total_record(), *report.failures.records())]
         columns = [*NAMES, *lines[0]]
-        writer.writerow(columns)
-        writer.writerows([line.get(column) for column in columns] for line in lines[1:])
+        rows = ([line.get(column) for column in columns] for line in lines[1:])
+        csv_text.write(into, columns, rows)
         return
     empty = Group(figures=Figures())
     nothing = record(tuple(0 if by in STEPS else "" for by in report.scope.by), empty, report)
     columns = list(flatten(nothing))
-    writer.writerow(columns)
-    for key, group in report.ordered:
-        flat = flatten(record(key, group, report))
-        writer.writerow([flat.get(column) for column in columns])
+    found = (flatten(record(key, group, report)) for key, group in report.ordered)
+    csv_text.write(into, columns, ([flat.get(column) for column in columns] for flat in found))
 
 
 def _named(key: Key, scope: Scope) -> dict[str, Any]:

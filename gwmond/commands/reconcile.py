@@ -8,7 +8,6 @@ cause explains is shown as unexplained. docs/reconcile.md says what each column 
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import json
 import math
@@ -17,7 +16,7 @@ import time
 
 from rich.console import Console
 
-from gwmond import cli, log
+from gwmond import cli, csv_text, log
 from gwmond.config import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
@@ -133,9 +132,7 @@ def _text(found: Reconciliation, age: Age, form: str) -> str:
             into.write("\n")
         case "csv":
             names = list(record(Reconciled("")))
-            writer = csv.DictWriter(into, names, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(records)
+            csv_text.write(into, names, ([row[name] for name in names] for row in records))
         case "markdown":
             _markdown(found, age, into)
         case _:

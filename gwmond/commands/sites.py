@@ -11,14 +11,13 @@ met what had been said of their entry: a job within ten minutes, or none.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 
 from rich.console import Console
 from rich.text import Text
 
-from gwmond import cli, log
+from gwmond import cli, csv_text, log
 from gwmond.config import Config
 from gwmond.poller import poll_once
 from gwmond.sources.round import Status
@@ -80,9 +79,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         json.dump(as_json(snapshot, rows), sys.stdout, indent=2)
         print()
     elif arguments.format == "csv":
-        writer = csv.writer(sys.stdout)
-        writer.writerow(Row._fields)
-        writer.writerows(rows)
+        csv_text.write(sys.stdout, Row._fields, rows)
     else:
         _show(rows, entries=arguments.entries)
     down = [s for s in snapshot.sources if not s.up]
