@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -43,6 +44,12 @@ def _quoted(path: Path) -> str:
     return str(path).replace("%", "%%")  # the option is interpolated
 
 
+def foreign(tables: Iterable[str], where: str) -> LedgerForeign:
+    """Return what is told of a sound database that is no ledger."""
+    what = f"a database of another program (tables {', '.join(sorted(tables)[:5])})"
+    return LedgerForeign(where, what, "Name a new file, or an own database or schema.")
+
+
 def check_known(connection: Connection, where: str, *, upgradable: bool) -> bool:
     """Return whether the schema is the newest, or raise what stands against using it."""
     found = revision(connection)
@@ -52,8 +59,7 @@ def check_known(connection: Connection, where: str, *, upgradable: bool) -> bool
         tables = set(inspect(connection).get_table_names())
         # A PostgreSQL schema may be shared as long as no name is taken; a file belongs to one.
         if tables & set(metadata.tables) or (tables and connection.dialect.name == "sqlite"):
-            what = f"a database of another program (tables {', '.join(sorted(tables)[:5])})"
-            raise LedgerForeign(where, what, "Name a new file, or an own database or schema.")
+            raise foreign(tables, where)
     elif found not in REVISIONS:
         what = f"its schema {found} is unknown to gwmond {__version__}, which knows up to {HEAD}"
         raise LedgerTooNew(where, what, "Install the gwmond that wrote it, or a later one.")

@@ -18,7 +18,7 @@ import sqlite3
 import tempfile
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,8 +36,10 @@ from gwmond.ledger.errors import (
     LedgerReadOnly,
 )
 from gwmond.ledger.lock import FileLock, exposed, give
+from gwmond.ledger.schema import VERSION_TABLE
 
 FILE_MODE = 0o640
+_MAGIC = b"SQLite format 3\0"
 BUSY_S = 5.0
 QUICK_CHECK_S = 10.0
 
@@ -256,19 +258,55 @@ def _inspect(path: Path, shown: str) -> None:
         raise LedgerCorrupt(shown, loss, _SALVAGE)
 
 
+def _refuse_others(path: Path, shown: str) -> None:
+    """Raise ``LedgerForeign`` or ``LedgerCorrupt`` for what is a sound file of something else.
+
+    Beside it no lock is made: ``/etc/passwd.lock`` would keep others from changing passwords.  The
+    file is only read, without its log, which nothing here depends on.
+    """
+    stat = path.stat()
+    if _open[stat.st_dev, stat.st_ino]:
+        return  # it is known, and to close it here would drop SQLite's own locks
+    with path.open("rb") as file:
+        begin = file.read(len(_MAGIC))
+    if not begin:
+        return  # of an empty file more is said later
+    if begin != _MAGIC:
+        raise LedgerCorrupt(shown, "the file is not a database of SQLite", KEEP)
+    with suppress(sqlite3.Error), closing(_unlocked(path)) as db:
+        names = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
+        if names and VERSION_TABLE not in names:
+            raise migrate.foreign(names, shown)
+
+
+def _unlocked(path: Path) -> sqlite3.Connection:
+    """Open a file for reading, without locks and without its log."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+
+
+def _followed(path: Path, shown: str) -> Path:
+    """Return where a path leads; root follows no link that somebody else may have put there."""
+    if path.is_symlink() and exposed(path.parent) and path.lstat().st_uid != 0:
+        what = "is a symbolic link of another user, which root does not follow"
+        raise LedgerLocation(shown, what, f"Name the file itself: {path.resolve()}")
+    return path.resolve()  # one lock whatever link leads here
+
+
 def open_writer(path: Path) -> SqliteBackend:
     """Lock, create or prove sound, migrate and open the ledger at ``path``."""
     shown = str(path)
     lock: FileLock | None = None
     connection: Connection | None = None
     try:
-        path = path.resolve()  # one lock whatever link leads here
+        path = _followed(path, shown)
         if not path.parent.is_dir():
             what = f"the directory {path.parent} does not exist"
             remedy = f"Create it: install -d -m 0750 -o USER_OF_GWMOND {path.parent}"
             raise LedgerLocation(shown, what, remedy)
         if path.is_dir():
             raise LedgerLocation(shown, "is a directory", "Name a file in a directory.")
+        if path.exists():
+            _refuse_others(path, shown)
         lock = FileLock(_beside(path, ".lock"), shown)
         if not path.exists():
             _create(path)

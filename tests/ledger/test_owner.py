@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
 
 from gwmond.ledger import Ledger, LedgerReader, lock, migrate, sqlite
-from gwmond.ledger.errors import LedgerLocation, LedgerLocked, LedgerMoved, LedgerReadOnly
+from gwmond.ledger.errors import (
+    LedgerCorrupt,
+    LedgerForeign,
+    LedgerLocation,
+    LedgerLocked,
+    LedgerMoved,
+    LedgerReadOnly,
+)
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
 
@@ -171,3 +180,67 @@ def test_who_may_not_read_is_told_to_be_another_user(tmp_path: Path) -> None:
     assert "write" not in str(error.value)
     with unprivileged(), pytest.raises(LedgerReadOnly, match="write to the file"):
         Ledger.open(url)
+
+
+def database(at: Path, table: str) -> None:
+    with closing(sqlite3.connect(at)) as db:
+        db.execute(f"CREATE TABLE {table} (x)")
+
+
+@pytest.mark.parametrize("other", ["passwd", "bookmarks", "directory"])
+def test_no_lock_is_made_beside_what_is_no_ledger(tmp_path: Path, other: str) -> None:
+    """Its name may be that of another program's lock, which root would keep from its work."""
+    system = tmp_path / "etc"
+    system.mkdir()
+    if other == "passwd":
+        (system / other).write_text("root:x:0:0:root:/root:/bin/sh\n")
+    elif other == "bookmarks":
+        database(system / other, "bookmarks")
+    else:
+        (system / other).mkdir()
+    link_to_it = tmp_path / "ledger.sqlite"
+    link_to_it.symlink_to(system / other)
+    for path in (link_to_it, system / other):
+        with pytest.raises((LedgerCorrupt, LedgerForeign, LedgerLocation)):
+            Ledger.open(str(path))
+    assert [path.name for path in tmp_path.rglob("*") if path.suffix] == ["ledger.sqlite"]
+
+
+def test_a_lock_that_is_there_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is written to another program's lock."""
+    (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (tmp_path / "passwd.lock").write_text("4711")
+    with pytest.raises(LedgerCorrupt, match="not a database"):
+        Ledger.open(f"{tmp_path}/passwd")
+    assert (tmp_path / "passwd.lock").read_text() == "4711"
+
+
+def test_a_damaged_ledger_and_an_empty_database_are_locked(tmp_path: Path) -> None:
+    """The one has to be proved damaged by its writer; the other may become a ledger."""
+    database(tmp_path / "new.sqlite", "soon_gone")
+    with closing(sqlite3.connect(tmp_path / "new.sqlite")) as db:
+        db.execute("DROP TABLE soon_gone")
+    Ledger.open(f"{tmp_path}/new.sqlite").close()
+    data = (tmp_path / "new.sqlite").read_bytes()
+    (tmp_path / "old.sqlite").write_bytes(data[:16] + bytes(len(data) - 16))
+    with pytest.raises(LedgerCorrupt):
+        Ledger.open(f"{tmp_path}/old.sqlite")
+    assert (tmp_path / "old.sqlite.lock").exists()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_root_follows_no_link_of_somebody_elses(theirs: Path, tmp_path: Path, there: bool) -> None:
+    """Neither to a file that is there nor to one that would be made; a link of root's own is."""
+    (tmp_path / "own").mkdir()
+    target = tmp_path / "own" / "ledger.sqlite"
+    if there:
+        Ledger.open(str(target)).close()
+    before = sorted(target.parent.iterdir())
+    link(theirs / "ledger.sqlite", target)
+    with pytest.raises(LedgerLocation, match="link of another user") as error:
+        Ledger.open(f"{theirs}/ledger.sqlite")
+    assert str(target) in error.value.remedy
+    assert sorted(target.parent.iterdir()) == before
+    os.chown(theirs / "ledger.sqlite", 0, 0, follow_symlinks=False)
+    Ledger.open(f"{theirs}/ledger.sqlite").close()
+    assert target.with_name("ledger.sqlite.lock").exists()
