@@ -25,6 +25,7 @@ from gwmond.config_types import (
     is_loopback,
     unusable,
 )
+from gwmond.digits import is_number
 from gwmond.durations import parse_duration as _seconds
 
 
@@ -218,7 +219,7 @@ class Http(Section):
     @model_validator(mode="after")
     def _safe(self) -> Self:
         host, _, port = self.listen.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
+        if not host or not is_number(port) or int(port) > 65535:
             raise ValueError('listen: write ADDRESS:PORT, such as "127.0.0.1:9818"')
         if bool(self.tls_cert) != bool(self.tls_key):
             there, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")

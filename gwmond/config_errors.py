@@ -90,14 +90,14 @@ def unquoted(text: str, error: str) -> str:
     >>> unquoted("[poll]\ninterval = 60s  # often", "Expected newline (at line 2, column 14)")
     '; texts, durations too, are quoted: interval = "60s"'
     """
-    found = re.search(r"\(at line (\d+), ", error)
+    found = re.search(r"\(at line ([0-9]+), ", error)
     lines = text.splitlines()
     if found is None or not 0 < int(found[1]) <= len(lines):
         return ""
     bare = re.fullmatch(rf"\s*({_KEY})\s*=\s*([\w./:@*-]+)\s*(?:#.*)?", lines[int(found[1]) - 1])
     if bare is None or bare[2].lower() in {"true", "false"} or _is_number(bare[2]):
         return ""
-    value = bare[2] if re.fullmatch(r"\d+[a-z]{1,3}", bare[2]) else "…"
+    value = bare[2] if re.fullmatch(r"[0-9]+[a-z]{1,3}", bare[2]) else "…"
     return f'; texts, durations too, are quoted: {bare[1]} = "{value}"'
 
 

@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from gwmond.digits import is_number
 from gwmond.durations import parse_duration
 
 _CENTURY_S = 100 * 365 * 86400
@@ -46,7 +47,7 @@ def _host_port(text: str) -> str:
             f"{shown(text)}: write HOST or HOST:PORT, without {text[: text.index('/')]}//"
         )
     port = re.search(r"^[^<>?]*[^:]:(\w+)$", text)
-    if port and not (port[1].isdigit() and 0 < int(port[1]) < 65536):
+    if port and not (is_number(port[1]) and 0 < int(port[1]) < 65536):
         raise ValueError(f"{shown(text)}: {port[1]} is no port: write a number from 1 to 65535")
     return text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdwy])")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdwy]))+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[smhdwy])")
 
 
 def parse_duration(text: object) -> float:

@@ -16,7 +16,7 @@ US = 1_000_000
 HOUR_US = 3600 * US
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_US = 32_503_680_000 * US  # the year 3000
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 FORMS = (
     "a time is RFC 3339 (2026-01-31T08:00:00Z; without an offset it is UTC), a date (its beginning "
@@ -66,7 +66,7 @@ def parse_time(text: str, now_us: int) -> int:
         case "yesterday":
             return to_us(day - timedelta(days=1))
     try:
-        if re.fullmatch(r"\d{5,}(\.\d{1,6})?", word):
+        if re.fullmatch(r"[0-9]{5,}(\.[0-9]{1,6})?", word):
             found = round(float(word) * US)
         elif _DATE.match(word):
             time = datetime.fromisoformat(word)

@@ -21,6 +21,7 @@ from gwmond.assumed_text import Rule, rules_of
 from gwmond.book.rules import Rules
 from gwmond.book.silence import silent_before_us
 from gwmond.category_time import KINDS, Kind
+from gwmond.digits import is_number
 from gwmond.ledger.pilot_model import AttemptRow, PilotCorrection, PilotRow
 from gwmond.ledger.pilot_reports import PilotFilter, PilotReports
 from gwmond.pilot_tables import PilotLine, life_now, line_of
@@ -111,7 +112,7 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
 
     What fits best alone is returned: the number, else the whole name, else the part.
     """
-    if text.isdigit() and len(text) < 19 and (found := ledger.pilots_by_id([int(text)])):
+    if is_number(text) and len(text) < 19 and (found := ledger.pilots_by_id([int(text)])):
         return list(found.values())
     if whole := ledger.find_pilots([text]).get(text):
         return whole

@@ -12,6 +12,8 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from gwmond.digits import is_number
+
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
@@ -30,7 +32,7 @@ class Notifier:
         environ = os.environ if environ is None else environ
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         usec, pid = environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", "")
-        watched = bool(self._address) and usec.isdecimal() and pid in ("", str(os.getpid()))
+        watched = bool(self._address) and is_number(usec) and pid in ("", str(os.getpid()))
         self.watchdog_interval_s: float | None = (int(usec) / 2e6 if watched else 0.0) or None
 
     def ready(self) -> None:

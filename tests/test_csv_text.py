@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from gwmond import csv_text
+from tests.test_layers import FILES, imports
 
 
 def cells(*row: object) -> list[str]:
@@ -37,11 +37,5 @@ def test_numbers_stay_numbers() -> None:
 
 def test_all_csv_is_written_here() -> None:
     """No other module makes a writer of its own."""
-    package = Path(csv_text.__file__).parent
-    found = subprocess.run(
-        ["grep", "-rlE", r"csv\.(Dict)?[wW]riter|import csv$", "--include=*.py", str(package)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert found == [csv_text.__file__]
+    writers = [path for path in FILES if any(found.module == "csv" for found in imports(path))]
+    assert writers == [Path(csv_text.__file__)]

@@ -32,8 +32,8 @@ PURE = {
     *("heapq", "itertools", "math", "operator", "re", "statistics", "types", "typing"),
     *("numpy", "scipy"),
 }
-CORE = {"gwmond.accounting", "gwmond.facts", "gwmond.monitor", "gwmond.units"}
-OWN = {"facts.py", "monitor.py", "units.py"}  # of the core, besides the accounting
+CORE = {"gwmond.accounting", "gwmond.digits", "gwmond.facts", "gwmond.monitor", "gwmond.units"}
+OWN = {"digits.py", "facts.py", "monitor.py", "units.py"}  # of the core, besides the accounting
 MAY_PRINT = {"cli.py", "metrics/catalog.py", "problem_help.py"}
 CLOCKS = {"time", "datetime", "sched", "asyncio"}
 
@@ -198,3 +198,25 @@ def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> Non
         check=True,
     )
     assert unneeded & set(done.stdout.split()) == set()
+
+
+def loose_digits(tree: ast.AST) -> Iterator[int]:
+    """Lines in which a text may have digits of any script; bytes have only those of ASCII."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in {"isdigit", "isdecimal", "isnumeric"}:
+            yield node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re."):
+            texts = (of.value for of in ast.walk(node.args[0]) if isinstance(of, ast.Constant))
+            if any(isinstance(of, str) and r"\d" in of for of in texts):
+                yield node.lineno
+
+
+def test_digits_are_those_of_ascii() -> None:
+    """Where strangers write numbers; gwmond.digits says what is one."""
+    found = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in FILES
+        if (lines := [*loose_digits(ast.parse(path.read_text()))])
+    }
+    of_bytes = {f"sources/gwms/{name}.py" for name in ("embedded_history", "pilot_out")}
+    assert set(found) == {"digits.py", *of_bytes}, found

@@ -7,6 +7,8 @@ count alike.  Names of earlier versions have none, and may be of any user.
 
 from __future__ import annotations
 
+from gwmond.digits import is_number
+
 
 def own_name(number: str, user: str, instance: str, entry: str) -> str:
     """Return a pilot's own name; ``number`` is ``cluster.proc``.
@@ -23,7 +25,7 @@ def is_own(name: str) -> bool:
     >>> is_own("7.0@fe:i.E"), is_own("glidein_1@n"), is_own("")
     (True, False, False)
     """
-    return name[:1].isdigit()
+    return is_number(name[:1])
 
 
 def may_be_of(name: str, user: str) -> bool:

@@ -19,7 +19,7 @@ from gwmond.accounting.pilot_facts import Validation
 from gwmond.accounting.records import JobRecord
 from gwmond.facts import Evidence, Problem
 
-EVENT_LOG = re.compile(r"condor_activity_(?P<day>\d{8})(?:_(?P<client>.*))?\.log", re.S)
+EVENT_LOG = re.compile(r"condor_activity_(?P<day>[0-9]{8})(?:_(?P<client>.*))?\.log", re.S)
 """The names of a factory's event logs: day of the first event, and client (frontend.group)."""
 
 LEAST_CONDOR_S = 5

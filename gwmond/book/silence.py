@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from gwmond.book.kept import Kept
 from gwmond.book.rules import SECOND_US
+from gwmond.digits import is_number
 from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import PilotIdentity
 
@@ -42,7 +43,7 @@ class Silence:
 def silent_before_us(cursors: Mapping[tuple[str, str], Cursor]) -> int:
     """Return the same as it is stored."""
     kept = cursors.get((SOURCE, KIND))
-    return int(kept.state) * SECOND_US if kept is not None and kept.state.isdecimal() else 0
+    return int(kept.state) * SECOND_US if kept is not None and is_number(kept.state) else 0
 
 
 def is_silent(

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from gwmond.book.kept import Kept
 from gwmond.book.rules import FAR_US, SECOND_US
+from gwmond.digits import is_number
 from gwmond.facts import Cursor
 
 SOURCE, KIND = "collector", "update_gaps"
@@ -27,7 +28,7 @@ class UpdateGaps:
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = Kept(SOURCE, KIND, cursors)
         self._gaps: deque[int] = deque(maxlen=_GAPS)
-        self._gaps.extend(int(of) * SECOND_US for of in self._kept.text.split() if of.isdecimal())
+        self._gaps.extend(int(of) * SECOND_US for of in self._kept.text.split() if is_number(of))
 
     def note(self, gap_us: int) -> None:
         """Take in the time between two updates of one pilot's ads, which was watched meanwhile."""

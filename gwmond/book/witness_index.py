@@ -31,7 +31,7 @@ from gwmond.book.shelf import Shelf
 from gwmond.book.unended import last_reported_us
 from gwmond.facts import AD_LIFETIME_S
 
-_PID = re.compile(r"glidein_(\d{1,10})(?:_|$)", re.A)
+_PID = re.compile(r"glidein_([0-9]{1,10})(?:_|$)", re.A)
 
 
 def recall(

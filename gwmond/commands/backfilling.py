@@ -112,7 +112,7 @@ def _time(text: str | None, *, end: bool) -> int | None:
     """Return a time; a month is its beginning, or its end."""
     if text is None:
         return None
-    if month := re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text):
+    if month := re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text):
         number = int(month[1]) * 12 + int(month[2]) - 1 + end
         return to_us(datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC))
     try:

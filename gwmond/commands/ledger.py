@@ -292,7 +292,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
 def _month(text: str | None) -> Month | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", text)
+    found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)
     if found is None:
         raise ConfigError(f'"{text}" is not a month such as 2026-01')
     return int(found[1]), int(found[2])

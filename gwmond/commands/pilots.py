@@ -19,6 +19,7 @@ from gwmond.accounting.pilot_facts import Category
 from gwmond.book.silence import silent_before_us
 from gwmond.category_time import BADPUT, OF_PILOTS, Kind, hours, part, percent
 from gwmond.config import Config, ConfigError
+from gwmond.digits import is_number
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
@@ -235,6 +236,6 @@ def _some(users: tuple[str, ...], most: int = 3) -> str:
 
 
 def _limit(text: str) -> int:
-    if not text.isdigit():
+    if not is_number(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)

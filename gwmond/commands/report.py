@@ -20,6 +20,7 @@ from rich.console import Console
 from gwmond import analyze_report, cli, log
 from gwmond.analyze_report import STYLES, Asked, asked
 from gwmond.config import Config, ConfigError
+from gwmond.digits import is_number
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
@@ -210,7 +211,7 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
 
 def _limit(text: str) -> int:
     """Return a number of lines; 0: all."""
-    if not (text.isascii() and text.isdecimal()):
+    if not is_number(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines, 0 or more")
     return int(text)
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from gwmond.digits import is_number
 from gwmond.sources.ads import parse
 from gwmond.sources.child import QueryError
 
@@ -249,6 +250,6 @@ def host_and_port(address: str) -> tuple[str, int]:
     """
     plain = address.strip("<>").partition("?")[0]
     host, colon, port = plain.rpartition(":")
-    if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
+    if not colon or not is_number(port) or (":" in host and not host.endswith("]")):
         host, port = plain, "9618"
     return host.strip("[]"), int(port)

@@ -45,8 +45,8 @@ _MASTERS = (
     *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *NAMES),
 )
 _RUNNING = re.compile(r"failed while running (\S*[^\s.])\.?(?:\s|$)", re.IGNORECASE)
-_VARIES = re.compile(r"\d+(?:[.:]\d+)*")
-_RANDOM = re.compile(r"^(glidein_\d+)_\d+(?=@|$)")
+_VARIES = re.compile(r"[0-9]+(?:[.:][0-9]+)*")
+_RANDOM = re.compile(r"^(glidein_[0-9]+)_[0-9]+(?=@|$)")
 _CHARACTERS = 60
 
 

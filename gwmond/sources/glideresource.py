@@ -9,8 +9,10 @@ that a limit is hit.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.digits import is_number
 from gwmond.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
 from gwmond.sources import ads, monitors, slots
 from gwmond.sources.access import Query
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from gwmond.config import Attributes
 
+_DECIMAL = re.compile(r"[0-9]+\.?[0-9]*")
 _STATUS = "GlideFactoryMonitorStatus"
 _TOTAL = "GlideFactoryMonitorTotalStatus"
 _CLIENT = "GlideClientMonitor"
@@ -171,7 +174,7 @@ def _gpus(ad: classad2.ClassAd) -> int:
         name, *rest = (part.strip() for part in resource.split(","))
         if name.lower() == "gpus":
             said = rest[0] if rest else ""
-            return min(int(said), int(MAX_CORES)) if said.isdecimal() else 1
+            return min(int(said), int(MAX_CORES)) if is_number(said) else 1
     return int(_positive(ad, _GPUS, MAX_CORES) or 0)
 
 
@@ -180,10 +183,7 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> floa
     for name in names:
         value = ads.number(ad, name)
         if value is None and (said := ads.text(ad, name)) is not None:
-            try:
-                value = float(said)
-            except ValueError:
-                continue
+            value = float(said) if _DECIMAL.fullmatch(said.strip()) else None
         if value is not None and 0 < value <= most:
             return value
     return None

@@ -36,8 +36,8 @@ _SIZES = (
     ("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
     ("RequestCpus", "RequestMemory", "RequestGPUs"),
 )
-_SLOT = re.compile(r"[A-Za-z]+\d+(?:_\d+)*@(.+)")
-_CLAIM = re.compile(r">#(\d+)#\d+#")
+_SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
+_CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
 
 
 class Told(NamedTuple):

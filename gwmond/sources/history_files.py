@@ -41,7 +41,7 @@ CALL_BYTES = 256 << 20
 _LINE_BYTES = 1 << 16
 _HEAD_BYTES = 256
 _BANNER = b"*** "
-_ROTATED = re.compile(r"\.\d{8}T\d{6}$")
+_ROTATED = re.compile(r"\.[0-9]{8}T[0-9]{6}$")
 _NEEDED = frozenset(name.lower().encode() for name in histories.query(KIND).projection)
 
 

@@ -37,7 +37,7 @@ MOST = 5000
 
 _STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 _FAILURE = re.compile(r"failure at (?:access|execution) point")
-_CLAIM = re.compile(r">(#\d+#\d+#)")
+_CLAIM = re.compile(r">(#[0-9]+#[0-9]+#)")
 
 
 class Taken(NamedTuple):

@@ -59,7 +59,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _LITERAL = re.compile(
-    r'-?\d+(?:\.\d+)?(?:E[+-]?\d+)?|"[^"]*"|true|false|undefined|error', re.ASCII | re.IGNORECASE
+    r'-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]+)?|"[^"]*"|true|false|undefined|error', re.IGNORECASE
 )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gwmond.sources.access import Query
 
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*')
-_JOB = re.compile(r"#(\d+)\.(\d+)#")
+_JOB = re.compile(r"#([0-9]+)\.([0-9]+)#")
 _IDS = {"clusterid": 1, "procid": 2}
 
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from gwmond.digits import is_number
+
 _EPOCH = re.compile(
     r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|GLIDEIN_Expire"
     r"|MyCurrentTime|QDate|EnteredCurrent\w+|MonitorSelfTime|LastHeardFrom"
     r"|JobStart|JobCurrent(Start|Finish)\w*|Job(Last)?StartDate|JobDisconnectedDate"
     r"|TransferOut(Started|Finished)|CompletionDate|LastVacateTime|EpochWriteDate)$"
 )
-_CLAIM = re.compile(r"(?<=>#)\d+(?=#)")
+_CLAIM = re.compile(r"(?<=>#)[0-9]+(?=#)")
 _WITHIN = {
-    "GlobalJobId": re.compile(r'(?<=#)\d+(?="$)'),
+    "GlobalJobId": re.compile(r'(?<=#)[0-9]+(?="$)'),
     "PublicClaimId": _CLAIM,
     "LastPublicClaimId": _CLAIM,
-    "ToE": re.compile(r"(?<=\bWhen = )\d+"),
+    "ToE": re.compile(r"(?<=\bWhen = )[0-9]+"),
 }
 
 
@@ -32,7 +34,7 @@ def moved(name: str, text: str, shift: int) -> str:
     '"schedd@host#7.0#1500"'
     """
     if _is_epoch(name):
-        return str(int(text) + shift) if text.isdigit() and int(text) > 0 else text
+        return str(int(text) + shift) if is_number(text) and int(text) > 0 else text
     within = _WITHIN.get(name)
     if within is None:
         return text

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from gwmond.digits import is_number
 from gwmond.facts import Problem
 
 MOST = 200
@@ -164,7 +165,7 @@ def host_is_known(host: str, names: Iterable[str]) -> bool:
     >>> host_is_known("127.0.0.1:9818", ()), host_is_known("evil.example", ("cm.example",))
     (True, False)
     """
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if name.startswith("[") or name.replace(".", "").isdigit():
+    name = host.rpartition(":")[0] if is_number(host.rpartition(":")[2]) else host
+    if name.startswith("[") or is_number(name.replace(".", "")):
         return True
     return name.lower().rstrip(".") in {"localhost", *(known.lower() for known in names)}

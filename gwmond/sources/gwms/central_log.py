@@ -23,7 +23,7 @@ _HEAD = re.compile(
 _DATA = re.compile(rb"\[((?:[^\]\"\\]|\\.|\"(?:[^\"\\]|\\.)*\")*)\]")
 _PARAMETER = re.compile(rb"(\w{1,64})=\"((?:[^\"\\]|\\.)*)\"")
 _ESCAPED = re.compile(rb"\\([\"\\\]])")
-_STARTD = re.compile(r"glidein_\d{1,10}_\d{1,14}")
+_STARTD = re.compile(r"glidein_[0-9]{1,10}_[0-9]{1,14}")
 _MASTER_EXIT = re.compile(rb"exited: condor_master \(exit status (\d{1,5})")
 _MASTER_STATUS = re.compile(
     rb"condor_master \(condor_MASTER\) pid \d{1,10} EXITING WITH STATUS (\d{1,5})"

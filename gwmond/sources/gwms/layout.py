@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 8
 MAX_DIRECTORIES = 100_000
-COMPLETED = re.compile(r"completed_jobs_\d{8}\.log")
+COMPLETED = re.compile(r"completed_jobs_[0-9]{8}\.log")
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 

@@ -44,7 +44,7 @@ _REFUSED = (b'SECMAN:2010:Received "DENIED" from server', b"Failed to start non-
 receivePostAuthInfo_inner; dc_collector.cpp); one that is taken is not logged."""
 _TAKEN = b"-> Claimed"
 _FAILED_TEST = re.compile(rb"=== Validation error in (\S{1,400}) ===")
-_STARTD = re.compile(r"glidein_\d{1,10}_\d{1,14}")
+_STARTD = re.compile(r"glidein_[0-9]{1,10}_[0-9]{1,14}")
 _SETTINGS = {
     b"GLIDEIN_Site": "site",
     b"GLIDEIN_ResourceName": "resource",

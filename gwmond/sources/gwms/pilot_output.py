@@ -49,7 +49,7 @@ UPDATE_S = 300
 
 PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
-_JOB = re.compile(r"job\.(\d{1,12})\.(\d{1,9})\.(out|err)")
+_JOB = re.compile(r"job\.([0-9]{1,12})\.([0-9]{1,9})\.(out|err)")
 _NEVER_US = 10**18
 _SILENT = frozenset({"no_output", "empty_output", "garbage", "bad_time"})
 _CLASSES = {kind.value.lower(): kind for kind in FailureClass}

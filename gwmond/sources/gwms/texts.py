@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.digits import is_number
 from gwmond.sources.ads import LABEL_CHARACTERS
 from gwmond.sources.gwms import clock_changes
 from gwmond.sources.history_endings import EPOCHS_S, US
@@ -24,14 +25,14 @@ _QUARTER_S = 900
 _EPOCH = datetime(1970, 1, 1)
 _DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
-    r"([ \d]\d) (\d\d):(\d\d):(\d\d) [A-Z]{3,5} (\d{4})"
+    r"([ 0-9][0-9]) ([0-9][0-9]):([0-9][0-9]):([0-9][0-9]) [A-Z]{3,5} ([0-9]{4})"
 )
 """What nearly every date is like; any other takes several searches."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b", re.I)
-_CLOCK = re.compile(r"\b(\d\d?):(\d\d):(\d\d)\b(?:[ .,\d]*\b([AP])M\b)?", re.I)
-_DAY = re.compile(r"(?<![\d:.])(\d{1,2})(?![\d:])")
-_YEAR = re.compile(r"(?<!\d)(\d{4})(?!\d)")
+_CLOCK = re.compile(r"\b([0-9][0-9]?):([0-9][0-9]):([0-9][0-9])\b(?:[ .,0-9]*\b([AP])M\b)?", re.I)
+_DAY = re.compile(r"(?<![\w:.])([0-9]{1,2})(?![\w:])")
+_YEAR = re.compile(r"(?<![0-9])([0-9]{4})(?![0-9])")
 
 
 def text(raw: bytes) -> str:
@@ -69,10 +70,9 @@ def number(raw: str | bytes, least: int = 0) -> int | None:
     value = raw.strip()
     if not 0 < len(value) <= 14:
         return None
-    try:
-        found = int(value)
-    except ValueError:
+    if not is_number(value[1:] if value[:1] in ("-", b"-") else value):
         return None
+    found = int(value)
     return found if least <= found <= MAX_NUMBER else None
 
 
