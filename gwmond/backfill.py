@@ -55,7 +55,7 @@ def _factory(family: Family) -> Read:
 SOURCES: Mapping[str, Read] = {
     "gwmond_pilot_resource_seconds_total": lambda *of: _pilot_time("resource", *of),
     "gwmond_pilot_canonical_seconds_total": lambda *of: _pilot_time("canonical", *of),
-    "gwmond_pilot_attempts_total": hourly.ended_attempts,
+    "gwmond_job_runs_total": hourly.ended_attempts,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,
     "gwmond_pilot_estimated_canonical_seconds_total": estimated_hourly.estimated_time,

@@ -23,7 +23,7 @@ class Memory(NamedTuple):
     """What is remembered of entries between polls; the ledger keeps it between lives."""
 
     first_seen: Mapping[EntryKey, float]
-    in_use: Mapping[tuple[EntryKey, Resource], int]
+    provisioned: Mapping[tuple[EntryKey, Resource], int]
     peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
     waiting: Mapping[EntryKey, PendingHistory]
     filling: Mapping[EntryKey, Filling] = MappingProxyType({})
@@ -75,7 +75,7 @@ def remember(
     Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
     """
     hours = max(1, round(config.site.peak_window / HOUR_S))
-    peaks, in_use = dict(before.peaks), dict(before.in_use)
+    peaks, provisioned = dict(before.peaks), dict(before.provisioned)
     recent: dict[tuple[EntryKey, Resource], int] = {}
     hour, ran_hour = int(now // HOUR_S), int(watched.decided_at(now) // HOUR_S)
     for resource in RESOURCES:
@@ -84,11 +84,11 @@ def remember(
             at = key, resource
             window = peaks.get(at, PeakWindow())._replace(hours=hours)
             peaks[at] = window.add(ran_hour, decided.get(key, 0)).prune(hour)
-            in_use[at] = used[resource].get(key, 0)
+            provisioned[at] = used[resource].get(key, 0)
             recent[at] = later.get(key, 0)
     memory = before._replace(
         first_seen={key: before.first_seen.get(key, now) for key in entries},
-        in_use={at: units for at, units in in_use.items() if at[0] in entries},
+        provisioned={at: units for at, units in provisioned.items() if at[0] in entries},
         peaks={at: window for at, window in peaks.items() if at[0] in entries and window.buckets},
         contacts=watched.contacts,
     )

@@ -191,7 +191,11 @@ def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:
         key: model.EntryState(
             first_seen,
             now,
-            {r: units for r in RESOURCES if (units := memory.in_use.get((key, r))) is not None},
+            {
+                r: units
+                for r in RESOURCES
+                if (units := memory.provisioned.get((key, r))) is not None
+            },
         )
         for key, first_seen in memory.first_seen.items()
     }
@@ -204,12 +208,12 @@ def _recall(memory: Memory, state: model.LedgerState, window_hours: int) -> Memo
         for peak in found:
             at = key, peak.resource
             peaks[at] = peaks.get(at, PeakWindow(window_hours)).add(peak.hour, peak.units)
-    in_use = {(k, r): n for k, s in state.entries.items() for r, n in s.in_use.items()}
+    provisioned = {(k, r): n for k, s in state.entries.items() for r, n in s.provisioned.items()}
     first_seen = {k: s.first_seen for k, s in state.entries.items()}
     earlier = {k: min(t, memory.first_seen.get(k, t)) for k, t in first_seen.items()}
     return memory._replace(
         first_seen={**memory.first_seen, **earlier},
-        in_use={**in_use, **memory.in_use},
+        provisioned={**provisioned, **memory.provisioned},
         peaks=peaks,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
-from gwmond.accounting.capacity import Capacity, in_use
+from gwmond.accounting.capacity import Capacity, provisioned
 from gwmond.accounting.entries import EntryTotals, combine
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.resources import is_below_one_unit
@@ -129,7 +129,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     contacts = memory.contacts
     watched = contacts.after(registered, clocks, int(now)) if slots else contacts.unseen()
     running = watched.running
-    used = {resource: in_use(running, resource, q) for resource in RESOURCES}
+    used = {resource: provisioned(running, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
     hour = int(now // HOUR_S)
     lifetimes = {of.ad_lifetime_s for of in registered} or {AD_LIFETIME_S}
@@ -307,7 +307,7 @@ def _doubtful(
     reason = YOUNG if whole else "collector"
     doubtful = {}
     for key in entries:
-        before = [memory.in_use.get((key, resource)) for resource in RESOURCES]
+        before = [memory.provisioned.get((key, resource)) for resource in RESOURCES]
         if before == [None, None]:
             if not whole:
                 doubtful[key] = reason

@@ -18,6 +18,8 @@ from gwmond.report_sections import Section, label, period, sections, title
 from gwmond.report_svg import STACK, Bar, bars, series
 
 _MOST = 25
+_ROOMY = 20
+"""A table of more columns is set in small type, with shares below what they are shares of."""
 _STYLE = """
 :root { color-scheme: light dark; --page: #ffffff; --text: #1b1f24; --soft: #59636e;
   --line: #d5dae0; --stripe: #f5f7f9; --goodput: #009e73; --pilot_overhead: #56b4e9;
@@ -27,7 +29,7 @@ _STYLE = """
   --soft: #9aa4ae; --line: #363c43; --stripe: #1c2024; --goodput: #1fb58a;
   --decision_problem: #2c72b8; --misconfiguration_badput: #e8702a; --unclassified: #85898d; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 78rem; padding: 1.5rem; background: var(--page);
+body { margin: 0 auto; max-width: 78rem; padding: 1.5rem 1rem; background: var(--page);
   color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p { margin: .3rem 0; } .soft, dd { color: var(--soft); } .warn { font-weight: 600; }
@@ -39,13 +41,16 @@ svg .grid { stroke: var(--line); } svg rect { stroke: var(--page); stroke-width:
   vertical-align: -.1em; border-radius: 2px; }
 .wide { overflow-x: auto; } .wide:focus { outline: 2px solid var(--decision_problem); }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap;
+th, td { padding: .25rem .4rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--line); }
+th, td.name { white-space: normal; overflow-wrap: anywhere; } th { vertical-align: bottom; }
+td.name { min-width: 6em; } .dense { font-size: 11px; }
+.dense th, .dense td { padding: .2rem .14rem; }
 th.name, td.name { text-align: left; } tbody tr:nth-child(even) { background: var(--stripe); }
 tfoot td { font-weight: 600; } dt { font-weight: 600; } dd { margin: 0 0 .5rem; }
 pre { font-size: 13px; overflow-x: auto; }
 @media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 11px; }
-  .wide { overflow: visible; } table { font-size: 7px; } th, td { padding: 1px 3px; }
+  .wide { overflow: visible; } table, .dense { font-size: 7px; } th, td { padding: 1px 3px; }
   thead { display: table-header-group; } tr, svg, pre { break-inside: avoid; }
   h2 { break-after: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 @page { size: A4 landscape; margin: 12mm; }
@@ -63,7 +68,7 @@ def html(report: Report, age: Age) -> str:
         *(f"<p>{escape(text)}</p>" for text in notes(report)),
         _legend(),
         *_plots(report),
-        *(_table(section) for section in sections(report)),
+        *(table(section) for section in sections(report)),
         *_block(report),
         "<h2>Definitions</h2><dl>",
         *(
@@ -156,19 +161,27 @@ def _figure(heading: str, drawn: str) -> str:
     return f"<section><h2>{escape(heading)}</h2>{drawn}</section>"
 
 
-def _table(section: Section) -> str:
+def table(section: Section) -> str:
+    dense = len(section.headers) > _ROOMY
+
     def row(cells: Sequence[str], tag: str) -> str:
-        made = []
-        for number, cell in enumerate(cells):
-            name = ' class="name"' if number < section.names else ""
-            made.append(f"<{tag}{name}>{escape(cell)}</{tag}>")
-        return f"<tr>{''.join(made)}</tr>"
+        made: list[tuple[int, str]] = []
+        for number, (header, cell) in enumerate(zip(section.headers, cells, strict=True)):
+            if dense and header == "%":
+                place, hours_of = made.pop()
+                made.append((place, f"{hours_of}<br>{escape(cell)}"))
+            else:
+                made.append((number, escape(cell)))
+        name = ' class="name"'
+        inner = (f"<{tag}{name if n < section.names else ''}>{c}</{tag}>" for n, c in made)
+        return f"<tr>{''.join(inner)}</tr>"
 
     note = f"<p>{escape(section.note)}</p>" if section.note else ""
+    kind = ' class="dense"' if dense else ""
     body = "".join(row(cells, "td") for cells in section.rows)
     return (
         f"<section><h2>{escape(section.title)}</h2>{note}"
-        f'<div class="wide" tabindex="0"><table>'
+        f'<div class="wide" tabindex="0"><table{kind}>'
         f"<thead>{row(section.headers, 'th')}</thead><tbody>{body}</tbody>"
         f"<tfoot>{row(section.total, 'td')}</tfoot></table></div></section>"
     )

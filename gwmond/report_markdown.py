@@ -10,7 +10,13 @@ from gwmond.report import Report
 from gwmond.report_records import DEFINITIONS, notes
 from gwmond.report_sections import Section, period, sections, title
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+_SPECIAL = re.compile(
+    r"""[\\`*\[\]|~]              # code, emphasis, links, cells
+    | (?<![^\W_])_+ | _+(?![^\W_])  # emphasis; within a word it is none
+    | \#+$                       # the end of a heading
+    | <(?=[A-Za-z/!?]) | &(?=\#?\w+;)  # HTML""",
+    re.VERBOSE,
+)
 
 
 def markdown(report: Report, age: Age) -> str:
@@ -30,12 +36,12 @@ def markdown(report: Report, age: Age) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return text that Markdown shows as it is, on one line.
+    r"""Return text that Markdown shows as it is, on one line, after other text or in a cell.
 
-    >>> escape("a|b_c") == r"a\|b\_c"
-    True
+    >>> print(escape("a|b_c _d_ (2 of 3) <b> & <1 s"))
+    a\|b_c \_d\_ (2 of 3) \<b> & <1 s
     """
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(lambda found: "".join(f"\\{c}" for c in found[0]), " ".join(text.split()))
 
 
 def _table(section: Section) -> str:

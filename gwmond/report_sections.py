@@ -120,10 +120,27 @@ def sections(report: Report) -> list[Section]:
     """Return the tables of a report, without what is 0 everywhere; failures asked for are first."""
     made = [] if report.failures is None else _failures(report.failures, report.most)
     made += [_suspects(report.suspects)] if report.suspects else []
-    made += [_hours(report, kind) for kind in report.kinds]
+    made += measures([_hours(report, kind) for kind in report.kinds])
     if report.counted and report.scope.of_pilots:
         made.append(_operators(report))
     return [section.shown for section in made]
+
+
+def measures(made: list[Section]) -> list[Section]:
+    """Return the tables of hours; of core-hours only the rows that differ from canonical hours."""
+    titles = _TITLES["cpu", "canonical"], _TITLES["cpu", "resource"]
+    canonical, resource = (next((of for of in made if of.title == t), None) for t in titles)
+    if canonical is None or resource is None:
+        return made
+    columns = len(resource.headers)
+    same = {row[:columns] for row in canonical.rows}
+    rows = tuple(row for row in resource.rows if row not in same)
+    if rows or canonical.total[:columns] != resource.total:
+        note = "Rows that are not here have the same core-hours as canonical hours."
+        note = note if len(rows) < len(resource.rows) else ""
+        return [of._replace(rows=rows, note=note) if of is resource else of for of in made]
+    both = canonical._replace(title=f"{canonical.title} (core-hours are the same)")
+    return [both if of is canonical else of for of in made if of is not resource]
 
 
 def _failures(of: Failures, most: int) -> list[Section]:

@@ -36,16 +36,24 @@ class PilotUnits(NamedTuple):
 
 
 class PilotGroup(NamedTuple):
-    """Running pilots of one entry and frontend group; ``unused`` have not run a job yet.
+    """Pilots of one entry and frontend group in the collector, each in one of four states.
 
-    ``failed`` have not registered: they only tell that their validation failed.
+    ``retiring`` pilots take no more jobs; of the others ``busy`` ones run a job and ``idle`` ones
+    none.  ``failed`` pilots have not registered: they only say that their validation failed.
+    ``unused``: how many of the registered ones have not run a job yet.
     """
 
-    registered: int
+    busy: int
+    idle: int
     retiring: int
     unused: int
     units: Mapping[Resource, PilotUnits]
     failed: int = 0
+
+    @property
+    def registered(self) -> int:
+        """How many pilots run HTCondor."""
+        return self.busy + self.idle + self.retiring
 
 
 class Checked(NamedTuple):

@@ -28,8 +28,9 @@ def pilot_groups(
         of[pilot.entry, pilot.group].append(pilot)
     return {
         key: PilotGroup(
-            registered=sum(1 for pilot in found if not pilot.failed),
-            retiring=sum(1 for pilot in found if not (pilot.accepting or pilot.failed)),
+            busy=sum(1 for p in found if not p.failed and p.accepting and p.jobs),
+            idle=sum(1 for p in found if not p.failed and p.accepting and not p.jobs),
+            retiring=sum(1 for p in found if not p.failed and not p.accepting),
             unused=sum(1 for pilot in found if pilot.name in unused),
             units={
                 resource: _add(_units(pilot, resource, q) for pilot in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,10 +25,11 @@ _LIMIT_PREFIX = re.compile(
 class Row(NamedTuple):
     """One entry, or a whole site (``entry`` is then empty), for one resource.
 
-    Units are canonical; ``None`` is unknown.  ``reason`` is the reason of the largest part of the
+    Units are canonical; ``None`` is unknown.  ``provisioned_units`` are those of running pilots,
+    ``busy_units`` what jobs fill of them.  ``reason`` is the reason of the largest part of the
     spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
-    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are in
-    use, and idle although jobs match them for long; a single poll does not know them.
+    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are
+    provisioned, and idle although jobs match them for long; a single poll does not know them.
 
     ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
     matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
@@ -45,7 +46,8 @@ class Row(NamedTuple):
     reason: str
     limits: str
     capacity_units: int
-    in_use_units: int | None
+    provisioned_units: int | None
+    busy_units: int | None
     spare_units: int
     provisioning_bottleneck_units: float
     insufficient_demand_units: float
@@ -66,9 +68,11 @@ class Row(NamedTuple):
 
 def entry_rows(snapshot: Snapshot) -> list[Row]:
     """Return a row for each entry and resource, by site and entry."""
-    registered: dict[EntryKey, int] = defaultdict(int)
+    registered: Counter[EntryKey] = Counter()
+    busy: Counter[tuple[EntryKey, Resource]] = Counter()
     for (key, _), group in snapshot.pilots.items():
         registered[key] += group.registered
+        busy.update({(key, resource): units.busy for resource, units in group.units.items()})
     rows = []
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
@@ -87,13 +91,14 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
                 reason=row.reason,
                 limits=_limits(totals),
                 capacity_units=row.capacity.units,
-                in_use_units=row.in_use,
+                provisioned_units=row.provisioned,
+                busy_units=None if row.provisioned is None else busy[key, resource],
                 spare_units=row.spare,
                 provisioning_bottleneck_units=bottleneck,
                 insufficient_demand_units=insufficient,
                 other_units=round(row.spare - bottleneck - insufficient, 3),
                 untaken_units=None if row.untaken is None else row.untaken / SCALE,
-                registered_pilots=None if row.in_use is None else registered[key],
+                registered_pilots=None if row.provisioned is None else registered[key],
                 pending_pilots=totals.pending if totals else None,
                 held_pilots=totals.held if totals else None,
                 requested_pilots=totals.requested_idle if totals else None,
@@ -134,7 +139,8 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
                 reason=largest.reason,
                 limits=largest.limits,
                 capacity_units=sum(r.capacity_units for r in rows),
-                in_use_units=_sum([r.in_use_units for r in rows]),
+                provisioned_units=_sum([r.provisioned_units for r in rows]),
+                busy_units=_sum([r.busy_units for r in rows]),
                 spare_units=sum(r.spare_units for r in rows),
                 provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
                 insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),

@@ -56,7 +56,7 @@ def row(
     resource: Resource,
     state: State,
     capacity: int,
-    in_use: int | None,
+    provisioned: int | None,
     *parts: tuple[State, str, int],
     evidence: Evidence = "measured",
     rests_on: CapacityEvidence = "peak",
@@ -66,9 +66,9 @@ def row(
     spare = sum(part.amount for part in made) // 1000
     reason = made[0].reason if made else ""
     capacity_of = Capacity(capacity, rests_on)
-    untaken = None if in_use is None else 2500 if key == BORED2 else 0
+    untaken = None if provisioned is None else 2500 if key == BORED2 else 0
     return EntryTime(
-        key, resource, state, reason, capacity_of, in_use, spare, made, evidence, untaken
+        key, resource, state, reason, capacity_of, provisioned, spare, made, evidence, untaken
     )
 
 
@@ -92,7 +92,7 @@ def evaluation() -> Evaluation:
             ("ap2", "cpu"): DemandTotals(3000, None, None, None),
         },
         {
-            STARVING: EntryJobs(JobCounts(12, 9, 4), 6.5, 2, None, -1, whole=True),
+            STARVING: EntryJobs(JobCounts(12, 9, 4), 6.5, 2, 0, -1, whole=True),
             DARK: EntryJobs(JobCounts(0, 0, 0), None, None, None, None, whole=False),
         },
     )
@@ -195,9 +195,9 @@ def snapshot(**changes: Any) -> Snapshot:
         "gpu": PilotUnits(4, 4, 0),
     }
     pilots = {
-        (STARVING, "frontend.main"): PilotGroup(12, 2, 1, units, failed=3),
+        (STARVING, "frontend.main"): PilotGroup(9, 1, 2, 1, units, failed=3),
         (BORED, ""): PilotGroup(
-            5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
+            0, 5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
         ),
     }
     made = Snapshot(
@@ -222,10 +222,10 @@ def snapshot(**changes: Any) -> Snapshot:
         requests=requests,
         pilots=pilots,
         jobs=(JobCount("ap1", "", "idle", 20), JobCount("ap1", "cms.prod", "running", 90)),
-        frontends=(FrontendJobs("frontend", 30, 10, None),),
+        frontends=(FrontendJobs("frontend", 30, 10, None), FrontendJobs("old", 9, 9, 5)),
         ledger=LedgerStatus(True, "", NOW + 0.4, 0),
         totals={
-            SiteKey("cpu", "in_use", "", *STARVING): Total(324_000_000_000, NOW - 3600.0),
+            SiteKey("cpu", "provisioned", "", *STARVING): Total(324_000_000_000, NOW - 3600.0),
             SiteKey("cpu", "provisioning_bottleneck", "frontend_limit", *STARVING): Total(
                 1_234_567, NOW - 60.0
             ),

@@ -30,11 +30,11 @@ def tick(number: float) -> Tick:
     return Tick(T0 + seconds, 500 + seconds, 600 + seconds, "boot")
 
 
-def increment(amount: int, entry: EntryKey = A, state: str = "in_use") -> Increment:
+def increment(amount: int, entry: EntryKey = A, state: str = "provisioned") -> Increment:
     return Increment("cpu", state, "", entry, amount)
 
 
-def key(entry: EntryKey = A, state: str = "in_use") -> model.SiteKey:
+def key(entry: EntryKey = A, state: str = "provisioned") -> model.SiteKey:
     return model.SiteKey("cpu", state, "", *entry)
 
 
@@ -292,7 +292,7 @@ def test_recalled_and_new_memory(life: Life) -> None:
     )
     after, _ = life.keeper.open(seen, WINDOW)
     assert after.first_seen == {A: T0 - 500, B: T0 - 30}
-    assert after.in_use[A, "cpu"] == 40
+    assert after.provisioned[A, "cpu"] == 40
     assert after.peaks[A, "cpu"].export() == [(hour - 2, 50), (hour, 40)]
 
 

@@ -122,7 +122,7 @@ def test_everything_is_known(scene: Scene) -> None:
     assert [g.jobs for g in picture.groups] == [5]
     assert {t.entry for t in picture.templates} == {A, B}
     assert picture.memory.first_seen == {A: NOW, B: NOW}
-    assert picture.memory.in_use[A, "cpu"] == 8
+    assert picture.memory.provisioned[A, "cpu"] == 8
     facts = picture.facts({})
     assert facts.pilots == picture.pilots
     assert facts.totals == picture.totals
@@ -162,7 +162,7 @@ def test_stale_pilots_leave_memory_alone(scene: Scene) -> None:
     memory = watched(A)
     picture = scene.take(memory)
     assert not picture.pilots_known
-    assert picture.memory.in_use == memory.in_use
+    assert picture.memory.provisioned == memory.provisioned
     assert picture.memory.peaks == memory.peaks
 
 
@@ -172,12 +172,12 @@ def test_silent_collector_makes_doubtful(scene: Scene) -> None:
     scene.slots(pilot(A), pilot(A2), pilot(new))
     scene.silent("cm2", "slots")
     memory = watched(A, A2, B)
-    memory = memory._replace(in_use={**memory.in_use, (A, "cpu"): 16})
+    memory = memory._replace(provisioned={**memory.provisioned, (A, "cpu"): 16})
     picture = scene.take(memory)
     assert picture.pilots_known
     assert picture.doubtful == {A: "collector", B: "collector", new: "collector"}
-    assert picture.memory.in_use[A, "cpu"] == 16
-    assert picture.memory.in_use[A2, "cpu"] == 8
+    assert picture.memory.provisioned[A, "cpu"] == 16
+    assert picture.memory.provisioned[A2, "cpu"] == 8
     assert (A, "cpu") in picture.memory.peaks
     assert (new, "cpu") not in picture.memory.peaks
 
@@ -185,7 +185,7 @@ def test_silent_collector_makes_doubtful(scene: Scene) -> None:
 def test_fewer_gpus_make_doubtful_too(scene: Scene) -> None:
     """An entry that has lost its GPUs only is doubted as well."""
     memory = watched(A)
-    memory = memory._replace(in_use={(A, "cpu"): 8, (A, "gpu"): 2})
+    memory = memory._replace(provisioned={(A, "cpu"): 8, (A, "gpu"): 2})
     scene.silent("cm2", "slots")
     assert scene.take(memory).doubtful[A] == "collector"
 
@@ -195,8 +195,8 @@ def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
     scene.slots(source="cm2")
     picture = scene.take(watched(A, A2, units=80))
     assert picture.doubtful == {}
-    assert picture.memory.in_use[A, "cpu"] == 8
-    assert picture.memory.in_use[A2, "cpu"] == 0
+    assert picture.memory.provisioned[A, "cpu"] == 8
+    assert picture.memory.provisioned[A2, "cpu"] == 0
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     """It is there, and of its capacity nothing is known."""
     scene.slots(pilot(A)._replace(size=None, free=()))
     picture = scene.take()
-    assert picture.memory.in_use[A, "cpu"] == 0
+    assert picture.memory.provisioned[A, "cpu"] == 0
     (of,) = picture.pilot_groups.values()
     assert (of.registered, of.units["cpu"].total) == (1, 0)
 
@@ -427,7 +427,7 @@ def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> 
     assert len(picture.pilots) == 100  # the accounting of pilots' time knows when they ended
     assert len(picture.running) == 50
     assert picture.capacities[A, "cpu"] == Capacity(400, "peak")
-    assert picture.memory.in_use[A, "cpu"] == 400
+    assert picture.memory.provisioned[A, "cpu"] == 400
     assert [of.units["cpu"].total for of in picture.pilot_groups.values()] == [400]
     later = NOW + 86400
     scene.slots(*[of._replace(last_heard=later) for of in new])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -328,7 +329,16 @@ def test_the_picture(run: Run, ledger: Path, width: int) -> None:
     assert "G goodput" in out
     assert "differ on end_us; startd_history is believed" in out
     residual = next(line for line in out.splitlines() if line.startswith("residual"))
-    assert residual.split()[1:] == ["0"] * 4
+    assert residual.split()[1:] == ["0"] * out.count("share")
+
+
+def test_measures_that_agree_are_shown_once(run: Run, ledger: Path) -> None:
+    """Core-hours and canonical hours of a pilot with 2 GB a core, and of GPUs always."""
+    _, out, _ = run("pilot", "1", "--ledger", ledger, "--width", 200)
+    (header,) = [line for line in out.splitlines() if line.startswith("booked, hours")]
+    assert re.split("  +", header)[1:] == [
+        *("cpu core-hours = canonical", "share", "gpu chip-hours = canonical", "share")
+    ]
 
 
 def test_few_lanes(run: Run, ledger: Path) -> None:

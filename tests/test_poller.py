@@ -119,12 +119,12 @@ def test_from_ads_to_counters(polls: Polls) -> None:
     first = polls.poll(0)
     row = first.evaluation.rows[ENTRY, "cpu"]
     assert (row.state, row.reason) == (State.PROVISIONING_BOTTLENECK, "nothing_requested")
-    assert (row.capacity.units, row.in_use, row.spare) == (80, 8, 72)
+    assert (row.capacity.units, row.provisioned, row.spare) == (80, 8, 72)
     assert first.totals == {}
     assert first.htcondor_version == ""
     second = polls.poll(60)
     assert seconds(second) == {
-        ("in_use", ""): 8 * 60,
+        ("provisioned", ""): 8 * 60,
         ("provisioning_bottleneck", "nothing_requested"): 12 * 60,
         ("insufficient_demand", ""): 60 * 60,
     }
@@ -142,7 +142,7 @@ def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             found = polls.poll()
-    assert found.evaluation.rows[ENTRY, "cpu"].in_use == 1
+    assert found.evaluation.rows[ENTRY, "cpu"].provisioned == 1
     assert found.problems["entries", "below_one_unit"] == 1
     told = [of for of in logs if of.get("problem") == "below_one_unit"]
     assert [(of["event"], of["detail"]) for of in told] == [
@@ -311,7 +311,7 @@ def test_successor_goes_on(polls: Polls) -> None:
     )
     found = polls.poll()
     assert (found.polls, found.problems["ap1", "timeout"]) == (2, 2)
-    assert ("in_use", "") in seconds(found)
+    assert ("provisioned", "") in seconds(found)
 
 
 def test_what_lasts_through_a_reload_is_told_once(
@@ -350,7 +350,7 @@ def test_what_lasts_through_a_reload_is_told_once(
 def test_without_a_keeper_nothing_is_stored(polls: Polls, tmp_path: Path) -> None:
     """A poll on its own shows the state and stores nothing."""
     found = Poller(polls.config, polls.pool, None, EMPTY).poll()
-    assert found.evaluation.rows[ENTRY, "cpu"].in_use == 8
+    assert found.evaluation.rows[ENTRY, "cpu"].provisioned == 8
     assert found.totals == {}
     assert found.ledger.last_commit is None
     assert not (tmp_path / "ledger.sqlite").exists()

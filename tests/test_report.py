@@ -7,19 +7,26 @@ import html.parser
 import io
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from gwmond import cli
+from gwmond.category_time import CATEGORIES, words
 from gwmond.ledger import Ledger, LedgerReader
 from gwmond.periods import rfc3339
 from gwmond.pilot_tables import flatten
 from gwmond.report import SITE_STATES
+from gwmond.report_html import table
+from gwmond.report_markdown import escape
+from gwmond.report_sections import Section, measures
+from tests.browser import LAPTOP, PAPER, Layout, chromium, layout, printed
 from tests.ledger.pilot_batches import batch
 from tests.pilot_ledger import write
 
@@ -273,16 +280,37 @@ def test_hours_only(report: Report, ledger: Path) -> None:
 
 def test_table_and_markdown_have_the_same_numbers(report: Report, ledger: Path) -> None:
     text = report(ledger, *DAY)
-    (line, _) = [of for of in text.splitlines() if re.match(r"Site-A\s+8.3\s+67.4%", of)]
+    (line,) = [of for of in text.splitlines() if re.match(r"Site-A\s+8.3\s+67.4%", of)]
     assert re.search(r"2\.5\s+30%", line)
     assert re.search(r"^Site-A.*30\.2%\s+46\.4%", text, re.MULTILINE)
     assert max(map(len, text.splitlines())) <= 120
     marked = report(ledger, "--format", "markdown", *DAY)
     assert "| Site-A | 8.3 | 67.4% |" in marked
-    assert r"Site-B\<script\>alert\(1\)\</script\>\|\*\_\`" in marked
+    assert r"Site-B\<script>alert(1)\</script>\|\*\_\`" in marked
+    assert r"\(" not in marked
     assert HOSTILE not in marked
     rows = [of for of in marked.splitlines() if of.startswith("| Site")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows[:2]}) == 1
+
+
+_MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+@given(st.text(st.sampled_from("ab _*`~[](){}<>!&;#+-=|\\/.:1"), max_size=12))
+@example("a &amp; &#35; <br> <!-- -->")
+@example("![x](http://y) __a__ a_b ~~c~~")
+def test_markdown_shows_what_was_escaped(text: str) -> None:
+    """A renderer shows a cell and a sentence as they are, and nothing else becomes of them."""
+    shown = html.escape(" ".join(text.split()))
+    made = _MARKDOWN.render(f"A: {escape(text)}")
+    assert made == f"<p>{f'A: {shown}'.strip()}</p>\n"
+    cells = re.findall("<td>(.*)</td>", _MARKDOWN.render(f"| A |\n|---|\n| {escape(text)} |"))
+    assert cells == [shown]
+
+
+@pytest.mark.parametrize("text", ["(0s ago)", "of 2023-11-15 (2 of 3), a_b", "node#1.0 + 3 > 2!"])
+def test_markdown_has_no_needless_escapes(text: str) -> None:
+    assert escape(text) == text
 
 
 class _Tags(html.parser.HTMLParser):
@@ -354,18 +382,59 @@ def test_bars_in_the_order_of_time(report: Report, large: Path) -> None:
     assert " others: " not in few
 
 
+def test_core_hours_that_are_canonical_hours_are_shown_once(report: Report, ledger: Path) -> None:
+    """One table where both measures agree, with a title that says so."""
+    text = report(ledger, *DAY)
+    assert "CPUs: canonical hours (core-hours are the same)" in text
+    assert "CPUs: core-hours" not in text
+
+
+def test_of_core_hours_only_rows_that_differ_are_shown() -> None:
+    """The table of canonical hours has columns more, and says of the second what is not there."""
+    rows = (("a", "1.0", "9"), ("b", "2.0", "9"), ("c", "3.0", "9"))
+    headers = ("site", "total", "runs")
+    canonical = Section("CPUs: canonical hours", 1, headers, rows, ("all", "6.0", "27"))
+    same = tuple(row[:2] for row in rows)
+    resource = Section("CPUs: core-hours", 1, headers[:2], same, ("all", "6.0"))
+    other = Section("GPUs", 1, headers, rows, ("all", "6.0", "27"))
+    (once, _) = measures([canonical, resource, other])
+    assert once == canonical._replace(title="CPUs: canonical hours (core-hours are the same)")
+    differs = resource._replace(rows=(same[0], ("b", "2.5"), same[2]), total=("all", "6.5"))
+    (_, found, _) = measures([canonical, differs, other])
+    assert (found.rows, found.total) == ((("b", "2.5"),), ("all", "6.5"))
+    assert found.note == "Rows that are not here have the same core-hours as canonical hours."
+    everywhere = resource._replace(rows=(("a", "2.0"), ("b", "2.5"), ("c", "7.0")))
+    assert measures([canonical, everywhere])[1] == everywhere
+
+
 def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
-    """A real browser draws it: bars of all colours, and prints it."""
+    """A real browser draws it, with nothing to scroll sideways on a laptop, and prints it."""
     path = tmp_path / "report.html"
-    report(large, "--by", "site", "--format", "html", "--output", path, *DAY)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'b'}"]
+    report(large, "--by", "site,entry", "--failures", "--format", "html", "--output", path, *DAY)
+    text = path.read_text()
+    assert layout(text, LAPTOP, tmp_path).scrolled == []
+    assert layout(printed(text), PAPER, tmp_path).scrolled == []
     for how, made in (("screenshot", "page.png"), ("print-to-pdf", "page.pdf")):
-        command = ["chromium", *options, f"--{how}={tmp_path / made}", "--window-size=1280,1500"]
-        done = subprocess.run(
-            [*command, path.as_uri()], capture_output=True, text=True, timeout=240, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        chromium(f"--{how}={tmp_path / made}", path.as_uri(), profile=tmp_path / "profile")
         assert (tmp_path / made).stat().st_size > 10_000
+
+
+def test_the_widest_table_fits_a_laptop_and_paper(
+    report: Report, ledger: Path, tmp_path: Path
+) -> None:
+    """All columns, each with a large number: shares are below what they are shares of then."""
+    parts = [header for name in CATEGORIES for header in (words(name), "%")]
+    last = ("efficiency", "utilization", "estimated", "settled", "bottleneck", "no demand")
+    headers = ("site", "user", "total", "of all", *parts, *last)
+    headers = (*headers, "verdicts right", "pilots", "runs", "runs open")
+    names = ("T2_US_Some_University_Far", "user-2318f626@demo.example", "123,456.7", "100.0%")
+    cells = (*names, *("12,345.6", "100%") * len(CATEGORIES), *("100.0%",) * 4)
+    cells = (*cells, "123,456.7", "123,456.7", "100% of 1234", "12345", "123456", "1234")
+    whole = report(ledger, "--format", "html", *DAY)
+    made = table(Section("wide", 2, headers, (cells,) * 3, cells))
+    text = f"{whole.partition('<body>')[0]}<body>{made}</body></html>"
+    assert layout(text, LAPTOP, tmp_path) == Layout([], 1)
+    assert layout(printed(text), PAPER, tmp_path) == Layout([], 1)
 
 
 def test_a_file_that_cannot_be_written(

@@ -44,7 +44,8 @@ def test_entry() -> None:
         "reason": "frontend_limit",
         "limits": "TotalGlideinsPerEntry (count=10, limit=10)",
         "capacity_units": 100,
-        "in_use_units": 90,
+        "provisioned_units": 90,
+        "busy_units": 80,
         "spare_units": 10,
         "provisioning_bottleneck_units": 6.5,
         "insufficient_demand_units": 3.5,
@@ -76,9 +77,9 @@ def test_entries_are_in_order() -> None:
 
 
 def test_unknown_is_none() -> None:
-    """Where pilots are unknown so are units in use and registered pilots; without an ad, pilots."""
+    """Where pilots are unknown so are their units and number; without an ad, those that wait."""
     found = of(entry_rows(snapshot()), DARK.site)
-    assert (found.in_use_units, found.registered_pilots) == (None, None)
+    assert (found.provisioned_units, found.busy_units, found.registered_pilots) == (None,) * 3
     assert (found.pending_pilots, found.held_pilots, found.requested_pilots) == (None,) * 3
     assert found.other_units == 7
 
@@ -92,7 +93,8 @@ def test_site_adds_its_entries() -> None:
     """A site of two entries is one row, with the sums, and the entry named no more."""
     found = of(site_rows(snapshot()), BORED.site)
     assert (found.entry, found.state) == ("", "insufficient_demand")
-    assert (found.capacity_units, found.in_use_units, found.spare_units) == (60, 30, 30)
+    assert (found.capacity_units, found.provisioned_units, found.spare_units) == (60, 30, 30)
+    assert found.busy_units == 0  # its pilots are idle
     assert found.insufficient_demand_units == 30
     assert found.registered_pilots == 5
     assert (found.evidence, found.capacity_evidence) == ("estimated", "peak/pledge")
@@ -111,7 +113,7 @@ def test_site_with_an_entry_that_is_unknown() -> None:
         row(known, "cpu", State.FULL, 5, 5),
         row(dark, "cpu", State.UNKNOWN, 7, None, (State.UNKNOWN, "pilots", 7000)),
     )
-    assert (found.in_use_units, found.registered_pilots) == (None, None)
+    assert (found.provisioned_units, found.busy_units, found.registered_pilots) == (None,) * 3
     assert (found.state, found.reason, found.spare_units) == ("unknown", "pilots", 7)
 
 
@@ -192,7 +194,9 @@ def test_json() -> None:
     assert again["time_epoch_seconds"] == 1_700_000_000
     assert again["sources_down"] == ["ap2 demand"]
     assert set(again["sites"][0]) == set(Row._fields)
-    assert [site["in_use_units"] for site in again["sites"] if site["site"] == DARK.site] == [None]
+    assert [site["provisioned_units"] for site in again["sites"] if site["site"] == DARK.site] == [
+        None
+    ]
 
 
 def test_verdicts_that_pilots_checked() -> None:

@@ -11,7 +11,7 @@ Source of the rules: design page, section 4.  The capacity of an entry is the fi
 3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
    the pilots' size.
 
-Invariant: the capacity is never below what is in use now.
+Invariant: the capacity is never below what is provisioned now.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Capacity(NamedTuple):
 
 
 class PeakWindow(NamedTuple):
-    """The most units in use in each hour of a trailing window, of which only suffix maxima stay.
+    """The most units provisioned in each hour of a trailing window; only suffix maxima stay.
 
     ``buckets`` are (hour, units).  Invariant: hours rise and units fall strictly, since an hour is
     of no use once a later one had as many.  Memory is therefore small, and at most one bucket an
@@ -50,7 +50,7 @@ class PeakWindow(NamedTuple):
     buckets: tuple[tuple[int, int], ...] = ()
 
     def add(self, hour: int, units: int) -> PeakWindow:
-        """Return the window after ``units`` were in use during ``hour``."""
+        """Return the window after ``units`` were provisioned during ``hour``."""
         if units <= 0 or any(h >= hour and u >= units for h, u in self.buckets):
             return self
         before = [(h, u) for h, u in self.buckets if h < hour and u > units]
@@ -78,12 +78,12 @@ class PeakWindow(NamedTuple):
         return window
 
 
-def in_use(
+def provisioned(
     pilots: Iterable[Pilot], resource: Resource, q: int = DEFAULT_MEMORY_MIB
 ) -> dict[EntryKey, int]:
     """Return the canonical units of the running pilots of each entry that has any.
 
-    A pilot of which no size is told counts for nothing: what cannot be seen is not in use.
+    A pilot of which no size is told counts for nothing: what cannot be seen is not provisioned.
     """
     used: defaultdict[EntryKey, int] = defaultdict(int)
     for pilot in pilots:

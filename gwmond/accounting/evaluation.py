@@ -6,7 +6,7 @@ Units: capacity, use and spare are whole canonical units; parts and flows are in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,6 +17,9 @@ from gwmond.accounting.flow import SCALE
 from gwmond.accounting.untaken import Taken
 from gwmond.facts import EntryKey, Evidence
 from gwmond.units import Resource
+
+PROVISIONED = "provisioned"
+"""What our running pilots hold of an entry's capacity, busy or not."""
 
 
 class State(StrEnum):
@@ -42,10 +45,10 @@ class Part(NamedTuple):
 class EntryTime(NamedTuple):
     """The state of one entry and resource.
 
-    ``in_use`` is None where the running pilots are not known; ``spare`` is then the capacity.
+    ``provisioned`` is None where the running pilots are not known; ``spare`` is then the capacity.
     ``evidence`` says whether state and parts rest on an estimate; the capacity carries its own.
-    ``untaken``, in 1/SCALE unit: what is in use, and idle although jobs match it for long; None as
-    long as that is not known.
+    ``untaken``, in 1/SCALE unit: what is provisioned, and idle although jobs match it for long;
+    None as long as that is not known.
     """
 
     entry: EntryKey
@@ -53,11 +56,23 @@ class EntryTime(NamedTuple):
     state: State
     reason: str
     capacity: Capacity
-    in_use: int | None
+    provisioned: int | None
     spare: int
     parts: tuple[Part, ...]
     evidence: Evidence
     untaken: int | None = None
+
+    @property
+    def uses(self) -> Iterator[tuple[str, str, int]]:
+        """What becomes of the capacity: state, reason, and amount in 1/SCALE unit.
+
+        The amounts sum to the capacity; of a saturated entry to what is provisioned: the site has
+        no room for the rest.  Counters and gauges of canonical units both are these.
+        """
+        if self.provisioned is not None:
+            yield PROVISIONED, "", self.provisioned * SCALE
+        for part in self.parts:
+            yield part.state.value, part.reason, part.amount
 
 
 class DemandTotals(NamedTuple):
@@ -130,14 +145,14 @@ def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
 def residual(evaluation: Evaluation) -> int:
     """Return how far the evaluation is from its invariants, in 1/SCALE unit; 0 always.
 
-    The parts of each row sum to its spare and are positive; in use and spare sum to the capacity,
-    less only if the entry is saturated; the demand's totals sum up.
+    The parts of each row sum to its spare and are positive; provisioned and spare sum to the
+    capacity, less only if the entry is saturated; the demand's totals sum up.
     """
     wrong = 0
     for row in evaluation.rows.values():
         wrong += abs(row.spare * SCALE - sum(part.amount for part in row.parts))
         wrong += sum(max(1 - part.amount, 0) for part in row.parts)
-        idle = row.capacity.units - (row.in_use or 0) - row.spare
+        idle = row.capacity.units - (row.provisioned or 0) - row.spare
         wrong += (max(-idle, 0) if row.state is State.SATURATED else abs(idle)) * SCALE
     for of in evaluation.demand.values():
         if of.absorbed is not None and of.assigned is not None and of.unmatched is not None:

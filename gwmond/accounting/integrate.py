@@ -17,9 +17,6 @@ from gwmond.accounting.flow import SCALE
 from gwmond.facts import EntryKey
 from gwmond.units import Resource
 
-IN_USE = "in_use"
-"""The state of increments for time in which pilots ran."""
-
 
 class Increment(NamedTuple):
     """Micro canonical seconds to add to the counter of one entry, resource, state and reason."""
@@ -36,8 +33,8 @@ def integrate(
 ) -> list[Increment]:
     """Return what the interval that ends with ``evaluation`` adds to the counters.
 
-    Invariant: the increments of one of ``known_entries`` sum to (in use + spare) x elapsed; where
-    the interval is unknown to capacity x elapsed, all ``unknown`` with the interval's reason.
+    Invariant: the increments of one of ``known_entries`` sum to (provisioned + spare) x elapsed;
+    where the interval is unknown to capacity x elapsed, all ``unknown`` with the interval's reason.
     Entries seen for the first time add nothing: of the time before nothing is known.
     """
     increments: list[Increment] = []
@@ -45,8 +42,7 @@ def integrate(
         if key not in known_entries:
             continue
         if elapsed.known:
-            amounts = [(IN_USE, "", (row.in_use or 0) * SCALE)]
-            amounts += [(part.state.value, part.reason, part.amount) for part in row.parts]
+            amounts = list(row.uses)
         else:
             amounts = [(State.UNKNOWN.value, elapsed.reason, row.capacity.units * SCALE)]
         increments += [

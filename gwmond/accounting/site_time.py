@@ -46,7 +46,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gwmond.accounting.absorb import Pending, pending_by_group, pending_pilots, places
-from gwmond.accounting.capacity import Capacity, in_use
+from gwmond.accounting.capacity import Capacity, provisioned
 from gwmond.accounting.demand import Verdicts, demand, match
 from gwmond.accounting.demand_totals import demand_totals, entry_jobs
 from gwmond.accounting.entries import EntryTotals
@@ -135,7 +135,7 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
     has_factory = facts.has_factory
     for resource in RESOURCES:
-        used = in_use(pilots, resource, q)
+        used = provisioned(pilots, resource, q)
         fills = _fills(facts, pending, resource, q)
         for key in entries:
             row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gwmond import cli, log
 from gwmond.accounting.attempts import Source
-from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.pilot_facts import MEASURES, Category
 from gwmond.book.rules import SECOND_US, Rules
 from gwmond.category_time import (
     CATEGORIES,
@@ -43,6 +43,7 @@ from gwmond.pilot_story import tell as story_of
 from gwmond.story_json import story_json
 from gwmond.table_text import Cell, Grid, room, show, tell
 from gwmond.timeline import axis, ends, lanes
+from gwmond.units import Resource
 from gwmond.validation_phases import validation_text
 
 _LABEL = 8
@@ -275,12 +276,18 @@ def _corrections(console: Console, story: Story) -> None:
 
 
 def _sums(console: Console, story: Story) -> None:
-    kinds = [kind for kind in KINDS if kind[0] == "cpu" or story.total[kind]]
-    headers = ["booked, hours"]
-    for resource, measure in kinds:
-        unit = "chip" if resource == "gpu" else "core"
-        canonical = measure == "canonical"
-        headers += [f"{resource} {'canonical' if canonical else f'{unit}-hours'}", "share"]
+    columns: dict[Kind, str] = {}
+    for kind in KINDS:
+        resource, measure = kind
+        if measure == "resource" and (resource == "cpu" or story.total[kind]):
+            columns[kind] = f"{resource} {'core' if resource == 'cpu' else 'chip'}-hours"
+        elif measure == "canonical" and story.total[kind]:
+            if _measures_agree(story, resource):
+                columns[resource, "resource"] += " = canonical"
+            else:
+                columns[kind] = f"{resource} canonical"
+    kinds = list(columns)
+    headers = ["booked, hours", *(header for kind in kinds for header in (columns[kind], "share"))]
     rows: list[list[Cell]] = []
     for category in CATEGORIES:
         cells: list[Cell] = [_category(category)]
@@ -295,6 +302,18 @@ def _sums(console: Console, story: Story) -> None:
     rows.append(["residual", *(cell for text in residual for cell in (text, ""))])
     console.print()
     show(console, Grid(headers, rows))
+
+
+def _measures_agree(story: Story, resource: Resource) -> bool:
+    """Return whether both measures are the same in all that is shown of them."""
+    shown = [
+        [
+            *(story.line.settled.get((resource, measure, category), 0) for category in CATEGORIES),
+            *(of[resource, measure] for of in (story.unsettled, story.total, story.residual)),
+        ]
+        for measure in MEASURES
+    ]
+    return shown[0] == shown[1]
 
 
 def _category(category: Category | None) -> Text:

@@ -2,7 +2,8 @@
 
 A provisioning bottleneck is spare capacity for which jobs wait that could run there; insufficient
 demand ("no demand") is spare capacity for which no job waits. Units are canonical: 1 core + 2 GB,
-or 1 GPU; "of" says which. "asked" is the idle pilots that frontends request. "matching" is the idle
+or 1 GPU; "of" says which. "provisioned" is what running pilots hold, "busy" what jobs fill of it.
+"asked" is the idle pilots that frontends request. "matching" is the idle
 jobs that could run there before they are assigned to sites: a job counts at each site that it
 matches, so that many may match where no demand is left. "right" is how often pilots that registered
 met what had been said of their entry: a job within ten minutes, or none.
@@ -32,9 +33,9 @@ examples:
 
 states: provisioning_bottleneck: no pilot waits, and idle jobs could have run; insufficient_demand:
 no idle job is left for it; filling: pilots wait in the site's queue; saturated: for so long that
-the site has no room for us; full: all is in use; down: in downtime; unknown: something needed for a
-verdict is not known. The README says what the reasons mean; the daemon's page does, too. What lasts
-for minutes (few_requested, idle_slots_untaken) only the daemon can tell: this command polls once.
+the site has no room for us; full: all is provisioned; down: in downtime; unknown: something needed
+for a verdict is not known. The README says what the reasons mean; the daemon's page does, too. What
+lasts for minutes (few_requested, idle_slots_untaken) only the daemon knows: this polls once.
 
 "?" is not known, and ">=13" known in part: while a schedd does not answer (or there is no empty
 pilot to match jobs with) more jobs may match. csv and json then have jobs_whole false, and no
@@ -46,7 +47,7 @@ none. It does not say how often a verdict is right: pilots rarely start where de
 those that start together share the jobs. docs/verdicts.md says what else is not in it.
 """
 _HEADERS = (
-    *("state", "reason", "capacity", "in use", "bottleneck", "no demand", "other"),
+    *("state", "reason", "capacity", "provisioned", "busy", "bottleneck", "no demand", "other"),
     *("pilots", "pending", "held", "asked", "matching", "right"),
 )
 _MAY_BE_LEFT_OUT = {"no demand", "other", "pending", "held", "asked", "right"}
@@ -104,7 +105,8 @@ def _show(rows: list[Row], *, entries: bool) -> None:
             Text(row.state, _COLOURS[row.state]),
             f"{row.reason}: {row.limits}" if _is_limit(row) else row.reason,
             f"{row.capacity_units}",
-            _cell(row.in_use_units),
+            _cell(row.provisioned_units),
+            _cell(row.busy_units),
             f"{row.provisioning_bottleneck_units:.0f}",
             f"{row.insufficient_demand_units:.0f}",
             f"{row.other_units:.0f}",

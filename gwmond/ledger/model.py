@@ -46,11 +46,11 @@ class Increment(NamedTuple):
 
 
 class EntryState(NamedTuple):
-    """What is remembered of an entry; ``in_use`` has the last trusted units per resource."""
+    """What is remembered of an entry; ``provisioned`` has the last trusted units per resource."""
 
     first_seen: float
     last_accounted: float | None
-    in_use: Mapping[Resource, int]
+    provisioned: Mapping[Resource, int]
 
 
 class Peak(NamedTuple):

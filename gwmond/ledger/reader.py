@@ -47,9 +47,9 @@ class LedgerReader(PilotReports, FactoryReader):
                 totals[key] = Total(from_columns(row.whole, row.micros), row.created)
             known = {}
             for row in connection.execute(select(entries)):
-                units = {"cpu": row.in_use_cpu, "gpu": row.in_use_gpu}
-                in_use = {r: units[r] for r in RESOURCES if units[r] is not None}
-                state = EntryState(row.first_seen, row.last_accounted, in_use)
+                units = {"cpu": row.provisioned_cpu, "gpu": row.provisioned_gpu}
+                provisioned = {r: units[r] for r in RESOURCES if units[r] is not None}
+                state = EntryState(row.first_seen, row.last_accounted, provisioned)
                 known[EntryKey(row.site, row.entry)] = state
             return LedgerState(tick, commits, totals, known, stored_peaks(connection))
 

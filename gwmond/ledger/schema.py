@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -76,8 +76,8 @@ entries = Table(
     Column("entry", Text, primary_key=True),
     Column("first_seen", Double, nullable=False),
     Column("last_accounted", Double),
-    Column("in_use_cpu", BigInteger),
-    Column("in_use_gpu", BigInteger),
+    Column("provisioned_cpu", BigInteger),
+    Column("provisioned_gpu", BigInteger),
 )
 
 peaks = Table(

@@ -70,7 +70,7 @@ def check_batch(batch: Batch) -> None:
         if not 0 <= increment.end - increment.start <= LONGEST_S:  # refuses NaN too
             raise ValueError(f"{increment} is not over 0 to {LONGEST_S} s")
     for state in batch.entries.values():
-        for units in state.in_use.values():
+        for units in state.provisioned.values():
             _whole(units)
     for group in batch.peaks.values():
         for peak in group:
@@ -166,7 +166,7 @@ def store_entries(connection: Connection, changed: Mapping[EntryKey, EntryState]
     if not changed:
         return
     statement = upsert(connection, entries)
-    columns = ("first_seen", "last_accounted", "in_use_cpu", "in_use_gpu")
+    columns = ("first_seen", "last_accounted", "provisioned_cpu", "provisioned_gpu")
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=["site", "entry"], set_={c: statement.excluded[c] for c in columns}
@@ -177,8 +177,8 @@ def store_entries(connection: Connection, changed: Mapping[EntryKey, EntryState]
                 "entry": clean(key.entry),
                 "first_seen": state.first_seen,
                 "last_accounted": state.last_accounted,
-                "in_use_cpu": state.in_use.get("cpu"),
-                "in_use_gpu": state.in_use.get("gpu"),
+                "provisioned_cpu": state.provisioned.get("cpu"),
+                "provisioned_gpu": state.provisioned.get("gpu"),
             }
             for key, state in sorted(changed.items(), key=lambda item: item[0])
         ],

@@ -13,7 +13,7 @@ OTHER = "other"
 KEPT_LABELS = frozenset(
     {
         *("resource", "state", "kind", "use", "status", "category", "outcome", "evidence"),
-        *("measure", "event", "figure", "cause", "rule"),
+        *("measure", "event", "cause", "rule", "fate", "agreed"),
     }
 )
 

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gwmond.accounting.flow import SCALE
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
 
+_FATES = ("absorbed", "assigned", "unmatched")
 
-def _units(s: Snapshot) -> Iterator[Sample]:
+
+def _fates(s: Snapshot) -> Iterator[Sample]:
     for (schedd, resource), total in s.evaluation.demand.items():
-        for kind, amount in total._asdict().items():
+        for fate in _FATES:
+            amount: int | None = getattr(total, fate)
             if amount is not None:
-                yield Sample((resource, kind, schedd), amount / SCALE)
+                yield Sample((resource, fate, schedd), amount / SCALE)
 
 
-def _frontends(s: Snapshot) -> Iterator[Sample]:
-    for of in s.frontends:
-        for age, jobs in (("0", of.idle), ("600", of.idle_600s), ("3600", of.idle_3600s)):
+def _idle(s: Snapshot) -> Iterator[Sample]:
+    for (schedd, resource), total in s.evaluation.demand.items():
+        yield Sample((resource, schedd), total.idle / SCALE)
+
+
+def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        for frontend in s.frontends:
+            jobs: int | None = getattr(frontend, field)
             if jobs is not None:
-                yield Sample((of.frontend, age), jobs)
+                yield Sample((frontend.frontend,), jobs)
+
+    return samples
+
+
+def _frontend_family(name: str, field: str, idle: str) -> Family:
+    return Family(
+        name,
+        "gauge",
+        "",
+        f"Jobs that a frontend counts itself as {idle} (glidefrontendmonitor ad). Unit: jobs."
+        + POLLED,
+        ("frontend",),
+        _frontend_jobs(field),
+    )
 
 
 FAMILIES = (
@@ -38,18 +61,24 @@ FAMILIES = (
         "gwmond_demand_canonical_units",
         "gauge",
         "",
-        "Idle demand and what becomes of it: absorbed by free slots and pending pilots, assigned "
-        "to spare capacity, unmatched; idle is their sum. Unit: canonical units." + POLLED,
-        ("resource", "kind", "schedd"),
-        _units,
+        "What becomes of idle demand: absorbed by free slots and pending pilots, assigned to spare "
+        "capacity, unmatched. Absent while the running pilots are not known. Unit: canonical "
+        "units." + POLLED,
+        ("resource", "fate", "schedd"),
+        _fates,
     ),
     Family(
-        "gwmond_frontend_idle_jobs",
+        "gwmond_demand_idle_canonical_units",
         "gauge",
         "",
-        "Idle jobs that a frontend counts itself (glidefrontendmonitor ad), those idle for at "
-        "least min_age seconds. Unit: jobs." + POLLED,
-        ("frontend", "min_age"),
-        _frontends,
+        "Idle demand: the sum of what becomes of it, known also without that. Unit: canonical "
+        "units." + POLLED,
+        ("resource", "schedd"),
+        _idle,
+    ),
+    _frontend_family("gwmond_frontend_idle_jobs", "idle", "idle"),
+    _frontend_family("gwmond_frontend_old_idle_jobs", "idle_600s", "idle for 10 minutes or longer"),
+    _frontend_family(
+        "gwmond_frontend_hour_old_idle_jobs", "idle_3600s", "idle for an hour or longer"
     ),
 )

@@ -1,57 +1,55 @@
 """Metrics of what factories and frontends say of each other: the values of GlideinWMS's RRDs.
 
-What another family has already is not repeated here; docs/rrd.md maps every name of the RRDs.
+docs/rrd.md maps every name of the RRDs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from gwmond.facts import EntryRequest
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.monitor import Monitor
 from gwmond.snapshot import Snapshot
 
 _Samples: TypeAlias = Callable[[Snapshot], Iterator[Sample]]
 
+_GROUP = ("site", "entry", "group")
+_ENTRY = ("site", "entry")
 _PILOTS = {
-    "idle": "status_idle",
+    "submitted": "status_wait",
     "idle_pending": "status_pending",
     "idle_stage_in": "status_stage_in",
     "idle_other": "status_idle_other",
-    "stage_out": "status_stage_out",
-}
-# Of all clients together gwmond_pilots has nothing, so these are told too.
-_ENTRY_PILOTS = _PILOTS | {
-    "submitted": "status_wait",
     "running": "status_running",
+    "stage_out": "status_stage_out",
     "held": "status_held",
 }
-_REQUESTED = {
-    "idle": "requested_idle",
-    "adjusted_idle": "requested_adjusted_idle",
-    "max": "requested_max",
-}
-_REQUESTED_CORES = {"idle": "requested_idle_cores", "max": "requested_max_cores"}
-_RUNNING_CORES = {"": "status_running_cores"}
-_RUNNING_JOBS = {"matching": "client_jobs_running", "here": "client_jobs_here"}
-_OLD_JOBS = {"": "client_jobs_old"}
 _SLOTS = {
-    "total": "client_slots_total",
     "idle": "client_slots_idle",
     "running": "client_slots_running",
     "failed": "client_slots_failed",
 }
-_CORES = {
-    "total": "client_cores_total",
-    "idle": "client_cores_idle",
-    "running": "client_cores_running",
-}
-_LIMITS = {"idle": "max_idle", "held": "max_held", "total": "max_pilots"}
+_CORES = {"idle": "client_cores_idle", "running": "client_cores_running"}
+_STATES = (
+    "submitted (the site has not reported the pilot), idle_pending, idle_stage_in and idle_other "
+    "(waiting, by the GridJobStatus), running, stage_out, held. Unit: pilots."
+)
+_EXPECTED = (
+    "pilots times the cores that the factory expects of one (GLIDEIN_CPUS or "
+    "GLIDEIN_ESTIMATED_CPUS), not what they have. Unit: cores."
+)
+_REQUESTED_IDLE = (
+    "idle pilots (0 at a limit of a factory before GlideinWMS's issue 520 was solved). "
+    "Unit: pilots."
+)
+_ADJUSTED = "what limits leave of the idle pilots that are requested. Unit: pilots."
+_MAX = "the most pilots at once. Unit: pilots."
 
 
-def _told(monitor: Monitor, fields: dict[str, str]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield what is told, by its first label, of which there is none where its name is empty."""
+def _numbers(monitor: Monitor, fields: dict[str, str]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield each field that is set with its first label; an empty name is no label."""
     for name, field in fields.items():
         value: int | None = getattr(monitor, field)
         if value is not None:
@@ -61,7 +59,7 @@ def _told(monitor: Monitor, fields: dict[str, str]) -> Iterator[tuple[tuple[str,
 def _by_group(fields: dict[str, str]) -> _Samples:
     """Return the samples of an entry and a frontend's group, added over factories.
 
-    What one of the factories does not tell is not told of all.
+    A number that one of the factories does not report is missing.
     """
 
     def samples(s: Snapshot) -> Iterator[Sample]:
@@ -70,7 +68,7 @@ def _by_group(fields: dict[str, str]) -> _Samples:
             at = *request.entry, request.group
             sums[at] = sums[at].plus(request.monitor) if at in sums else request.monitor
         for at, monitor in sums.items():
-            for first, value in _told(monitor, fields):
+            for first, value in _numbers(monitor, fields):
                 yield Sample((*first, *at), value)
 
     return samples
@@ -81,161 +79,203 @@ def _by_entry(fields: dict[str, str]) -> _Samples:
 
     def samples(s: Snapshot) -> Iterator[Sample]:
         for key, numbers in s.entry_monitors.items():
-            for first, value in _told(numbers.total, fields):
+            for first, value in _numbers(numbers.total, fields):
                 yield Sample((*first, *key), value)
 
     return samples
 
 
-def _limits(s: Snapshot) -> Iterator[Sample]:
-    for key, numbers in s.entry_monitors.items():
-        for kind, field in _LIMITS.items():
+def _limit(field: str) -> _Samples:
+    """Return the samples of a limit of an entry over all clients of its factories."""
+
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        for key, numbers in s.entry_monitors.items():
             value: int | None = getattr(numbers, field)
             if value is not None:
-                yield Sample((kind, *key), value)
+                yield Sample(tuple(key), value)
+
+    return samples
 
 
-def _ages(s: Snapshot) -> Iterator[Sample]:
-    """Of several factories the oldest information counts."""
-    oldest: dict[tuple[str, ...], float] = {}
-    for request in s.requests:
-        at = *request.entry, request.group
-        ages = {"request": request.monitor.client_info_age}
-        if request.last_heard:
-            ages["advertisement"] = max(0, int(s.pool_time) - request.last_heard)
-        for kind, age in ages.items():
-            if age is not None:
-                oldest[kind, *at] = max(age, oldest.get((kind, *at), 0))
-    yield from (Sample(labels, age) for labels, age in oldest.items())
+def _request_ages(s: Snapshot) -> Iterator[Sample]:
+    return _oldest((request, request.monitor.client_info_age) for request in s.requests)
 
 
-_GROUP = ("site", "entry", "group")
-_EXPECTED = (
-    "pilots times the cores that the factory expects of one (GLIDEIN_CPUS or "
-    "GLIDEIN_ESTIMATED_CPUS), not what they have. Unit: cores."
-)
+def _advertisement_ages(s: Snapshot) -> Iterator[Sample]:
+    return _oldest(
+        (request, max(0, int(s.pool_time) - request.last_heard))
+        for request in s.requests
+        if request.last_heard
+    )
+
+
+def _oldest(ages: Iterable[tuple[EntryRequest, int | None]]) -> Iterator[Sample]:
+    """Return the age of the oldest information, of several factories."""
+    oldest: dict[tuple[str, ...], int] = {}
+    for request, age in ages:
+        if age is not None:
+            place = *request.entry, request.group
+            oldest[place] = max(age, oldest.get(place, 0))
+    return (Sample(place, age) for place, age in oldest.items())
+
+
+def _gauge(name: str, meaning: str, labels: tuple[str, ...], samples: _Samples) -> Family:
+    return Family(name, "gauge", "", meaning + POLLED, labels, samples)
+
+
+def _group(name: str, meaning: str, field: str) -> Family:
+    return _gauge(name, meaning, _GROUP, _by_group({"": field}))
+
+
+def _entry(name: str, meaning: str, field: str) -> Family:
+    return _gauge(name, meaning, _ENTRY, _by_entry({"": field}))
+
+
+_CLIENT = "Of a client, by the factory's count: "
+_ALL = "Of all clients of an entry, by the factories' count: "
+_ASKED = "What the factory says a client requests: "
+_ALL_ASKED = "What the factories say all clients request of an entry: "
+_FRONTEND = "By the frontend group's count: "
+_ANSWERED = "How long ago, of several factories the oldest: "
 
 FAMILIES = (
-    Family(
+    _gauge(
         "gwmond_factory_pilots",
-        "gauge",
-        "",
-        "A client's pilots by the factory's count, as far as gwmond_pilots does not have them: "
-        "idle (all that wait), of them idle_pending, idle_stage_in and idle_other (by the "
-        "GridJobStatus; the rest of idle is submitted), and stage_out. Unit: pilots." + POLLED,
+        f"A client's pilots by the factory's count, each once: {_STATES}",
         ("state", *_GROUP),
         _by_group(_PILOTS),
     ),
-    Family(
+    _group(
+        "gwmond_factory_idle_pilots",
+        f"{_CLIENT}all pilots that wait (submitted and idle_...). Unit: pilots.",
+        "status_idle",
+    ),
+    _group(
         "gwmond_factory_running_cores",
-        "gauge",
-        "",
-        "Cores of a client's running pilots as the factory reckons them: " + _EXPECTED + POLLED,
-        _GROUP,
-        _by_group(_RUNNING_CORES),
+        f"{_CLIENT}cores of running pilots: {_EXPECTED}",
+        "status_running_cores",
     ),
-    Family(
-        "gwmond_factory_requested_pilots",
-        "gauge",
-        "",
-        "What the factory says a client asks of it: idle pilots (0 at a limit of a factory before "
-        "GlideinWMS's issue 520 was solved), adjusted_idle (what limits leave of them), max (most "
-        "at once). What the client itself says is gwmond_pilots, requested and requested_max. "
-        "Unit: pilots." + POLLED,
-        ("kind", *_GROUP),
-        _by_group(_REQUESTED),
+    _group(
+        "gwmond_factory_pilots_requested",
+        f"{_ASKED}{_REQUESTED_IDLE} The client's own word is gwmond_pilots_requested.",
+        "requested_idle",
     ),
-    Family(
-        "gwmond_factory_requested_cores",
-        "gauge",
-        "",
-        "What the factory says a client asks of it: " + _EXPECTED + POLLED,
-        ("kind", *_GROUP),
-        _by_group(_REQUESTED_CORES),
+    _group(
+        "gwmond_factory_pilots_requested_adjusted",
+        f"{_ASKED}{_ADJUSTED}",
+        "requested_adjusted_idle",
     ),
-    Family(
+    _group("gwmond_factory_pilots_requested_max", f"{_ASKED}{_MAX}", "requested_max"),
+    _group(
+        "gwmond_factory_cores_requested",
+        f"{_ASKED}cores of idle pilots: {_EXPECTED}",
+        "requested_idle_cores",
+    ),
+    _group(
+        "gwmond_factory_cores_requested_max",
+        f"{_ASKED}the most cores: {_EXPECTED}",
+        "requested_max_cores",
+    ),
+    _gauge(
         "gwmond_factory_entry_pilots",
-        "gauge",
-        "",
-        "An entry's pilots over all clients of its factories, by the factories' count: idle (all "
-        "that wait: submitted, idle_pending, idle_stage_in, idle_other), running, held, stage_out. "
-        "Unit: pilots." + POLLED,
-        ("state", "site", "entry"),
-        _by_entry(_ENTRY_PILOTS),
+        f"An entry's pilots over all clients, by the factories' count, each once: {_STATES}",
+        ("state", *_ENTRY),
+        _by_entry(_PILOTS),
     ),
-    Family(
+    _entry(
+        "gwmond_factory_entry_idle_pilots",
+        f"{_ALL}all pilots that wait (submitted and idle_...). Unit: pilots.",
+        "status_idle",
+    ),
+    _entry(
         "gwmond_factory_entry_running_cores",
-        "gauge",
-        "",
-        "Cores of an entry's running pilots over all clients as the factories reckon them: "
-        + _EXPECTED
-        + POLLED,
-        ("site", "entry"),
-        _by_entry(_RUNNING_CORES),
+        f"{_ALL}cores of running pilots: {_EXPECTED}",
+        "status_running_cores",
     ),
-    Family(
-        "gwmond_factory_entry_requested_pilots",
-        "gauge",
-        "",
-        "What the factories say all clients ask of an entry: idle, adjusted_idle, max. "
-        "Unit: pilots." + POLLED,
-        ("kind", "site", "entry"),
-        _by_entry(_REQUESTED),
+    _entry(
+        "gwmond_factory_entry_pilots_requested",
+        f"{_ALL_ASKED}{_REQUESTED_IDLE}",
+        "requested_idle",
     ),
-    Family(
+    _entry(
+        "gwmond_factory_entry_pilots_requested_adjusted",
+        f"{_ALL_ASKED}{_ADJUSTED}",
+        "requested_adjusted_idle",
+    ),
+    _entry("gwmond_factory_entry_pilots_requested_max", f"{_ALL_ASKED}{_MAX}", "requested_max"),
+    _gauge(
         "gwmond_factory_entry_limit_pilots",
-        "gauge",
-        "",
-        "The factories' limits for an entry over all clients: pilots idle, held, and in total. "
-        "Unit: pilots." + POLLED,
-        ("kind", "site", "entry"),
-        _limits,
+        "The factories' limit of an entry's pilots, over all clients. Unit: pilots.",
+        _ENTRY,
+        _limit("max_pilots"),
     ),
-    Family(
-        "gwmond_entry_frontend_running_jobs",
-        "gauge",
-        "",
-        "Running jobs that the frontend group counts: matching (they could run at the entry, "
-        "wherever they do; each at every entry it matches), here (they run at the entry). "
-        "Unit: jobs." + POLLED,
-        ("kind", *_GROUP),
-        _by_group(_RUNNING_JOBS),
+    _gauge(
+        "gwmond_factory_entry_limit_idle_pilots",
+        "The factories' limit of an entry's idle pilots, over all clients. Unit: pilots.",
+        _ENTRY,
+        _limit("max_idle"),
     ),
-    Family(
+    _gauge(
+        "gwmond_factory_entry_limit_held_pilots",
+        "The factories' limit of an entry's held pilots, over all clients. Unit: pilots.",
+        _ENTRY,
+        _limit("max_held"),
+    ),
+    _group(
+        "gwmond_entry_frontend_running_jobs_matching",
+        f"{_FRONTEND}running jobs that could run at the entry, wherever they do; each counts at "
+        "every entry that the job matches. Unit: jobs.",
+        "client_jobs_running",
+    ),
+    _group(
+        "gwmond_entry_frontend_running_jobs_here",
+        f"{_FRONTEND}jobs that run at the entry. Unit: jobs.",
+        "client_jobs_here",
+    ),
+    _group(
         "gwmond_entry_frontend_old_idle_jobs",
-        "gauge",
-        "",
-        "Jobs idle for 10 minutes or longer that the frontend group counts for the entry, divided "
-        "among the entries that they match. Unit: jobs." + POLLED,
-        _GROUP,
-        _by_group(_OLD_JOBS),
+        f"{_FRONTEND}jobs idle for 10 minutes or longer, divided among the entries that they "
+        "match. Unit: jobs.",
+        "client_jobs_old",
     ),
-    Family(
+    _gauge(
         "gwmond_entry_frontend_slots",
-        "gauge",
-        "",
-        "Slots of the entry's pilots that the frontend group sees in its collector: total, idle, "
-        "running, failed. A pilot with dynamic slots has several. Unit: slots." + POLLED,
-        ("kind", *_GROUP),
+        f"{_FRONTEND}slots of the entry's pilots by state: idle, running, failed. A pilot with "
+        "dynamic slots has several. Unit: slots.",
+        ("state", *_GROUP),
         _by_group(_SLOTS),
     ),
-    Family(
+    _group(
+        "gwmond_entry_frontend_slots_registered",
+        f"{_FRONTEND}all slots of the entry's pilots. Unit: slots.",
+        "client_slots_total",
+    ),
+    _gauge(
         "gwmond_entry_frontend_cores",
-        "gauge",
-        "",
-        "Cores of the entry's pilots that the frontend group sees in its collector: total, idle, "
-        "running. Unit: cores." + POLLED,
-        ("kind", *_GROUP),
+        f"{_FRONTEND}cores of the entry's pilots by state: idle, running. Unit: cores.",
+        ("state", *_GROUP),
         _by_group(_CORES),
     ),
+    _group(
+        "gwmond_entry_frontend_cores_registered",
+        f"{_FRONTEND}all cores of the entry's pilots. Unit: cores.",
+        "client_cores_total",
+    ),
     Family(
-        "gwmond_entry_information_age_seconds",
+        "gwmond_entry_request_age_seconds",
         "gauge",
         "seconds",
-        "How old information about the entry is, the oldest of several factories': request (when "
-        "the factory wrote its ad, it had heard of the frontend group so long ago), advertisement "
-        "(the ad that gwmond reads came so long ago). Unit: seconds." + POLLED,
-        ("kind", *_GROUP),
-        _ages,
+        f"{_ANSWERED}the factory had heard of the frontend group when it wrote its ad. "
+        "Unit: seconds." + POLLED,
+        _GROUP,
+        _request_ages,
+    ),
+    Family(
+        "gwmond_entry_advertisement_age_seconds",
+        "gauge",
+        "seconds",
+        f"{_ANSWERED}the ad came that gwmond reads. Unit: seconds." + POLLED,
+        _GROUP,
+        _advertisement_ages,
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.metrics.zeros import with_zeros
+from gwmond.metrics.zeros import places, with_zeros
 from gwmond.snapshot import Snapshot
 
 _EVENTS = "gwmond_factory_queue_events_total"
@@ -33,17 +33,25 @@ def _events(s: Snapshot) -> Iterator[Sample]:
         if kind.value.startswith(_QUEUE)
     }
     clients = dict.fromkeys(of[1:] for of in counted)
+    if clients:  # the logs are read: each group that has pilots, or asks for some, is a client
+        clients |= {(entry, group): None for _, entry, group in places(s)}
     known = ((event, *of) for of in clients for event in _QUEUE_EVENTS)
     samples = (Sample(of, shown.micros, shown.created) for of, shown in counted.items())
     return with_zeros(samples, known)
 
 
 def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
+    """Yield a number, 0 where another number from the same files is known of the client."""
     if s.pilot_time is None:
-        return
-    for (entry, client, of), shown in s.pilot_time.factory.items():
-        if of is kind:
-            yield Sample((entry, client), shown.micros, shown.created)
+        return iter(())
+    files = kind.value.partition("_")[0]
+    found = [
+        (of, Sample((entry, client), shown.micros, shown.created))
+        for (entry, client, of), shown in s.pilot_time.factory.items()
+        if of.value.startswith(f"{files}_")
+    ]
+    known = dict.fromkeys(sample.labels for _, sample in found)
+    return with_zeros((sample for of, sample in found if of is kind), known)
 
 
 def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:

@@ -158,7 +158,7 @@ FAMILIES = (
         _unsettled,
     ),
     Family(
-        "gwmond_pilot_attempts_total",
+        "gwmond_job_runs_total",
         "counter",
         "",
         "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,

@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from gwmond.facts import EntryRequest
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.snapshot import Snapshot
 
+_PLACE = ("site", "entry", "group")
+
 
 def _pilots(s: Snapshot) -> Iterator[Sample]:
-    for (key, group), of in s.pilots.items():
-        yield Sample(("registered", key.site, key.entry, group), of.registered)
-        yield Sample(("retiring", key.site, key.entry, group), of.retiring)
-        yield Sample(("unused", key.site, key.entry, group), of.unused)
-        yield Sample(("failed", key.site, key.entry, group), of.failed)
-    sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
-    for request in s.requests:
-        for state, count in (
-            ("pending", request.pending),
-            ("running", request.running),
-            ("held", request.held),
-            ("submitted", request.submitted_wait),
-            ("requested", request.requested_idle),
-            ("requested_max", request.requested_max),
-        ):
-            if count is not None:
-                sums[state, request.entry.site, request.entry.entry, request.group] += count
-    yield from (Sample(labels, count) for labels, count in sums.items())
+    for (key, group), pilots in s.pilots.items():
+        for state in ("busy", "idle", "retiring", "failed"):
+            yield Sample((state, *key, group), getattr(pilots, state))
+    for state, field in (("submitted", "submitted_wait"), ("pending", "pending"), ("held", "held")):
+        yield from (Sample((state, *x.labels), x.value) for x in requested(field)(s))
+
+
+def requested(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
+    """Return the samples of a field of requests, summed over the factories of an entry."""
+
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        sums: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        for request in s.requests:
+            if (number := _number(request, field)) is not None:
+                sums[*request.entry, request.group] += number
+        return (Sample(place, number) for place, number in sums.items())
+
+    return samples
+
+
+def _number(request: EntryRequest, field: str) -> int | None:
+    number: int | None = getattr(request, field)
+    return number
 
 
 def _units(s: Snapshot) -> Iterator[Sample]:
-    for (key, group), of in s.pilots.items():
-        for resource, units in of.units.items():
-            if resource == "gpu" and units.total == 0:
-                continue
-            for use, value in (
-                ("total", units.total),
-                ("busy", units.busy),
-                ("idle", units.idle),
-                ("remainder", units.remainder),
-            ):
-                yield Sample((resource, use, key.site, key.entry, group), value)
+    for (key, group), pilots in s.pilots.items():
+        for resource, units in pilots.units.items():
+            if resource == "cpu" or units.total > 0:
+                for use in ("busy", "idle", "remainder"):
+                    yield Sample((resource, use, *key, group), getattr(units, use))
 
 
 FAMILIES = (
@@ -49,22 +51,45 @@ FAMILIES = (
         "gwmond_pilots",
         "gauge",
         "",
-        "Pilots by state: registered (in the collector; retiring of them take no more jobs, unused "
-        "of them have not run a job yet); failed (their validation did, and they say so in the "
-        "collector until they end); "
-        "submitted (not yet known to the site), pending (in its queue), running and held by the "
-        "factory's count; requested (idle pilots that the frontend asks for), requested_max. "
+        "Pilots by state, each pilot once. Registered in the collector: busy (runs jobs), idle "
+        "(runs none), retiring (takes no more jobs). failed: the validation failed, and the pilot "
+        "says so in the collector until its end. Not there yet, by the factory's count: submitted "
+        "(the site has not reported the pilot), pending (in the site's queue), held. "
         "Unit: pilots." + POLLED,
-        ("state", "site", "entry", "group"),
+        ("state", *_PLACE),
         _pilots,
+    ),
+    Family(
+        "gwmond_pilots_unused",
+        "gauge",
+        "",
+        "Registered pilots that have not run a job yet. Unit: pilots." + POLLED,
+        _PLACE,
+        lambda s: (Sample((*key, group), of.unused) for (key, group), of in s.pilots.items()),
+    ),
+    Family(
+        "gwmond_pilots_requested",
+        "gauge",
+        "",
+        "Idle pilots that the frontend group requests of the entry. Unit: pilots." + POLLED,
+        _PLACE,
+        requested("requested_idle"),
+    ),
+    Family(
+        "gwmond_pilots_requested_max",
+        "gauge",
+        "",
+        "The most pilots that the frontend group wants to run at the entry. Unit: pilots." + POLLED,
+        _PLACE,
+        requested("requested_max"),
     ),
     Family(
         "gwmond_pilot_canonical_units",
         "gauge",
         "",
-        "Registered pilots' units: total, busy (filled by jobs), idle (a job of one unit would "
+        "Registered pilots' units by use: busy (filled by jobs), idle (a job of one unit would "
         "fit), remainder (neither). Unit: canonical units." + POLLED,
-        ("resource", "use", "site", "entry", "group"),
+        ("resource", "use", *_PLACE),
         _units,
     ),
 )

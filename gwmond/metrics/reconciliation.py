@@ -39,11 +39,40 @@ FIGURES: dict[str, Callable[[Reconciled], float | None]] = {
 }
 
 
-def _figures(s: Snapshot) -> Iterator[Sample]:
-    for row in _told(s):
-        for name, of in FIGURES.items():
-            if (value := of(row)) is not None:
-                yield Sample((row.entry, name), value)
+_MEANINGS = {
+    "pilots": "Wall-clock time of pilots.",
+    "pilot_cores": "Core-time of pilots.",
+    "jobs": "Core-time of jobs, by their records.",
+    "jobs_by_summaries": "Core-time of jobs that only statistics know, estimated.",
+    "jobs_by_category": "Core-time of jobs, as the ledger divides both.",
+    "factory_pilots": "Wall-clock time of pilots, by the lines of completed_jobs.",
+    "factory_condor": "Wall-clock time of HTCondor in pilots, by the lines of completed_jobs.",
+    "factory_jobs": "Time of jobs, as the factory has it.",
+    "registered_slots": "Time of registered slots, by the factory's ads, while they were watched.",
+    "claimed_slots": "Time of claimed slots, by the factory's ads, while they were watched.",
+}
+
+
+def _figure(name: str) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        for row in _told(s):
+            if (value := FIGURES[name](row)) is not None:
+                yield Sample((row.entry,), value)
+
+    return samples
+
+
+def _figures() -> Iterator[Family]:
+    """Yield a family for each quantity that is compared, as they are not parts of a whole."""
+    for name, meaning in _MEANINGS.items():
+        yield Family(
+            f"gwmond_reconciliation_{name}_seconds",
+            "gauge",
+            "seconds",
+            f"{meaning} One of the figures that are compared. Unit: seconds." + _DAY,
+            ("entry",),
+            _figure(name),
+        )
 
 
 def _differences(s: Snapshot) -> Iterator[Sample]:
@@ -65,18 +94,7 @@ def _until(s: Snapshot) -> Iterator[Sample]:
 
 
 FAMILIES = (
-    Family(
-        "gwmond_reconciliation_seconds",
-        "gauge",
-        "seconds",
-        "What is compared: pilots (wall-clock), pilot_cores, jobs (core-time, by their records), "
-        "jobs_by_summaries (core-time of which only statistics tell, estimated), jobs_by_category "
-        "(core-time, as the ledger divides both), factory_pilots and factory_condor (wall-clock, "
-        "of the lines of completed_jobs), factory_jobs (as the factory tells it), "
-        "registered_slots, claimed_slots (of ads, while they were watched). Unit: seconds." + _DAY,
-        ("entry", "figure"),
-        _figures,
-    ),
+    *_figures(),
     Family(
         "gwmond_reconciliation_difference_seconds",
         "gauge",

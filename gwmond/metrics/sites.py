@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
-from gwmond.accounting.evaluation import State, entry_states
+from gwmond.accounting.evaluation import PROVISIONED, EntryJobs, State, entry_states
 from gwmond.accounting.flow import SCALE
-from gwmond.accounting.integrate import IN_USE
+from gwmond.accounting.reasons import REASONS
 from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.pilots import requested
 from gwmond.metrics.zeros import entries, with_zeros
 from gwmond.snapshot import Snapshot
 from gwmond.units import MICRO
 
-PARTS = (
-    State.PROVISIONING_BOTTLENECK,
-    State.INSUFFICIENT_DEMAND,
-    State.FILLING,
-    State.DOWN,
-    State.UNKNOWN,
-)
-_WITHOUT_REASON = (State.INSUFFICIENT_DEMAND, State.FILLING, State.DOWN)
+Samples: TypeAlias = Callable[[Snapshot], Iterable[Sample]]
+
+_WITHOUT_REASON = (State.INSUFFICIENT_DEMAND, State.FILLING, State.DOWN, State.UNKNOWN)
+_SPARE = (*_WITHOUT_REASON, State.PROVISIONING_BOTTLENECK)
 
 
 def _seconds(s: Snapshot) -> Iterator[Sample]:
@@ -32,41 +29,42 @@ def _seconds(s: Snapshot) -> Iterator[Sample]:
         )
         for key, total in sorted(s.totals.items())
     )
-    known = ((resource, *of, *key) for resource, key in entries(s) for of in _reasons_met(s))
+    states = _states_and_reasons(s)
+    known = ((resource, *state, *key) for resource, key in entries(s) for state in states)
     return with_zeros(counted, known)
 
 
-def _reasons_met(s: Snapshot) -> set[tuple[str, str]]:
-    """Return states without a reason, and states with the reasons that any entry has met so far.
+def _states_and_reasons(s: Snapshot) -> set[tuple[str, str]]:
+    """Return all states, with all reasons of a bottleneck and those that any entry has met so far.
 
-    With each of the forty reasons that there are, entries would have ten times as many series.  Of
-    a reason that is new in the whole pool ``increase()`` misses the first interval between polls.
+    Most reasons of ``unknown`` are never met.  Of such a reason that is new in the whole pool
+    ``increase()`` misses the first interval between polls.
     """
     counted = {(key.state, key.reason) for key in s.totals}
-    now = {
-        (part.state.value, part.reason) for row in s.evaluation.rows.values() for part in row.parts
+    now = {use[:2] for row in s.evaluation.rows.values() for use in row.uses}
+    bottleneck = State.PROVISIONING_BOTTLENECK.value
+    return {
+        (PROVISIONED, ""),
+        *((bottleneck, reason.name) for reason in REASONS),
+        *((state.value, "") for state in _WITHOUT_REASON),
+        *counted,
+        *now,
     }
-    return {(IN_USE, ""), *((state.value, "") for state in _WITHOUT_REASON), *counted, *now}
 
 
 def _units(s: Snapshot) -> Iterator[Sample]:
+    """Yield what the counter is integrated from, and 0 for the other states of spare units."""
     for (key, resource), row in s.evaluation.rows.items():
-        at = key.site, key.entry
-        yield Sample((resource, "capacity", *at), row.capacity.units)
-        if row.in_use is not None:
-            yield Sample((resource, "in_use", *at), row.in_use)
-        yield Sample((resource, "spare", *at), row.spare)
-        for state in PARTS:
-            amount = sum(part.amount for part in row.parts if part.state is state)
-            yield Sample((resource, state.value, *at), amount / SCALE)
+        uses = list(row.uses)
+        states = {state for state, _, _ in uses}
+        uses += [(state.value, "", 0) for state in _SPARE if state.value not in states]
+        for state, reason, amount in uses:
+            yield Sample((resource, state, reason, *key), amount / SCALE)
 
 
-def _reasons(s: Snapshot) -> Iterator[Sample]:
+def _capacities(s: Snapshot) -> Iterator[Sample]:
     for (key, resource), row in s.evaluation.rows.items():
-        for part in row.parts:
-            if part.reason:
-                labels = (resource, part.state.value, part.reason, key.site, key.entry)
-                yield Sample(labels, part.amount / SCALE)
+        yield Sample((resource, *key), row.capacity.units)
 
 
 def _untaken(s: Snapshot) -> Iterator[Sample]:
@@ -87,41 +85,78 @@ def _evidence(s: Snapshot) -> Iterator[Sample]:
         yield Sample(labels, 1)
 
 
-def _idle_jobs(s: Snapshot) -> Iterator[Sample]:
-    for key, jobs in s.evaluation.jobs.items():
-        at = key.site, key.entry
-        if not jobs.whole and not jobs.ours.matching:
-            continue  # it is not known that there are none
-        yield Sample(("matching", *at), jobs.ours.matching)
-        yield Sample(("proportional", *at), jobs.ours.proportional)
-        yield Sample(("unique", *at), jobs.ours.unique)
-        if jobs.assigned is not None:
-            yield Sample(("assigned", *at), float(jobs.assigned))
+def _idle_jobs(count: Callable[[EntryJobs], float | None]) -> Samples:
+    """Return the samples of a count of idle jobs; none where no job is known and some may be."""
+
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        for key, jobs in s.evaluation.jobs.items():
+            known = jobs.whole or jobs.ours.matching
+            if known and (number := count(jobs)) is not None:
+                yield Sample(tuple(key), float(number))
+
+    return samples
 
 
-def _frontend_jobs(s: Snapshot) -> Iterator[Sample]:
-    sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
-    for request in s.requests:
-        for kind, jobs in (
-            ("matching", request.jobs_matching),
-            ("proportional", request.jobs_proportional),
-            ("unique", request.jobs_unique),
-            ("effective", request.jobs_effective),
-        ):
-            if jobs is not None:
-                sums[kind, *request.entry, request.group] += jobs
-    yield from (Sample(labels, jobs) for labels, jobs in sums.items())
-
-
-def _discrepancy(s: Snapshot) -> Iterator[Sample]:
-    for key, jobs in s.evaluation.jobs.items():
-        for kind, excess in (
-            ("matching", jobs.matching_excess),
-            ("proportional", jobs.proportional_excess),
-            ("unique", jobs.unique_excess),
-        ):
+def _excess(kind: str) -> Samples:
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        for key, jobs in s.evaluation.jobs.items():
+            excess: int | None = getattr(jobs, f"{kind}_excess")
             if excess is not None:
-                yield Sample((kind, key.site, key.entry), excess)
+                yield Sample(tuple(key), excess)
+
+    return samples
+
+
+_ENTRY = ("site", "entry")
+_LEAST = " While part of the demand is unknown: at least so many, and absent where none are known."
+_MEANINGS = {
+    "matching": "each counts at every entry that the job matches",
+    "proportional": "each is divided among the entries that the job matches",
+    "unique": "they match no other entry",
+    "assigned": "those that are assigned to spare capacity here, each job once",
+    "effective": "the proportional ones less idle slots",
+}
+
+
+def _families_of_jobs() -> Iterator[Family]:
+    """Yield a family for each way to count idle jobs, as one job is in several of the counts."""
+    counts: dict[str, Callable[[EntryJobs], float | None]] = {
+        "matching": lambda jobs: jobs.ours.matching,
+        "proportional": lambda jobs: jobs.ours.proportional,
+        "unique": lambda jobs: jobs.ours.unique,
+        "assigned": lambda jobs: jobs.assigned,
+    }
+    for kind, count in counts.items():
+        yield Family(
+            f"gwmond_entry_idle_jobs_{kind}",
+            "gauge",
+            "",
+            f"Idle jobs that could run at the entry: {_MEANINGS[kind]}.{_LEAST} Unit: jobs."
+            + POLLED,
+            _ENTRY,
+            _idle_jobs(count),
+        )
+    for kind in ("matching", "proportional", "unique", "effective"):
+        yield Family(
+            f"gwmond_entry_frontend_idle_jobs_{kind}",
+            "gauge",
+            "",
+            "Idle jobs that the frontend group counts for the entry (glideresource ad): "
+            f"{_MEANINGS[kind]}. Unit: jobs." + POLLED,
+            (*_ENTRY, "group"),
+            requested(f"jobs_{kind}"),
+        )
+    for kind in ("matching", "proportional", "unique"):
+        yield Family(
+            f"gwmond_entry_idle_jobs_{kind}_discrepancy",
+            "gauge",
+            "",
+            "Our count of idle jobs less the frontends' own (glideresource ads), which know cores "
+            f"only: {_MEANINGS[kind]}. Absent while part of the demand is unknown. Unit: jobs."
+            + POLLED,
+            _ENTRY,
+            _excess(kind),
+        )
 
 
 FAMILIES = (
@@ -129,10 +164,11 @@ FAMILIES = (
         "gwmond_site_canonical_seconds_total",
         "counter",
         "seconds",
-        "Time of the entry's capacity by what became of it: in_use, provisioning_bottleneck (jobs "
-        "waited that could have run there), insufficient_demand (none could), filling, down, "
-        "unknown. reason is empty where none applies. Unit: canonical seconds (1 core + 2 GB, or 1 "
-        "GPU, for a second). Integrated over real time between polls; kept in the ledger.",
+        "Time of the entry's capacity by what became of it: provisioned (held by running pilots, "
+        "busy or not), provisioning_bottleneck (jobs waited that could have run there), "
+        "insufficient_demand (none could), filling, down, unknown. reason is empty where none "
+        "applies. Unit: canonical seconds (1 core + 2 GB, or 1 GPU, for a second). Integrated over "
+        "real time between polls; kept in the ledger.",
         ("resource", "state", "reason", "site", "entry"),
         _seconds,
     ),
@@ -140,28 +176,30 @@ FAMILIES = (
         "gwmond_site_canonical_units",
         "gauge",
         "",
-        "The entry's capacity, what runs there, what is spare, and what the spare is put down to: "
-        "its states sum to spare. Unit: canonical units." + POLLED,
-        ("resource", "kind", "site", "entry"),
+        "What the entry's capacity is now: the states and reasons of "
+        "gwmond_site_canonical_seconds_total, which is integrated from them. They sum to the "
+        "capacity; of a saturated entry to what is provisioned, as the site has no room for the "
+        "rest. provisioned is absent where the running pilots are not known: the capacity is "
+        "unknown then. Unit: canonical units." + POLLED,
+        ("resource", "state", "reason", *_ENTRY),
         _units,
+    ),
+    Family(
+        "gwmond_site_capacity_canonical_units",
+        "gauge",
+        "",
+        "The entry's capacity: what could run there for us. Unit: canonical units." + POLLED,
+        ("resource", *_ENTRY),
+        _capacities,
     ),
     Family(
         "gwmond_site_idle_slots_untaken_canonical_units",
         "gauge",
         "",
-        "Of in_use: free slots that jobs have matched for longer than site.untaken_grace, and that "
-        "nobody takes (priorities, quotas, the negotiator). Unit: canonical units." + POLLED,
+        "Of provisioned: free slots that jobs have matched for longer than site.untaken_grace, and "
+        "that nobody takes (priorities, quotas, the negotiator). Unit: canonical units." + POLLED,
         ("resource", "site", "entry"),
         _untaken,
-    ),
-    Family(
-        "gwmond_site_reason_canonical_units",
-        "gauge",
-        "",
-        "Spare units by state and the reason for it, where there is one. Unit: canonical units."
-        + POLLED,
-        ("resource", "state", "reason", "site", "entry"),
-        _reasons,
     ),
     Family(
         "gwmond_site_state",
@@ -194,33 +232,5 @@ FAMILIES = (
             for name in sorted({limit.name for limit in totals.limits})
         ),
     ),
-    Family(
-        "gwmond_entry_idle_jobs",
-        "gauge",
-        "",
-        "Idle jobs that could run at the entry: matching (each at every entry it matches), "
-        "proportional (divided among them), unique (nowhere else), assigned (to spare "
-        "capacity, each job once). While part of the demand is unknown: at least so many, and "
-        "absent where none are known. Unit: jobs." + POLLED,
-        ("kind", "site", "entry"),
-        _idle_jobs,
-    ),
-    Family(
-        "gwmond_entry_frontend_idle_jobs",
-        "gauge",
-        "",
-        "Idle jobs that the frontend group counts for the entry (glideresource ad): matching, "
-        "proportional, unique, effective (proportional less idle slots). Unit: jobs." + POLLED,
-        ("kind", "site", "entry", "group"),
-        _frontend_jobs,
-    ),
-    Family(
-        "gwmond_entry_idle_jobs_discrepancy",
-        "gauge",
-        "",
-        "Our count of idle jobs less the frontends' own (glideresource ads), which know cores "
-        "only; absent while part of the demand is unknown. Unit: jobs." + POLLED,
-        ("kind", "site", "entry"),
-        _discrepancy,
-    ),
+    *_families_of_jobs(),
 )

@@ -21,6 +21,7 @@ h1 small { font-weight: normal; font-size: 1rem; opacity: .7; }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; }
 th, td { padding: .2rem .5rem; text-align: left; border-bottom: 1px solid #8884; }
 td { white-space: nowrap; }
+td:first-child, .pilots td { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 th { vertical-align: bottom; }
 td[title] { white-space: normal; }
 td[title]:not([title=""]) { text-decoration: underline dotted #8888; cursor: help; }
@@ -30,16 +31,22 @@ dt { font-weight: 600; } dd { margin: 0 0 .4rem 1.5rem; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .bar { display: flex; height: .8rem; min-width: 7rem; background: #8882; }
 .bar i { display: block; height: 100%; }
-.in_use { background: #4477aa; } .provisioning_bottleneck { background: #ee6677; }
+.busy { background: #4477aa; } .not_busy { background: #88bbee; }
+.provisioning_bottleneck { background: #ee6677; }
 .insufficient_demand { background: #bbbbbb; } .other { background: #ccbb44; }
 .key span { margin-right: 1rem; display: inline-block; }
 .rest { background: #8882; outline: 1px solid #8886; }
 .key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
 .bad { color: #c0392b; font-weight: 600; }
 .down { border-left: .4rem solid #c0392b; background: #c0392b22; padding: .4rem .8rem; }
+@media print { :root { color-scheme: light; font-size: 9px; } body { max-width: none; margin: 0; }
+  .wide { overflow: visible; } thead { display: table-header-group; } tr { break-inside: avoid; }
+  h2 { break-after: avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+@page { size: A4 landscape; margin: 12mm; }
 """
 _LEGEND = (
-    ("in_use", "in use"),
+    ("busy", "busy: provisioned, and filled by jobs"),
+    ("not_busy", "provisioned, not busy"),
     ("provisioning_bottleneck", "provisioning bottleneck: jobs waited, too few pilots"),
     ("insufficient_demand", "insufficient demand: no job is left for it"),
     ("other", "filling, down or unknown"),
@@ -128,7 +135,8 @@ def _summary(s: Snapshot, now: float) -> str:
 def _sites(rows: list[Row]) -> str:
     head = (
         "<tr><th>site<th>resource<th>state<th>reason<th>use of capacity<th class=n>capacity"
-        "<th class=n>in use<th class=n>bottle&shy;neck<th class=n>insuffi&shy;cient"
+        "<th class=n>provi&shy;sioned<th class=n>busy"
+        "<th class=n>bottle&shy;neck<th class=n>insuffi&shy;cient"
         "<th class=n>pilots<th class=n>pending"
         f'<th class=n title="{escape(_MATCHING)}">matching jobs before assign&shy;ment'
         f'<th class=n title="{escape(_RIGHT)}">verdicts right'
@@ -137,7 +145,8 @@ def _sites(rows: list[Row]) -> str:
         f"<tr><td>{escape(r.site)}<td>{r.resource}"
         f'<td title="{escape(state_meaning(r.state))}">{escape(words(r.state))}'
         f'<td title="{escape(_why(r))}">{escape(words(r.reason))}<td>{_bar(r)}'
-        f"<td class=n>{r.capacity_units}<td class=n>{_cell(r.in_use_units)}"
+        f"<td class=n>{r.capacity_units}<td class=n>{_cell(r.provisioned_units)}"
+        f"<td class=n>{_cell(r.busy_units)}"
         f"<td class=n>{r.provisioning_bottleneck_units:.0f}"
         f"<td class=n>{r.insufficient_demand_units:.0f}<td class=n>{_cell(r.registered_pilots)}"
         f"<td class=n>{_cell(r.pending_pilots)}<td class=n>{escape(jobs_text(r))}"
@@ -171,7 +180,7 @@ def _silent(s: Snapshot, now: float) -> str:
     return (
         "<h2>Silent pilots</h2><p>Their ads were not renewed for two updates: they may have been "
         "killed, and are not counted above. They end as their ads expire."
-        "<div class=wide><table><tr><th>site<th>entry<th>pilot<th>heard of last"
+        "<div class='wide pilots'><table><tr><th>site<th>entry<th>pilot<th>heard of last"
         f"{''.join(lines)}</table></div>{more}"
     )
 
@@ -191,8 +200,10 @@ def _meanings(rows: list[Row]) -> str:
 
 
 def _bar(row: Row) -> str:
+    busy = row.busy_units or 0
     parts = (
-        ("in_use", row.in_use_units or 0),
+        ("busy", busy),
+        ("not_busy", (row.provisioned_units or 0) - busy),
         ("provisioning_bottleneck", row.provisioning_bottleneck_units),
         ("insufficient_demand", row.insufficient_demand_units),
         ("other", row.other_units),

@@ -13,7 +13,7 @@ STATES: dict[State, str] = {
     State.FILLING: "pilots wait in the site's queue, none longer than `site.pending_grace`",
     State.SATURATED: "a pilot has waited longer than `site.pending_grace`: the site has no room "
     "for us",
-    State.FULL: "everything that it could run is in use",
+    State.FULL: "everything that it could run is provisioned, busy or not",
     State.DOWN: "the entry is in downtime",
     State.UNKNOWN: "something needed for a verdict is stale, partial or unreachable",
 }

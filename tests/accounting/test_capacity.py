@@ -8,8 +8,8 @@ from gwmond.accounting.capacity import (
     Capacity,
     PeakWindow,
     capacities,
-    in_use,
     limit,
+    provisioned,
     share_pledge,
 )
 from gwmond.facts import EntryKey, Size
@@ -154,7 +154,7 @@ def test_pilots_below_one_unit_are_capacity_and_use() -> None:
         request(A, max_pilots=1000, running=0, total_running=0, pilot_size=small)
     ).values()
     assert limit(ad, "cpu") == 1000
-    assert in_use([pilot(size=small), pilot(size=small)], "cpu") == {A: 2}
+    assert provisioned([pilot(size=small), pilot(size=small)], "cpu") == {A: 2}
     found = capacities(
         [A], "cpu", used={}, pledges={A: small}, site_pledges={}, peaks={}, totals={}
     )
@@ -164,9 +164,9 @@ def test_pilots_below_one_unit_are_capacity_and_use() -> None:
 def test_use_is_counted_by_entry_in_canonical_units() -> None:
     """Pilots count with their canonical size: memory can be what limits a pilot."""
     pilots = [pilot(A), pilot(A, size=Size(8, 4000)), pilot(B, size=GPU)]
-    assert in_use(pilots, "cpu") == {A: 10, B: 8}
-    assert in_use(pilots, "gpu") == {A: 0, B: 2}
-    assert in_use([pilot(size=BIG)], "cpu", 4000) == {A: 4}
+    assert provisioned(pilots, "cpu") == {A: 10, B: 8}
+    assert provisioned(pilots, "gpu") == {A: 0, B: 2}
+    assert provisioned([pilot(size=BIG)], "cpu", 4000) == {A: 4}
 
 
 def test_the_peak_leaves_with_its_hour() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting.capacity import in_use
+from gwmond.accounting.capacity import provisioned
 from gwmond.accounting.contacts import Contacts, Watched
 from gwmond.facts import Pilot
 from tests.accounting.make import BIG, NOW, A, pilot
@@ -54,7 +54,7 @@ class Watch:
         shown = [ad for life in lives if (ad := life.ad(time)) is not None]
         clocks = [max(ad.last_heard for ad in shown)] if shown else []
         found = self.contacts.after(shown, clocks, NOW + time)
-        before, after = found.most(in_use(found.running, "cpu"), "cpu")
+        before, after = found.most(provisioned(found.running, "cpu"), "cpu")
         self.contacts = found.contacts
         self.most = max(self.most, before.get(A, 0))
         self.now_most = after.get(A, 0)
@@ -93,7 +93,7 @@ def test_a_daemon_that_has_just_started_knows_the_dead_by_their_ads() -> None:
     lives = site(0, 50, kill=0, back=0)
     found = Watch().poll(890, lives)
     assert {of.name for of in found.running} == {f"new{n}" for n in range(50)}
-    assert in_use(found.running, "cpu") == {A: 50 * UNITS}
+    assert provisioned(found.running, "cpu") == {A: 50 * UNITS}
 
 
 def test_updates_that_come_faster_tell_sooner() -> None:

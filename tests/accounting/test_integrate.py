@@ -38,10 +38,10 @@ def test_states_become_canonical_seconds() -> None:
     """Use and the parts of the spare are multiplied by the time that elapsed, exactly."""
     found = integrate(evaluation(), MINUTE, {A, B})
     assert found == [
-        Increment("cpu", "in_use", "", A, 8 * 60 * PER_SECOND),
+        Increment("cpu", "provisioned", "", A, 8 * 60 * PER_SECOND),
         Increment("cpu", "provisioning_bottleneck", "nothing_requested", A, 38 * 60 * PER_SECOND),
         Increment("cpu", "insufficient_demand", "", A, 54 * 60 * PER_SECOND),
-        Increment("cpu", "in_use", "", B, 8 * 60 * PER_SECOND),
+        Increment("cpu", "provisioned", "", B, 8 * 60 * PER_SECOND),
     ]
 
 
@@ -55,7 +55,7 @@ def test_an_unknown_interval_is_all_unknown() -> None:
 
 
 def test_unknown_pilots_are_no_use_of_zero() -> None:
-    """Where pilots are unknown the whole capacity goes to unknown, none of it to in_use."""
+    """Where pilots are unknown the whole capacity goes to unknown, none of it to provisioned."""
     unknown = evaluate(facts(capacities=peak({A: 100}), pilots=None), NOW)
     assert integrate(unknown, MINUTE, {A}) == [
         Increment("cpu", "unknown", "pilots", A, 100 * 60 * PER_SECOND)

@@ -154,8 +154,8 @@ def test_no_state_invents_or_loses_capacity(pool: Facts) -> None:
     named = {"", *UNKNOWN, *(reason.name for reason in REASONS)}
     for (key, resource), row in found.rows.items():
         given_ = pool.capacities.get((key, resource), Capacity(0, "none"))
-        assert row.capacity.units == max(given_.units, row.in_use or 0)
-        assert (row.in_use is None) == (pool.pilots is None)
+        assert row.capacity.units == max(given_.units, row.provisioned or 0)
+        assert (row.provisioned is None) == (pool.pilots is None)
         assert {part.reason for part in row.parts} | {row.reason} <= named
         for part in row.parts:
             assert bool(part.reason) == (
@@ -244,7 +244,7 @@ def test_counters_get_use_and_spare_times_elapsed(pool: Facts, ms: int, known: b
         assert of.amount > 0
         sums[of.entry, of.resource] += of.amount
     for at, row in found.rows.items():
-        units = (row.in_use or 0) + row.spare if known else row.capacity.units
+        units = (row.provisioned or 0) + row.spare if known else row.capacity.units
         assert sums[at] == units * SCALE * ms
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.capacity import Capacity, capacities, in_use
+from gwmond.accounting.capacity import Capacity, capacities, provisioned
 from gwmond.accounting.demand import JobCounts
 from gwmond.accounting.evaluation import (
     DemandTotals,
@@ -308,7 +308,7 @@ def test_every_state_rests_on_the_first_capacity_that_exists(
     }
     found = row(facts(**(scene | change)))
     spare = 0 if state == "saturated" else units - 16
-    assert (found.state, found.in_use, found.spare) == (state, 16, spare)
+    assert (found.state, found.provisioned, found.spare) == (state, 16, spare)
     assert said(found)[2] == parts(spare)
 
 
@@ -329,7 +329,7 @@ def known_capacity(evidence: str, running: list[Pilot]) -> Capacity:
     return capacities(
         [A],
         "cpu",
-        used=in_use(running, "cpu"),
+        used=provisioned(running, "cpu"),
         pledges={A: Size(100, 200_000)} if evidence == "pledge" else {},
         site_pledges={},
         peaks={} if evidence == "limit" else {A: 64},
@@ -345,7 +345,7 @@ def test_every_state_is_in_the_table() -> None:
 def test_unknown_pilots_are_absent_not_zero() -> None:
     """Where pilots are not known neither is what is in use, nor what became of the demand."""
     found = evaluate(facts(capacities=HUNDRED, pilots=None, groups=JOBS), NOW)
-    assert found.rows[A, "cpu"].in_use is None
+    assert found.rows[A, "cpu"].provisioned is None
     assert found.rows[A, "cpu"].spare == 100
     assert found.demand == {("schedd1", "cpu"): DemandTotals(30 * SCALE, None, None, None)}
     assert found.jobs[A].assigned is None
@@ -363,7 +363,7 @@ def test_a_saturated_site_keeps_its_capacity_but_has_no_spare() -> None:
             groups=JOBS,
         )
     )
-    assert (found.capacity.units, found.in_use, found.spare) == (100, 8, 0)
+    assert (found.capacity.units, found.provisioned, found.spare) == (100, 8, 0)
 
 
 def test_a_few_pilots_at_a_time_do_not_hide_a_bottleneck() -> None:
@@ -425,7 +425,13 @@ def test_an_entry_of_pilots_below_one_unit_is_not_nothing() -> None:
     ads = totals(request(A, max_pilots=1000, running=20, total_running=20, pilot_size=small))
     running = [pilot(size=small)] * 20
     capacity = capacities(
-        [A], "cpu", used=in_use(running, "cpu"), pledges={}, site_pledges={}, peaks={}, totals=ads
+        [A],
+        "cpu",
+        used=provisioned(running, "cpu"),
+        pledges={},
+        site_pledges={},
+        peaks={},
+        totals=ads,
     )
     found = row(
         facts(
@@ -436,7 +442,7 @@ def test_an_entry_of_pilots_below_one_unit_is_not_nothing() -> None:
             templates=[template(A, small)],
         )
     )
-    assert (found.capacity, found.in_use) == (Capacity(1000, "limit"), 20)
+    assert (found.capacity, found.provisioned) == (Capacity(1000, "limit"), 20)
     assert said(found)[2] == {
         ("provisioning_bottleneck", "nothing_requested"): 500,
         ("insufficient_demand", ""): 480,
@@ -739,7 +745,7 @@ def test_settings_are_heeded() -> None:
     assert reason(Settings()) == "ramp_up"
     assert reason(Settings(recent_s=60)) == "not_submitted"
     assert reason(Settings(info_max_age_s=99)) == "information_too_old"
-    assert evaluate(given, NOW, Settings(q=4000)).rows[A, "cpu"].in_use == 4
+    assert evaluate(given, NOW, Settings(q=4000)).rows[A, "cpu"].provisioned == 4
 
 
 def test_our_counts_are_compared_with_the_frontends() -> None:
@@ -867,9 +873,9 @@ def test_states_of_entries() -> None:
     "broken",
     [
         line(A, "cpu", State.DOWN)._replace(spare=9),
-        line(A, "cpu", State.DOWN)._replace(in_use=1),
+        line(A, "cpu", State.DOWN)._replace(provisioned=1),
         line(A, "cpu", State.DOWN)._replace(parts=()),
-        line(A, "cpu", State.SATURATED, 0)._replace(in_use=1),
+        line(A, "cpu", State.SATURATED, 0)._replace(provisioned=1),
         line(A, "cpu", State.FULL, 0)._replace(capacity=Capacity(1, "peak")),
         line(A, "cpu", State.DOWN)._replace(
             parts=(Part(State.DOWN, "", 11 * SCALE), Part(State.UNKNOWN, "", -SCALE))

@@ -54,12 +54,19 @@ class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
 
     def reason(self, site: str, resource: str = "cpu") -> str:
         """The reasons that are named for parts of the site's spare units."""
-        rows = self.rows("gwmond_site_reason_canonical_units", site=site, resource=resource)
-        return ",".join(sorted(dict(labels)["reason"] for labels in rows))
+        rows = self.rows("gwmond_site_canonical_units", site=site, resource=resource)
+        return ",".join(sorted(reason for of in rows if (reason := dict(of)["reason"])))
 
-    def units(self, site: str, kind: str, resource: str = "cpu") -> float:
-        """A site's canonical units of a kind, over its entries."""
-        return self.sum("gwmond_site_canonical_units", site=site, kind=kind, resource=resource)
+    def units(self, site: str, state: str, resource: str = "cpu") -> float:
+        """A site's canonical units in a state, or its capacity, over its entries."""
+        if state == "capacity":
+            return self.sum("gwmond_site_capacity_canonical_units", site=site, resource=resource)
+        return self.sum("gwmond_site_canonical_units", site=site, state=state, resource=resource)
+
+    def registered(self, **labels: str) -> float:
+        """How many pilots run HTCondor."""
+        states = ("busy", "idle", "retiring")
+        return sum(self.sum("gwmond_pilots", state=state, **labels) for state in states)
 
     def seconds(self, site: str, state: str = "", resource: str = "cpu") -> float:
         """A site's canonical seconds, of one state or of all."""

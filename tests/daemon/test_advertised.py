@@ -50,7 +50,7 @@ def _failed(entry: str, number: int, sent: int, dies: int, **more: Any) -> Ad:
 
 def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     """Each is one pilot, as large as its entry's others, else as they are expected to be, else
-    one unit; none of them counts as registered, or as in use."""
+    one unit; none of them counts as registered, or as provisioned."""
     pool, machine = fresh_pool, feign.COMMANDS["Machine"]
     running = daemon(pool.collector, tables=TABLES)
     other = feign.partitionable_slot("p1@node1", glidein=feign.glidein("e-seen", "Real"))
@@ -59,7 +59,7 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     pool.advertise([startd], machine)
     asked = feign.glideresource("e-asked", "Real", cpus=4, memory=9000)
     pool.advertise([asked], feign.COMMANDS["glideresource"])
-    running.wait_for("gwmond_pilots", {"state": "registered", "entry": "e-seen"}, bool)
+    running.wait_until("a pilot", lambda m: bool(m.registered(entry="e-seen")))
     sent = int(time.time())
     dies = sent + LIFE_S
     ads = [
@@ -72,10 +72,10 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     metrics = running.wait_until(
         "they are shown", lambda m: m.sum("gwmond_pilots", state="failed") == 3
     )
-    assert metrics.sum("gwmond_pilots", state="registered") == 1
+    assert metrics.registered() == 1
     assert metrics.sum("gwmond_pilots", state="retiring") == 0
-    assert metrics.sum("gwmond_pilot_canonical_units", use="total", resource="cpu") == 8
-    assert metrics.sum("gwmond_site_canonical_units", kind="in_use", resource="cpu") == 8
+    assert metrics.sum("gwmond_pilot_canonical_units", resource="cpu") == 8
+    assert metrics.sum("gwmond_site_canonical_units", state="provisioned", resource="cpu") == 8
     ended = "gwmond_pilots_ended_total"
     running.wait_until("their end", lambda m: m.sum(ended, category="validation_fails") == 3)
     metrics = running.next_polls(3)
@@ -116,7 +116,7 @@ def test_what_the_factorys_collector_is_told(fresh_pool: CondorPool, daemon: Sta
     running = daemon(pool.collector, tables=tables)
     asked = feign.glideresource("e", "Real", cpus=4, memory=9000)
     pool.advertise([asked], feign.COMMANDS["glideresource"])
-    running.wait_for("gwmond_entry_information_age_seconds", {"entry": "e"}, lambda _: True)
+    running.wait_for("gwmond_entry_advertisement_age_seconds", {"entry": "e"}, lambda _: True)
     sent = int(time.time())
     dies = sent + LIFE_S
 

@@ -65,7 +65,7 @@ def test_ads_that_make_no_sense(shared_scene: Scene, daemon: Callable[..., Runni
 
     metrics = running.next_polls(3)
     assert metrics.units("Good", "provisioning_bottleneck") == 5
-    assert metrics.units("Good", "in_use") == PILOT
+    assert metrics.units("Good", "provisioned") == PILOT
     told = {
         ("bad_size", scene.pool.collector): "cores-are-a-word@bad",
         ("no_site", scene.pool.collector): "no-entry@bad",

@@ -170,7 +170,7 @@ def test_sites_in_three_formats(sites: Scene, config: str) -> None:
     assert starved["reason"]
     wanted = {
         "capacity_units": 24,
-        "in_use_units": 8,
+        "provisioned_units": 8,
         "spare_units": 16,
         "provisioning_bottleneck_units": 10,
         "insufficient_demand_units": 6,

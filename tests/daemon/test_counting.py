@@ -33,10 +33,11 @@ def _jobs(metrics: Metrics, **labels: str) -> float:
 
 
 def _demand(metrics: Metrics, resource: str = "cpu") -> dict[str, float]:
-    return {
-        kind: metrics.sum("gwmond_demand_canonical_units", kind=kind, resource=resource)
-        for kind in ("idle", "absorbed", "assigned", "unmatched")
+    fates = {
+        fate: metrics.sum("gwmond_demand_canonical_units", fate=fate, resource=resource)
+        for fate in ("absorbed", "assigned", "unmatched")
     }
+    return {"idle": metrics.sum("gwmond_demand_idle_canonical_units", resource=resource), **fates}
 
 
 def test_a_job_that_matches_three_sites_is_one_job(empty: Scene, daemon: Start) -> None:
@@ -48,12 +49,11 @@ def test_a_job_that_matches_three_sites_is_one_job(empty: Scene, daemon: Start) 
     running = daemon(empty.pool.collector, tables=pledged(M1=20, M2=20, M3=20))
     metrics = running.metrics()
     matching = [
-        metrics.value("gwmond_entry_idle_jobs", kind="matching", site=site)
-        for site in ("M1", "M2", "M3")
+        metrics.value("gwmond_entry_idle_jobs_matching", site=site) for site in ("M1", "M2", "M3")
     ]
     assert matching == [18, 12, 12]
-    assert metrics.value("gwmond_entry_idle_jobs", kind="unique", site="M1") == 6
-    assert metrics.sum("gwmond_entry_idle_jobs", kind="assigned") == pytest.approx(18)
+    assert metrics.value("gwmond_entry_idle_jobs_unique", site="M1") == 6
+    assert metrics.sum("gwmond_entry_idle_jobs_assigned") == pytest.approx(18)
     assert [metrics.units(s, "provisioning_bottleneck") for s in ("M1", "M2", "M3")] == [6, 6, 6]
     assert _demand(metrics) == {"idle": 18, "absorbed": 0, "assigned": 18, "unmatched": 0}
 
@@ -87,17 +87,17 @@ def test_gpus_are_a_resource_of_their_own(empty: Scene, daemon: Start) -> None:
     metrics = daemon(empty.pool.collector, tables=tables).metrics()
     found = {
         kind: metrics.units("Chips", kind, "gpu")
-        for kind in ("capacity", "in_use", "provisioning_bottleneck", "insufficient_demand")
+        for kind in ("capacity", "provisioned", "provisioning_bottleneck", "insufficient_demand")
     }
     assert found == {
         "capacity": 6,
-        "in_use": 2,
+        "provisioned": 2,
         "provisioning_bottleneck": 3,
         "insufficient_demand": 1,
     }
     assert _demand(metrics, "gpu") == {"idle": 5, "absorbed": 2, "assigned": 3, "unmatched": 0}
     assert metrics.units("Chips", "provisioning_bottleneck") == 3
-    assert metrics.units("Chips", "in_use") == PILOT
+    assert metrics.units("Chips", "provisioned") == PILOT
 
 
 def test_two_frontend_groups_share_one_entry(empty: Scene, daemon: Start) -> None:
@@ -117,18 +117,19 @@ def test_two_frontend_groups_share_one_entry(empty: Scene, daemon: Start) -> Non
     metrics = daemon(empty.pool.collector).metrics()
     found = {
         kind: metrics.units("Shared", kind)
-        for kind in ("capacity", "in_use", "provisioning_bottleneck", "insufficient_demand")
+        for kind in ("capacity", "provisioned", "provisioning_bottleneck", "insufficient_demand")
     }
     assert found == {
         "capacity": 3 * PILOT,
-        "in_use": 2 * PILOT,
+        "provisioned": 2 * PILOT,
         "provisioning_bottleneck": 5,
         "insufficient_demand": 3,
     }
     for client in ("frontend.main", "other.group"):
-        for state, pilots in (("registered", 1), ("running", 1), ("requested", 2)):
-            labels = {"state": state, "site": "Shared", "group": client}
-            assert metrics.value("gwmond_pilots", **labels) == pilots
+        labels = {"site": "Shared", "group": client}
+        assert metrics.value("gwmond_pilots", state="busy", **labels) == 1
+        assert metrics.value("gwmond_factory_pilots", state="running", **labels) == 1
+        assert metrics.value("gwmond_pilots_requested", **labels) == 2
 
 
 def test_a_collector_that_is_asked_twice(empty: Scene, daemon: Start) -> None:
@@ -142,9 +143,9 @@ def test_a_collector_that_is_asked_twice(empty: Scene, daemon: Start) -> None:
     metrics = running.metrics()
     for source in (address, other):
         assert metrics.value("gwmond_source_up", source=source, kind="slots") == 1
-    assert metrics.sum("gwmond_pilots", site="Twice", state="registered") == 1
-    assert metrics.sum("gwmond_pilots", site="Twice", state="running") == 1
-    assert metrics.units("Twice", "in_use") == PILOT
+    assert metrics.sum("gwmond_pilots", site="Twice") == metrics.registered(site="Twice") == 1
+    assert metrics.sum("gwmond_factory_pilots", site="Twice", state="running") == 1
+    assert metrics.units("Twice", "provisioned") == PILOT
     assert _jobs(metrics, status="idle") == 10
     assert _demand(metrics) == {"idle": 10, "absorbed": 3, "assigned": 7, "unmatched": 0}
     assert metrics.state("Twice") == "provisioning_bottleneck"
@@ -219,7 +220,7 @@ STARTD_ATTRS = $(STARTD_ATTRS) Rack
         )
         assert metrics.state("R1") == "provisioning_bottleneck"
         assert metrics.reason("R1") == "no_factory"
-        assert metrics.units("R1", "in_use") == 3
+        assert metrics.units("R1", "provisioned") == 3
         assert metrics.units("R1", "provisioning_bottleneck") == 2
         assert metrics.state("R2") == "insufficient_demand"
-        assert metrics.units("R2", "in_use") == 2
+        assert metrics.units("R2", "provisioned") == 2

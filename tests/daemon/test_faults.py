@@ -161,11 +161,11 @@ def test_a_collector_that_is_silent(sites: Scene, daemon: Start) -> None:
         gate.silence()
         metrics = parts[0].wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
         assert metrics.reason("Fed") == "pending"
-        assert metrics.units("Fed", "in_use") == PILOT
+        assert metrics.units("Fed", "provisioned") == PILOT
         metrics = alone[0].wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
         assert metrics.reason("Fed") == "pilots"
         assert metrics.units("Fed", "unknown") == 32
-        assert not metrics.rows("gwmond_site_canonical_units", kind="in_use")
+        assert not metrics.rows("gwmond_site_canonical_units", state="provisioned")
         metrics = replicas[0].metrics()
         _all_well(metrics)
         for source, up in ((gate.address, 0), (address, 1)):
@@ -189,7 +189,7 @@ def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
     tables["site"] |= {"collector_distrust": "1h"}
     running = daemon(pool.collector, tables=tables)
     first = running.wait_until("counters", lambda m: m.seconds("Idle") > 0)
-    assert first.units("Idle", "in_use") == 2 * PILOT
+    assert first.units("Idle", "provisioned") == 2 * PILOT
     with _answering(running):
         pool.restart("COLLECTOR")
         running.wait_state(Fed="unknown", Poor="unknown", Idle="unknown")
@@ -201,13 +201,12 @@ def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
         assert metrics.reason("Idle") == "young_collector"
         assert metrics.units("Idle", "unknown") == 16 + PILOT
         sites.pilot("Idle", busy=PILOT, name="i1")
-        pilots = {"site": "Idle", "state": "registered"}
-        metrics = running.wait_for("gwmond_pilots", pilots, lambda n: n == 1)
+        metrics = running.wait_until("a pilot", lambda m: m.registered(site="Idle") == 1)
         assert metrics.state("Idle") == "unknown"
         (event,) = running.log("problem", problem="young_collector")
         assert "fewer pilots than before: e-" in event["detail"]
         sites.pilot("Idle", busy=PILOT, name="i2")
         last = running.wait_state(Idle="insufficient_demand")
     assert len(running.log("problem over", problem="young_collector")) == 1
-    assert last.units("Idle", "in_use") == 2 * PILOT
+    assert last.units("Idle", "provisioned") == 2 * PILOT
     _complete(running, first, last, Fed=32, Poor=16, Idle=16 + PILOT)

@@ -1,50 +1,109 @@
-"""What PromQL's increase() makes of counters of pilots' time, through a real Prometheus."""
+"""What the README's queries give, through a real Prometheus, of a pool whose truth is known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import Scene, pledged
 from tests.daemon.scrape import SECONDS as SITE_SECONDS
+from tests.daemon.scrape import Metrics
 from tests.daemon.test_pilots import ENTRY, TABLES
+from tests.pool.condor import CondorPool
+from tests.pool.pilot import Pilot
+from tests.pool.ports import free_port
 from tests.pool.prometheus import Prometheus
+from tests.promql import PAGES, README, queries
 
 SECONDS = "gwmond_pilot_canonical_seconds_total"
-ALL = "10m"  # the whole test: increase() does not look beyond the first value of a series
+CHECKED = "gwmond_verdicts_checked_total"
+CORES, PLEDGED, WANTED = 2, 4, 3
+Answer = dict[tuple[str, ...], float]
 
 
-def _increase(prometheus: Prometheus, by: str, family: str, **labels: str) -> dict[str, float]:
-    """The README's query, by one label, without what is 0."""
-    of = ",".join(f'{name}="{value}"' for name, value in labels.items())
-    samples = prometheus.query(f"sum by ({by}) (increase({family}{{{of}}}[{ALL}])) > 0")
-    return {have[by]: value for have, value in samples}
+class Truth(NamedTuple):
+    """What HTCondor, the test's clock and counters that began with 0 say; seconds.
+
+    ``lives`` are those of the two pilots together, ``watched`` is how long Poor was accounted.
+    """
+
+    metrics: Metrics
+    goodput: float
+    lives: float
+    watched: float
+    dead: str
 
 
-def test_increase_by_category_is_what_was_spent(
-    scene: Scene, daemon: Callable[..., RunningDaemon], prometheus: Callable[..., Prometheus]
-) -> None:
-    """Pilots of a new entry: of each category what Prometheus says has increased is what jobs and
-    pilots have spent, although each category's time is counted for the first time."""
-    pool, schedd = scene.pool, scene.pool.schedds[0]
-    running = daemon(pool.collector, tables={**TABLES, **pledged(Real=8)})
-    seen = prometheus(f"127.0.0.1:{running.port}")
-    seen.wait_for("gwmond_polls_total > 0")
-    worker = pool.start_pilot("worker", cores=2, memory=4096, attrs=ENTRY)
-    idler = pool.start_pilot("idler", cores=2, memory=4096, attrs={**ENTRY, "START": False})
-    seen.wait_for(f'{SECONDS}{{site="Real"}} == 0')
+@pytest.fixture
+def tables() -> dict[str, dict[str, object]]:
+    """Two sites that have promised cores, and a WMS collector that is not there."""
+    tables: dict[str, dict[str, object]] = {**TABLES, **pledged(Real=8, Poor=PLEDGED)}
+    tables["site"]["verdict_check"] = "6s"
+    tables["pool.wms"] = {"collectors": [f"127.0.0.1:{free_port()}"]}
+    return tables
+
+
+def _checked(running: RunningDaemon) -> None:
+    """Both pilots have stayed idle for as long as verdicts are checked: there was no demand."""
+    running.wait_until("two verdicts", lambda m: m.sum(CHECKED, agreed="true") == 2)
+
+
+def _runs(pool: CondorPool, worker: Pilot) -> float:
+    """One run completes, the starter of one is killed, and one runs on; how long the first ran."""
+    schedd = pool.schedds[0]
     good = pool.submit(schedd, seconds=8, request_memory=1000)
     pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {good}"))
     (job,) = pool.jobs(schedd, f"ClusterId == {good}", ["RemoteWallClockTime"], history=True)
-    cut = pool.submit(schedd, seconds=600, request_memory=1000)
-    pool.wait_for("it to run", lambda: pool.jobs(schedd, f"ClusterId == {cut} && JobStatus == 2"))
+    cut = f"ClusterId == {pool.submit(schedd, seconds=600, request_memory=1000)}"
+    running = f"{cut} && JobStatus == 2"
+    pool.wait_for("it to run", lambda: pool.jobs(schedd, running))
+    pool.wait_for("its starter", lambda: worker.pid_of("STARTER"))
+    worker.signal("STARTER", signal.SIGKILL)
+    again = f"{running} && NumShadowStarts == 2"
+    pool.wait_for("it to run again", lambda: pool.jobs(schedd, again))
+    return float(job["RemoteWallClockTime"])
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """A pool whose schedds keep a record of each run, not only of a job's last one."""
+    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
+        yield Scene(pool)
+
+
+@pytest.fixture
+def told(
+    scene: Scene,
+    daemon: Callable[..., RunningDaemon],
+    prometheus: Callable[..., Prometheus],
+    tables: dict[str, dict[str, object]],
+) -> tuple[Prometheus, Truth]:
+    """Prometheus after all has been settled and scraped."""
+    pool = scene.pool
+    for site in ("Poor", "Real"):
+        scene.resource(site, cpus=2, memory=4096, requested_idle=0)
+    scene.jobs(WANTED, "Poor", schedd=1, request_memory=1000)
+    running = daemon(pool.collector, tables=tables)
+    seen = prometheus(f"127.0.0.1:{running.port}")
+    seen.wait_for("gwmond_polls_total > 0")
+    first = running.wait_state(Poor="provisioning_bottleneck")
+    began = time.time()
+    worker = pool.start_pilot("worker", cores=CORES, memory=4096, attrs=ENTRY)
+    idler = pool.start_pilot("idler", cores=CORES, memory=4096, attrs={**ENTRY, "START": False})
+    seen.wait_for(f'{SECONDS}{{site="Real"}} == 0')
+    _checked(running)
+    goodput = _runs(pool, worker)
     running.next_polls(2)
     worker.stop_graceful()
+    middle = time.time()
     idler.stop_graceful()
-    pool.remove(schedd)
-    expected = {"goodput", "preemption_badput", "pilot_overhead", "decision_problem"}
+    pool.remove(pool.schedds[0])
+    lives = middle + time.time() - 2 * began
 
     def whole() -> bool:
         """Whether all of it is settled and Prometheus has it."""
@@ -52,18 +111,68 @@ def test_increase_by_category_is_what_was_spent(
         return unsettled == 0 and seen.value("sum(gwmond_pilots_ended_total)") == 2
 
     pool.wait_for("all to be settled and scraped", whole)
-    truth = {c: running.metrics().sum(SECONDS, category=c, resource="cpu") for c in expected}
-    assert truth["goodput"] == pytest.approx(job["RemoteWallClockTime"], abs=3)
-    assert all(truth.values())
+    last = running.metrics()
+    seen.wait_for(f"gwmond_polls_total > {last.polls}")
+    dead = str(tables["pool.wms"]["collectors"][0])  # type: ignore[index]
+    truth = Truth(last, goodput, lives, last.accounted_at - first.accounted_at, dead)
+    return seen, truth
+
+
+def _ask(prometheus: Prometheus, comment: str, *by: str) -> Answer:
+    """What the README's queries under a comment give, but for what is 0."""
+    found: Answer = {}
+    texts = [query.text for query in queries(README) if query.comment.startswith(comment)]
+    assert texts, f"the README has no query with the comment {comment}..."
+    for labels, value in (sample for text in texts for sample in prometheus.query(text)):
+        if value > 0:
+            found[tuple(labels.get(label, "") for label in by)] = value
+    return found
+
+
+def _sources_and_residual(seen: Prometheus, truth: Truth) -> None:
+    """The query for sources names the one that is not there, and time is missing nowhere."""
+    down, residual = (q.text for q in queries(README) if q.comment.startswith("sources that are"))
+    assert {labels["source"] for labels, _ in seen.query(down)} == {f"wms:{truth.dead}"}
+    residuals = {labels["measure"]: value for labels, value in seen.query(residual)}
+    assert residuals == {"site_canonical": 0, "resource": 0, "canonical": 0}
+
+
+def test_the_readmes_queries_give_what_was_so(told: tuple[Prometheus, Truth]) -> None:
+    """Time by category is what jobs and pilots have spent although each category's is counted for
+    the first time; bottlenecks, shares, verdicts and sources are those of the pool."""
+    seen, truth = told
+    spent = {
+        category: hours * 3600
+        for (category,), hours in _ask(seen, "where the pilots' time", "category").items()
+    }
+    run = {"goodput", "misconfiguration_badput", "preemption_badput"}
+    assert set(spent) == {*run, "pilot_overhead", "decision_problem"}
+    counted = {of: truth.metrics.sum(SECONDS, category=of, resource="cpu") for of in spent}
     # It extrapolates by half of what is between two scrapes.
-    found = _increase(seen, "category", SECONDS, resource="cpu")
-    assert found == pytest.approx(truth, rel=0.05)
-    runs = _increase(seen, "outcome", "gwmond_pilot_attempts_total")
-    assert runs == pytest.approx({"exit_zero": 1, "pilot_shutdown": 1}, rel=0.05)
-    ended = _increase(seen, "category", "gwmond_pilots_ended_total")
-    assert ended == pytest.approx({"pilot_overhead": 1, "decision_problem": 1}, rel=0.05)
-    of_site = f'{SITE_SECONDS}{{entry="e-Real"}}'  # Prometheus came later than the pledge's own
-    at_once = f"sum by (state) (increase({of_site}[{ALL}])) / sum by (state) ({of_site})"
-    shares = {of["state"]: share for of, share in seen.query(f"{at_once} > 0")}
-    assert set(shares) >= {"in_use", "insufficient_demand"}
-    assert shares == pytest.approx(dict.fromkeys(shares, 1), rel=0.05)
+    assert spent == pytest.approx(counted, rel=0.05)
+    assert spent["goodput"] == pytest.approx(truth.goodput, abs=3)
+    assert sum(spent.values()) == pytest.approx(CORES * truth.lives, rel=0.15)
+
+    failed = _ask(seen, "sites where jobs fail", "resource", "site")
+    share = counted["misconfiguration_badput"] / sum(counted[of] for of in run)
+    assert failed == pytest.approx({("cpu", "Real"): share}, rel=0.05)
+
+    ((at, units),) = _ask(seen, "canonical units that jobs", "resource", "site", "reason").items()
+    assert at[:2] == ("cpu", "Poor")
+    assert units * 3600 == pytest.approx(WANTED * truth.watched, rel=0.1)
+    idle = _ask(seen, "the share of an entry's capacity", "resource", "entry")
+    assert set(idle) == {("cpu", "e-Real"), ("cpu", "e-Poor")}
+    for (resource, entry), share in idle.items():
+        at_entry = {"resource": resource, "entry": entry}
+        empty = truth.metrics.sum(SITE_SECONDS, state="insufficient_demand", **at_entry)
+        assert share == pytest.approx(empty / truth.metrics.sum(SITE_SECONDS, **at_entry), rel=0.05)
+    assert idle["cpu", "e-Poor"] == pytest.approx(1 - WANTED / PLEDGED, rel=0.1)
+
+    right = _ask(seen, "how often verdicts were right", "state")
+    assert right == pytest.approx({("insufficient_demand",): 1})
+    assert _ask(seen, "the idle demand", "resource") == {("cpu",): WANTED}
+    assert _ask(seen, "the share of the units", "resource", "site") == {}  # no pilot is left
+    _sources_and_residual(seen, truth)
+    for page in PAGES:
+        for query in queries(page):
+            seen.query(query.text)  # Prometheus takes it

@@ -46,7 +46,7 @@ def _complete(first: Metrics, last: Metrics, *, restarted: bool = False) -> None
     unseen = last.seconds("Busy", "unknown") if restarted else 0.0
     spent = last.seconds("Busy") - first.seconds("Busy")
     assert spent == pytest.approx(CAPACITY * passed, abs=CAPACITY)
-    for state, units in (("in_use", 8), ("provisioning_bottleneck", 10)):
+    for state, units in (("provisioned", 8), ("provisioning_bottleneck", 10)):
         spent = last.seconds("Busy", state) - first.seconds("Busy", state)
         assert spent == pytest.approx(units * (passed - unseen / CAPACITY), abs=units), state
 

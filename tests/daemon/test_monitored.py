@@ -78,35 +78,34 @@ def test_from_ads_to_metrics(shared_scene: Scene, tmp_path: Path) -> None:
     copied = once(shared_scene, tmp_path, wms=False)
     direct = once(shared_scene, tmp_path, wms=True)
 
-    pilots = "gwmond_pilots"
+    pilots = "gwmond_factory_pilots"
     assert copied.value(pilots, state="running", **AT) == 3
-    assert direct.value(pilots, state="running", **AT) == 7
-    assert direct.value(pilots, state="submitted", **AT) == 2
-    states = {"idle": 7, "idle_pending": 5, "idle_stage_in": 0, "idle_other": 0, "stage_out": 3}
-    for state, number in states.items():
-        assert direct.value("gwmond_factory_pilots", state=state, **AT) == number
-    assert copied.value("gwmond_factory_pilots", state="idle", **AT) == 1
+    states = {"submitted": 2, "idle_pending": 5, "idle_stage_in": 0, "idle_other": 0}
+    for state, number in (states | {"running": 7, "stage_out": 3}).items():
+        assert direct.value(pilots, state=state, **AT) == number
+    assert direct.value("gwmond_pilots", state="submitted", **AT) == 2
+    assert direct.value("gwmond_factory_idle_pilots", **AT) == sum(states.values())
+    assert copied.value("gwmond_factory_idle_pilots", **AT) == 1
     assert direct.value("gwmond_factory_running_cores", **AT) == 56
 
-    asked, heard = {"state": "requested"}, "gwmond_factory_requested_pilots"
     for seen in (copied, direct):
-        assert seen.value(pilots, **asked, **AT) == 2
-    assert copied.value(heard, kind="idle", **AT) is None
-    assert direct.value(heard, kind="idle", **AT) == 0
+        assert seen.value("gwmond_pilots_requested", **AT) == 2
+    assert copied.value("gwmond_factory_pilots_requested", **AT) is None
+    assert direct.value("gwmond_factory_pilots_requested", **AT) == 0
 
     jobs = "gwmond_entry_frontend_running_jobs"
-    assert direct.value(jobs, kind="here", **AT) == direct.value(jobs, kind="matching", **AT) == 20
-    assert direct.value("gwmond_entry_frontend_idle_jobs", kind="matching", **AT) == 30
+    assert direct.value(f"{jobs}_here", **AT) == direct.value(f"{jobs}_matching", **AT) == 20
+    assert direct.value("gwmond_entry_frontend_idle_jobs_matching", **AT) == 30
     assert direct.value("gwmond_entry_frontend_old_idle_jobs", **AT) == 6
-    slots = {"total": 13, "idle": 4, "running": 9, "failed": 1}
-    for kind, number in slots.items():
-        assert direct.value("gwmond_entry_frontend_slots", kind=kind, **AT) == number
-    assert direct.value("gwmond_entry_frontend_cores", kind="total", **AT) == 24
+    for state, number in {"idle": 4, "running": 9, "failed": 1}.items():
+        assert direct.value("gwmond_entry_frontend_slots", state=state, **AT) == number
+    assert direct.value("gwmond_entry_frontend_slots_registered", **AT) == 13
+    assert direct.value("gwmond_entry_frontend_cores_registered", **AT) == 24
 
-    age = "gwmond_entry_information_age_seconds"
-    assert copied.value(age, kind="request", **AT) == 500
-    assert direct.value(age, kind="request", **AT) == 120
-    advertised = direct.value(age, kind="advertisement", **AT)
+    age = "gwmond_entry_request_age_seconds"
+    assert copied.value(age, **AT) == 500
+    assert direct.value(age, **AT) == 120
+    advertised = direct.value("gwmond_entry_advertisement_age_seconds", **AT)
     assert advertised is not None
     assert advertised >= 0
 
@@ -121,9 +120,9 @@ def test_entries_and_asks(shared_scene: Scene, tmp_path: Path) -> None:
     assert copied.value(pilots, state="running", **at) == 3
     assert direct.value(pilots, state="running", **at) == 70
     assert direct.value(pilots, state="held", **at) == 8
-    assert direct.value("gwmond_factory_entry_limit_pilots", kind="total", **at) == 1000
-    for kind, number in (("requested", 4), ("requested_max", 10)):
-        found = {"site": "Site", "entry": "ce2", "state": kind}
-        assert copied.value("gwmond_pilots", **found) is None
-        assert direct.value("gwmond_pilots", **found) == number
-    assert direct.value(pilots, site="Site", entry="ce2", state="running") is None
+    assert direct.value("gwmond_factory_entry_limit_pilots", **at) == 1000
+    other = {"site": "Site", "entry": "ce2"}
+    for name, number in (("gwmond_pilots_requested", 4), ("gwmond_pilots_requested_max", 10)):
+        assert copied.value(name, **other) is None
+        assert direct.value(name, **other) == number
+    assert direct.value("gwmond_factory_pilots", **other, state="running") is None

@@ -65,7 +65,7 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
         source=schedd,
     )
     assert metrics.value("gwmond_source_up", source=schedd, kind="epochs") == 1
-    assert metrics.sum("gwmond_pilot_attempts_total", outcome="exit_zero") == 1
+    assert metrics.sum("gwmond_job_runs_total", outcome="exit_zero") == 1
     # Vacated again and again: the schedd's history will only have its last run.
     again = pool.submit(schedd, seconds=600, request_memory=1000)
     pool.wait_for("it to run", lambda: pool.jobs(schedd, f"ClusterId == {again} && JobStatus == 2"))
@@ -73,7 +73,7 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     pool.act("Vacate", schedd, f"ClusterId == {again}", user="alice")
     metrics = running.wait_until(
         "the run that was vacated",
-        lambda m: m.sum("gwmond_pilot_attempts_total", category="unclassified") >= 1,
+        lambda m: m.sum("gwmond_job_runs_total", category="unclassified") >= 1,
     )
     assert good != again
     pool.remove(schedd)
@@ -136,7 +136,7 @@ def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
     pool.submit(schedd, 4, seconds=3, request_memory=1000)
     held = f"ClusterId == {missing} && HoldReasonCode == 6"
     pool.wait_for("all to be held", lambda: len(pool.jobs(schedd, held)) == 6)
-    attempts = "gwmond_pilot_attempts_total"
+    attempts = "gwmond_job_runs_total"
     metrics = running.wait_until(
         "verdicts", lambda m: m.sum(attempts, outcome="program_not_started") >= 6
     )
@@ -153,7 +153,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     running = daemon(pool.collector, tables=TABLES)
     for _ in range(2):
         pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
-    running.wait_until("two", lambda m: m.sum("gwmond_pilot_attempts_total") >= 2)
+    running.wait_until("two", lambda m: m.sum("gwmond_job_runs_total") >= 2)
     running.stop()
     cluster = pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
     pool.wait_for("it to end", lambda: not pool.jobs(schedd, f"ClusterId == {cluster}"))
@@ -166,7 +166,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
         {"source": schedd, "problem": "history_gap"},
         bool,
     )
-    running.wait_until("more", lambda m: m.sum("gwmond_pilot_attempts_total") >= 3)
+    running.wait_until("more", lambda m: m.sum("gwmond_job_runs_total") >= 3)
     pilot.stop_graceful()
     _check(running)
 

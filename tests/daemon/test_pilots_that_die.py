@@ -68,7 +68,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
     alive = pool.start_pilot("alive", attrs=SHORT)
     killed = pool.start_pilot("killed", attrs=SHORT)
     running = daemon(pool.collector, tables=TABLES)
-    running.wait_for("gwmond_pilots", {"state": "registered", "site": "Short"}, lambda n: n == 2)
+    running.wait_until("two pilots", lambda m: m.registered(site="Short") == 2)
     killed.kill9()
     wait_until("the page to say it", lambda: "Silent pilots" in running.get("/"))
     page = running.get("/")
@@ -78,8 +78,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
     if (told := found.get(killed.name)) is not None:  # else it has ended meanwhile
         assert told["state"] == "silent"
     assert found[alive.name]["state"] == "idle"
-    sites = {"state": "registered", "site": "Short"}
-    running.wait_for("gwmond_pilots", sites, lambda n: n == 1)
+    running.wait_until("one pilot", lambda m: m.registered(site="Short") == 1)
     wait_until("its end", lambda: _stored(running, killed.name)[0][0].end_us is not None)
     ((row,), _) = _stored(running, killed.name)
     assert row.ended == "vanished"
@@ -127,7 +126,7 @@ def test_a_collector_without_an_ad_of_itself(daemon: Start) -> None:
         tables = {**TABLES, "site": {"collector_distrust": "15s"}}
         pilot = pool.start_pilot("leaves")
         running = daemon(pool.collector, tables=tables)
-        running.wait_until("it", lambda m: m.sum("gwmond_pilots", state="registered") == 1)
+        running.wait_until("it", lambda m: m.registered() == 1)
         (row,) = [of for of in _ask(running, "check") if of["kind"] == "collector"]
         assert (row["ok"], row["problem"]) == (True, "no_own_ad")
         assert "holds no ad of itself" in row["detail"]

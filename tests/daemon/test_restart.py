@@ -87,7 +87,7 @@ def test_killed_at_any_moment(steady: Scene, daemon: Start) -> None:
         assert _spent(first, now, site) == pytest.approx(capacity * passed, abs=capacity)
         assert now.seconds(site) <= capacity * (time.time() - running.began)
     seen = passed - _spent(first, now, "Idle", "unknown") / 16
-    for state, units in (("in_use", 8), ("provisioning_bottleneck", 10)):
+    for state, units in (("provisioned", 8), ("provisioning_bottleneck", 10)):
         assert _spent(first, now, "Busy", state) == pytest.approx(units * seen, abs=units)
     assert not running.log("problem")
 

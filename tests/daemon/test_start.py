@@ -46,7 +46,7 @@ def test_jobs_are_judged_by_the_start_of_each_frontend_group(scene: Scene, tmp_p
     assert metrics.units("Two", "provisioning_bottleneck") == 30
     assert metrics.units("Two", "insufficient_demand") == 200 - 48 - 30
     assert metrics.value("gwmond_site_evidence_info", site="Two", evidence="measured") == 1
-    assert metrics.sum("gwmond_demand_canonical_units", kind="idle") == 120
+    assert metrics.sum("gwmond_demand_idle_canonical_units") == 120
 
 
 def test_free_slots_of_a_group_that_refuses_the_jobs_hide_no_bottleneck(

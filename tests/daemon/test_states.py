@@ -30,8 +30,13 @@ def _wait(prometheus: Prometheus, **states: str) -> None:
 
 
 def _units(prometheus: Prometheus, site: str) -> dict[str, float]:
-    query = f'gwmond_site_canonical_units{{site="{site}",resource="cpu"}} > 0'
-    return {labels["kind"]: value for labels, value in prometheus.query(query)}
+    """The capacity, and what it sums up from."""
+    of = f'{{site="{site}",resource="cpu"}}'
+    query = f"sum by (state) (gwmond_site_canonical_units{of}) > 0"
+    units = {labels["state"]: value for labels, value in prometheus.query(query)}
+    capacity = prometheus.value(f"gwmond_site_capacity_canonical_units{of}")
+    assert capacity is not None
+    return {"capacity": capacity, **units}
 
 
 def _shares(prometheus: Prometheus, site: str, window: str) -> dict[tuple[str, str], float]:
@@ -77,34 +82,33 @@ def test_five_sites_as_prometheus_sees_them(
     assert set(_states(seen)) == set(expected)
     assert _units(seen, "Starved") == {
         "capacity": 40,
-        "in_use": 8,
-        "spare": 32,
+        "provisioned": 8,
         "provisioning_bottleneck": 20,
         "insufficient_demand": 12,
     }
     assert _units(seen, "Bored") == {
         "capacity": 16,
-        "in_use": 8,
-        "spare": 8,
+        "provisioned": 8,
         "insufficient_demand": 8,
     }
-    assert _units(seen, "Full") == {"capacity": 8, "in_use": 8}
-    assert _units(seen, "Queued") == {"capacity": 16, "spare": 16, "filling": 16}
-    assert _units(seen, "Down") == {"capacity": 16, "spare": 16, "down": 16}
+    assert _units(seen, "Full") == {"capacity": 8, "provisioned": 8}
+    assert _units(seen, "Queued") == {"capacity": 16, "filling": 16}
+    assert _units(seen, "Down") == {"capacity": 16, "down": 16}
     group = seen.query('gwmond_demand_jobs{status="idle"}')
     assert [(s[0]["accounting_group"], s[1]) for s in group] == [("cms.prod", 20)]
-    demand = 'sum by (kind) (gwmond_demand_canonical_units{resource="cpu"}) > 0'
-    assert {s[0]["kind"]: s[1] for s in seen.query(demand)} == {"idle": 20, "assigned": 20}
+    demand = 'sum by (fate) (gwmond_demand_canonical_units{resource="cpu"}) > 0'
+    assert {s[0]["fate"]: s[1] for s in seen.query(demand)} == {"assigned": 20}
+    assert seen.value('sum(gwmond_demand_idle_canonical_units{resource="cpu"})') == 20
     assert seen.value('gwmond_pilots{site="Queued",state="pending"}') == 2
-    assert seen.value('sum(gwmond_pilots{site="Starved",state="registered"})') == 1
-    (limited,) = seen.query('gwmond_site_reason_canonical_units{site="Starved"}')
+    assert seen.value('sum(gwmond_pilots{site="Starved",state="busy"})') == 1
+    (limited,) = seen.query('gwmond_site_canonical_units{site="Starved",reason!=""}')
     assert limited[0]["reason"].startswith("frontend_limit")
 
     _wait(seen, Queued="saturated")
     assert _units(seen, "Queued") == {"capacity": 16}
     assert _shares(seen, "Starved", "15s") == pytest.approx(
         {
-            ("in_use", ""): 8 / 40,
+            ("provisioned", ""): 8 / 40,
             ("provisioning_bottleneck", "frontend_limit"): 20 / 40,
             ("insufficient_demand", ""): 12 / 40,
         },
@@ -123,11 +127,11 @@ def test_five_sites_as_prometheus_sees_them(
         Bored="provisioning_bottleneck",
         Queued="insufficient_demand",
     )
-    (reason,) = seen.query('gwmond_site_reason_canonical_units{site="Bored"}')
+    (reason,) = seen.query('gwmond_site_canonical_units{site="Bored",reason!=""}')
     assert reason[0]["reason"] == "no_match_in_frontend"
     scene.resource("Down", down=False, requested_idle=3, staging=3)
     _wait(seen, Down="provisioning_bottleneck", Bored="provisioning_bottleneck")
-    (reason,) = seen.query('gwmond_site_reason_canonical_units{site="Down"}')
+    (reason,) = seen.query('gwmond_site_canonical_units{site="Down",reason!=""}')
     assert reason[0]["reason"].startswith("not_acknowledged")
     scene.resource("Starved", down=True)
     scene.remove(more, schedd=1)

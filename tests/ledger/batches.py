@@ -89,8 +89,8 @@ def prove(ledger: LedgerReader, least: int = 0, most: int | None = None) -> int:
         hours[row.key] += row.micros
     assert dict(hours) == expected(state.commits)
     if state.commits:
-        in_use = {entry.in_use["cpu"] for entry in state.entries.values()}
-        assert in_use == {state.commits}
+        provisioned = {entry.provisioned["cpu"] for entry in state.entries.values()}
+        assert provisioned == {state.commits}
         assert max(peak.units for peak in next(iter(state.peaks.values()))) == state.commits
         latest = ledger.problems(1)[0].problem
         assert latest.detail == f"commit {state.commits}"

@@ -19,7 +19,7 @@ from tests.ledger.pilot_batches import batch
 from tests.pilot_ledger import BASE, write
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
-ATTEMPTS = "gwmond_pilot_attempts_total"
+ATTEMPTS = "gwmond_job_runs_total"
 TIME = set(list(backfill.SOURCES)[:5])
 FACTORY = {
     "gwmond_factory_queue_events_total",

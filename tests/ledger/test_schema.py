@@ -99,6 +99,32 @@ def test_tables_of_another_program_with_our_names(url: str) -> None:
         Ledger.open(url)
 
 
+def test_a_ledger_that_calls_provisioned_time_in_use(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Totals, hours and what is remembered of entries go on under the new name."""
+    upgrade = migrate.upgrade
+
+    def with_an_entry(connection: Connection) -> None:
+        upgrade(connection, "0008")
+        for row in (
+            "entries VALUES ('S', 'e', 1, 2, 16, 3)",
+            "site_seconds VALUES (1, 'cpu', 'in_use', '', 'S', 'e', 7, 5, 1, 4, 2)",
+            "site_hours VALUES (9, 1, 3, 3)",
+        ):
+            connection.execute(text(f"INSERT INTO {row}"))
+        upgrade(connection)
+
+    monkeypatch.setattr(migrate, "upgrade", with_an_entry)
+    with Ledger.open(url) as ledger:
+        state = ledger.load()
+        assert {(of.state, total.micros) for of, total in state.totals.items()} == {
+            ("provisioned", 7_000_005)
+        }
+        assert [of.provisioned for of in state.entries.values()] == [{"cpu": 16, "gpu": 3}]
+        assert [of.micros for of in ledger.check()] == [0]
+
+
 def test_a_ledger_without_evidence_of_factories(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an older gwmond had estimated is an assumed end, and pilots are found by number."""
     upgrade = migrate.upgrade

@@ -33,14 +33,13 @@ def test_no_number_has_two_names() -> None:
     seen: dict[float, list[str]] = {}
     for family in FAMILIES:
         for sample in family.samples(of(MONITOR)):
-            if sample.labels[0] != "advertisement":
-                assert sample.labels[-3:] == at
+            assert sample.labels[-3:] == at
+            if family.name != "gwmond_entry_advertisement_age_seconds":
                 seen.setdefault(sample.value, []).append(family.name)
     assert {len(names) for names in seen.values()} == {1}
     elsewhere = {
-        *("status_running", "status_held", "status_wait"),  # gwmond_pilots
-        *("asked_idle", "asked_max"),
-        "client_jobs_idle",  # gwmond_entry_frontend_idle_jobs
+        *("asked_idle", "asked_max"),  # gwmond_pilots_requested, _max
+        "client_jobs_idle",  # gwmond_entry_frontend_idle_jobs_matching
     }
     assert set(seen) == {value for name, value in NUMBERS.items() if name not in elsewhere}
 
@@ -50,21 +49,23 @@ def test_numbers_of_a_client() -> None:
     at = (*A, "frontend.main")
     s = of(MONITOR)
     assert samples("gwmond_factory_pilots", s) == {
-        ("idle", *at): NUMBERS["status_idle"],
+        ("submitted", *at): NUMBERS["status_wait"],
         ("idle_pending", *at): NUMBERS["status_pending"],
         ("idle_stage_in", *at): NUMBERS["status_stage_in"],
         ("idle_other", *at): NUMBERS["status_idle_other"],
+        ("running", *at): NUMBERS["status_running"],
         ("stage_out", *at): NUMBERS["status_stage_out"],
+        ("held", *at): NUMBERS["status_held"],
     }
-    assert samples("gwmond_factory_requested_pilots", s) == {
-        ("idle", *at): NUMBERS["requested_idle"],
-        ("adjusted_idle", *at): NUMBERS["requested_adjusted_idle"],
-        ("max", *at): NUMBERS["requested_max"],
-    }
-    assert samples("gwmond_entry_frontend_running_jobs", s) == {
-        ("matching", *at): NUMBERS["client_jobs_running"],
-        ("here", *at): NUMBERS["client_jobs_here"],
-    }
+    for name, field in {
+        "gwmond_factory_idle_pilots": "status_idle",
+        "gwmond_factory_pilots_requested": "requested_idle",
+        "gwmond_factory_pilots_requested_adjusted": "requested_adjusted_idle",
+        "gwmond_factory_pilots_requested_max": "requested_max",
+        "gwmond_entry_frontend_running_jobs_matching": "client_jobs_running",
+        "gwmond_entry_frontend_running_jobs_here": "client_jobs_here",
+    }.items():
+        assert samples(name, s) == {at: NUMBERS[field]}
     assert (
         samples("gwmond_entry_frontend_slots", s)["failed", *at] == NUMBERS["client_slots_failed"]
     )
@@ -74,18 +75,18 @@ def test_numbers_of_a_client() -> None:
 def test_absent_is_no_sample_and_zero_is_one() -> None:
     """What no ad says has no sample, and 0 is a number."""
     assert all(not list(f.samples(of(Monitor()))) for f in FAMILIES if "age" not in f.name)
-    assert list(samples("gwmond_factory_pilots", of(Monitor(status_idle=0))).values()) == [0]
+    assert list(samples("gwmond_factory_pilots", of(Monitor(status_wait=0))).values()) == [0]
 
 
 def test_factories_add_up_unless_one_is_silent() -> None:
     """Two factories' numbers of one group are added; what one does not tell is absent."""
     requests = (
-        request(A, factory="f1")._replace(monitor=Monitor(status_idle=3, status_stage_out=1)),
-        request(A, factory="f2")._replace(monitor=Monitor(status_idle=4)),
+        request(A, factory="f1")._replace(monitor=Monitor(status_held=3, status_stage_out=1)),
+        request(A, factory="f2")._replace(monitor=Monitor(status_held=4)),
         request(B)._replace(monitor=Monitor(status_stage_out=5)),
     )
     assert samples("gwmond_factory_pilots", snapshot(requests=requests)) == {
-        ("idle", *A, "frontend.main"): 7,
+        ("held", *A, "frontend.main"): 7,
         ("stage_out", *B, "frontend.main"): 5,
     }
 
@@ -96,8 +97,10 @@ def test_numbers_of_entries() -> None:
     pilots = samples("gwmond_factory_entry_pilots", s)
     assert pilots["running", *A] == NUMBERS["status_running"]
     assert pilots["submitted", *A] == NUMBERS["status_wait"]
-    assert len(pilots) == 8
-    assert samples("gwmond_factory_entry_limit_pilots", s) == {("idle", *A): 7, ("total", *A): 50}
+    assert len(pilots) == 7
+    assert samples("gwmond_factory_entry_limit_pilots", s) == {tuple(A): 50}
+    assert samples("gwmond_factory_entry_limit_idle_pilots", s) == {tuple(A): 7}
+    assert samples("gwmond_factory_entry_limit_held_pilots", s) == {}
 
 
 def test_ages() -> None:
@@ -108,10 +111,11 @@ def test_ages() -> None:
         request(B, last_heard=0),
         request(B, group="frontend.ahead", last_heard=NOW + 9),
     )
-    assert samples("gwmond_entry_information_age_seconds", snapshot(requests=requests)) == {
-        ("advertisement", *A, "frontend.main"): 40,
-        ("request", *A, "frontend.main"): 80,
-        ("advertisement", *B, "frontend.ahead"): 0,
+    s = snapshot(requests=requests)
+    assert samples("gwmond_entry_request_age_seconds", s) == {(*A, "frontend.main"): 80}
+    assert samples("gwmond_entry_advertisement_age_seconds", s) == {
+        (*A, "frontend.main"): 40,
+        (*B, "frontend.ahead"): 0,
     }
 
 

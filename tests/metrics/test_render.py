@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from prometheus_client import Metric
@@ -18,6 +20,7 @@ from gwmond.metrics import catalog
 from gwmond.metrics.family import Family, Kind, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
 from gwmond.snapshot import LedgerStatus
+from tests.accounting.make import request
 from tests.metrics import golden
 from tests.snapshots import DARK, ODD, STARVING, snapshot
 
@@ -133,19 +136,20 @@ def test_absent_facts_have_no_samples() -> None:
     """What is unknown has no sample, where a zero would be a statement."""
     text = golden.exposition().text
     dark = {"resource": "cpu", "site": DARK.site, "entry": DARK.entry}
-    assert value(text, "gwmond_site_canonical_units", kind="capacity", **dark) == 7
-    assert value(text, "gwmond_site_canonical_units", kind="in_use", **dark) is None
+    assert value(text, "gwmond_site_capacity_canonical_units", **dark) == 7
+    provisioned = {"state": "provisioned", "reason": "", **dark}
+    assert value(text, "gwmond_site_canonical_units", **provisioned) is None
     at = {"site": DARK.site, "entry": DARK.entry}
-    assert value(text, "gwmond_entry_idle_jobs", kind="assigned", **at) is None
+    assert value(text, "gwmond_entry_idle_jobs_assigned", **at) is None
     units = {"resource": "cpu", "schedd": "ap2"}
-    assert value(text, "gwmond_demand_canonical_units", kind="idle", **units) == 3
-    assert value(text, "gwmond_demand_canonical_units", kind="assigned", **units) is None
+    assert value(text, "gwmond_demand_idle_canonical_units", **units) == 3
+    assert value(text, "gwmond_demand_canonical_units", fate="assigned", **units) is None
     frontend = {"frontend": "frontend"}
-    assert value(text, "gwmond_frontend_idle_jobs", min_age="600", **frontend) == 10
-    assert value(text, "gwmond_frontend_idle_jobs", min_age="3600", **frontend) is None
+    assert value(text, "gwmond_frontend_old_idle_jobs", **frontend) == 10
+    assert value(text, "gwmond_frontend_hour_old_idle_jobs", **frontend) is None
     pilots = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
     assert value(text, "gwmond_pilots", state="pending", **pilots) == 3
-    assert value(text, "gwmond_pilots", state="running", **pilots) is None
+    assert value(text, "gwmond_factory_pilots", state="running", **pilots) is None
     assert value(text, "gwmond_source_cpu_seconds", source="ap2", kind="demand") is None
     name = "gwmond_source_last_success_timestamp_seconds"
     assert value(text, name, source="ap2", kind="demand") is None
@@ -166,17 +170,58 @@ def test_states_are_a_set() -> None:
     assert len(found) == 7
 
 
-def test_states_sum_to_the_spare() -> None:
-    """An entry's units by state are its spare, and with what is in use its capacity."""
-    units: dict[tuple[str, str], dict[str, float]] = {}
-    for (name, labels), number in shown(golden.exposition().text).items():
-        if name == "gwmond_site_canonical_units":
-            of = dict(labels)
-            units.setdefault((of["entry"], of["resource"]), {})[of["kind"]] = number
-    assert units
-    for kinds in units.values():
-        states = set(kinds) - {"capacity", "in_use", "spare"}
-        assert sum(kinds[state] for state in states) == kinds["spare"]
+def _sums(name: str, *by: str) -> dict[tuple[str, ...], float]:
+    """A family of the golden exposition, summed by some labels."""
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for (of, labels), number in shown(golden.exposition().text).items():
+        if of == name:
+            found[tuple(dict(labels)[label] for label in by)] += number
+    return dict(found)
+
+
+def test_states_sum_to_the_capacity() -> None:
+    """What becomes of an entry's units sums to its capacity, where it is saturated to what is
+    provisioned."""
+    at = ("site", "entry", "resource")
+    units = _sums("gwmond_site_canonical_units", *at)
+    capacities = _sums("gwmond_site_capacity_canonical_units", *at)
+    saturated = ("T2_Busy", "busy-ce1", "cpu")
+    assert (units.pop(saturated), capacities.pop(saturated)) == (30, 40)
+    assert units == capacities
+    assert len(units) == 7
+
+
+def test_each_pilot_is_in_one_state() -> None:
+    """Registered pilots are busy, idle or retiring; their units are busy, idle or a remainder."""
+    states = _sums("gwmond_pilots", "state", "entry", "group")
+    main = ("starving-ce1", "frontend.main")
+    here = {of[0]: number for of, number in states.items() if of[1:] == main}
+    assert here == {
+        "busy": 9,
+        "idle": 1,
+        "retiring": 2,
+        "failed": 3,
+        "submitted": 0,
+        "pending": 0,
+        "held": 2,
+    }
+    units = _sums("gwmond_pilot_canonical_units", "resource", "entry", "group")
+    assert units[("cpu", *main)] == 90
+
+
+@pytest.mark.parametrize("kind", ["submitted_wait", "pending", "held", "requested_idle"])
+def test_a_number_of_pilots_that_no_ad_says_has_no_sample(kind: str) -> None:
+    """Two factories' numbers are added; a number that neither says is absent, not 0."""
+    name, labels = {
+        "requested_idle": ("gwmond_pilots_requested", {}),
+        "submitted_wait": ("gwmond_pilots", {"state": "submitted"}),
+    }.get(kind, ("gwmond_pilots", {"state": kind}))
+    at = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
+    for numbers, expected in (((3, 4), 7), ((3, None), 3), ((None, None), None)):
+        told: list[dict[str, Any]] = [{kind: number} for number in numbers]
+        asks = tuple(request(ODD, factory=f"f{n}", **of) for n, of in enumerate(told))
+        made = render(catalog.FAMILIES, snapshot(requests=asks), 1000)
+        assert value(made.text, name, **labels, **at) == expected
 
 
 def test_ledger_is_a_source() -> None:

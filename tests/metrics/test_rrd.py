@@ -201,8 +201,6 @@ def shown(metric: str, label: str) -> set[str]:
     if label == "event":
         events = (kind.value for kind in FactoryKind)
         return {event.removeprefix("queue_") for event in events if event.startswith("queue_")}
-    if label == "min_age":
-        return {"0", "600", "3600"}
     text = golden.exposition().text.decode()
     return set(re.findall(rf'^{metric}\{{.*?\b{label}="([^"]*)"', text, re.MULTILINE))
 

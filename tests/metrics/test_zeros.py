@@ -7,13 +7,17 @@ from typing import Any
 
 from gwmond.accounting.outcomes import RUNS
 from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.reasons import REASONS
 from gwmond.facts import EntryKey
+from gwmond.ledger.factory_model import FactoryKind
+from gwmond.ledger.pilot_model import Shown
 from gwmond.metrics import catalog
+from gwmond.metrics.budget import within
 from gwmond.metrics.family import Sample
 from gwmond.metrics.zeros import places
 from gwmond.snapshot import LedgerStatus, PilotTime, Snapshot
-from tests.accounting.make import request
-from tests.snapshots import BORED, STARVING, snapshot
+from tests.accounting.make import NOW, request
+from tests.snapshots import BORED, STARVING, pilot_time, snapshot
 
 NEW = EntryKey("T2_New", "new-ce1")
 GROUP = "frontend.main"
@@ -52,7 +56,7 @@ def test_each_category_of_pilots_that_are_asked_for_is_0() -> None:
 
 def test_each_outcome_of_runs_is_0() -> None:
     """Runs have a series for each line of the table of outcomes, pilots for what they can be."""
-    found = samples(asked(pending=2), "gwmond_pilot_attempts_total")
+    found = samples(asked(pending=2), "gwmond_job_runs_total")
     assert {sample.labels[:2] for sample in found} == set(RUNS)
     ended = samples(asked(held=1), "gwmond_pilots_ended_total")
     assert {sample.labels[0] for sample in ended} == {
@@ -81,15 +85,16 @@ def test_what_was_counted_stays_as_it_is() -> None:
     assert all((sample.created is None) == (sample.value == 0) for sample in found)
 
 
-def test_entries_have_the_states_and_reasons_that_any_has_met() -> None:
-    """Of CPUs, and of GPUs where the entry has some."""
+def test_entries_have_all_states_and_the_reasons_that_any_has_met() -> None:
+    """Of CPUs, and of GPUs where the entry has some; a bottleneck has all reasons."""
     found = {sample.labels[:3] for sample in samples(snapshot(), OF_SITES, STARVING)}
     assert {of for of in found if of[0] == "cpu"} == {
-        ("cpu", "in_use", ""),
-        ("cpu", "provisioning_bottleneck", "frontend_limit"),
+        ("cpu", "provisioned", ""),
+        *(("cpu", "provisioning_bottleneck", reason.name) for reason in REASONS),
         ("cpu", "insufficient_demand", ""),
         ("cpu", "filling", ""),
         ("cpu", "down", ""),
+        ("cpu", "unknown", ""),
         ("cpu", "unknown", "pilots"),
     }
     assert {of[1:] for of in found if of[0] == "gpu"} == {of[1:] for of in found}
@@ -97,9 +102,40 @@ def test_entries_have_the_states_and_reasons_that_any_has_met() -> None:
     assert bored == {of for of in found if of[0] == "cpu"}
 
 
+def test_a_new_client_of_a_factory_whose_logs_are_read_has_all_events() -> None:
+    """Clients whose events are not counted yet are the groups that ask for pilots."""
+    asks = (request(NEW, group=GROUP)._replace(requested_idle=1),)
+    found = samples(snapshot(requests=asks), "gwmond_factory_queue_events_total")
+    assert len({sample.labels[0] for sample in found}) == len(found) == 9
+    assert {(sample.value, sample.created) for sample in found} == {(0.0, None)}
+    unread = snapshot(requests=asks, pilot_time=pilot_time()._replace(factory={}))
+    assert not samples(unread, "gwmond_factory_queue_events_total")
+
+
+def test_numbers_of_one_kind_of_files_begin_together() -> None:
+    """A client of which one line of completed_jobs is known has 0 of what no line has said."""
+    began = NOW - 60.0
+    key = ("e", "frontend", FactoryKind.SUMMARY_PILOTS)
+    s = snapshot(pilot_time=pilot_time()._replace(factory={key: Shown(4, began)}))
+    family = FAMILIES["gwmond_factory_completed_jobs_total"]
+    assert list(family.samples(s)) == [Sample(("e", "frontend"), 0.0)]
+    assert not list(FAMILIES["gwmond_factory_outputs_total"].samples(s))
+
+
+def test_zeros_take_no_place_of_a_number() -> None:
+    """In a family that is over its budget all that was counted is shown as without zeros."""
+    family = FAMILIES[OF_SITES]
+    every = list(family.samples(snapshot()))
+    counted = [sample for sample in every if sample.value]
+    assert len(every) > 10 * len(counted)
+    kept, folded = within(every, family.labels, len(counted))
+    assert {sample for sample in kept if sample.value} == set(counted)
+    assert folded == 0
+
+
 def test_without_a_ledger_nothing_is_counted() -> None:
     """`gwmond once` has no counters, and neither has a daemon whose ledger was never there."""
     bare = replace(asked(requested_idle=1), pilot_time=None, ledger=LedgerStatus(True, "", None, 0))
-    for name in (SPENT, "gwmond_pilot_attempts_total", OF_SITES):
+    for name in (SPENT, "gwmond_job_runs_total", OF_SITES):
         assert not samples(bare, name, NEW)
         assert not samples(bare, name, STARVING)

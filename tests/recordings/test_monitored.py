@@ -57,14 +57,14 @@ def test_each_group_has_all_numbers(told: Requests) -> None:
     found = {family.name: len(list(family.samples(shown))) for family in factory.FAMILIES}
     groups = len(told.requests)
     assert {name for name, samples in found.items() if not samples} == set()
-    assert found["gwmond_factory_pilots"] == 5 * groups
+    assert found["gwmond_factory_pilots"] == 7 * groups
     assert found["gwmond_factory_running_cores"] == groups
-    assert found["gwmond_factory_requested_cores"] == 2 * groups
-    assert found["gwmond_entry_frontend_cores"] == 3 * groups
+    assert found["gwmond_factory_cores_requested"] == groups
+    assert found["gwmond_entry_frontend_cores"] == 2 * groups
 
 
 def test_cores_add_up(told: Requests) -> None:
-    """Those that the frontend sees are in use or idle; an entry's are the sums over its groups."""
+    """Those that the frontend sees are claimed or idle; an entry's are the sums over its groups."""
     asked: Counter[tuple[str, str]] = Counter()
     running: Counter[tuple[str, str]] = Counter()
     for request in told.requests:

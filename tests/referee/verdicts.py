@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
     units: float
     gpus: float
     spare: float
-    in_use: float
+    provisioned: float
 
 
 class Witness(NamedTuple):
@@ -72,13 +72,11 @@ def _pledge(entry: Entry, room: int) -> dict[str, object]:
 def _verdict(metrics: Metrics, entry: str) -> Verdict:
     states = metrics.rows("gwmond_site_state", entry=entry)
     evidence = _labels(metrics.rows("gwmond_site_evidence_info", entry=entry, resource="cpu"))
-    reasons = _labels(
-        metrics.rows("gwmond_site_reason_canonical_units", entry=entry, state=BOTTLENECK)
-    )
+    name = "gwmond_site_canonical_units"
+    reasons = _labels(metrics.rows(name, entry=entry, state=BOTTLENECK))
 
-    def units(kind: str, resource: str = "cpu") -> float:
-        name = "gwmond_site_canonical_units"
-        return metrics.sum(name, kind=kind, entry=entry, resource=resource)
+    def units(state: str, resource: str = "cpu") -> float:
+        return metrics.sum(name, state=state, entry=entry, resource=resource)
 
     return Verdict(
         state=next((dict(labels)["state"] for labels, value in states.items() if value), ""),
@@ -87,8 +85,8 @@ def _verdict(metrics: Metrics, entry: str) -> Verdict:
         capacity_evidence=evidence.get("capacity_evidence", ""),
         units=units(BOTTLENECK),
         gpus=units(BOTTLENECK, "gpu"),
-        spare=units("spare"),
-        in_use=units("in_use"),
+        spare=metrics.sum(name, entry=entry, resource="cpu") - units("provisioned"),
+        provisioned=units("provisioned"),
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.evaluation import EntryTime, State
 from gwmond.facts import EntryKey
 from gwmond.snapshot import SilentPilot
+from gwmond.units import Resource
 from gwmond.web.landing import page
 from tests.accounting.make import NOW
-from tests.snapshots import snapshot, status
+from tests.browser import LAPTOP, PAPER, Layout, layout, printed
+from tests.snapshots import evaluation, row, snapshot, status
 
 
 def test_landing_page_says_at_its_top_what_is_down() -> None:
@@ -92,3 +95,30 @@ def test_landing_page_names_pilots_that_are_silent() -> None:
     section = text[text.index("Silent pilots") : text.index("<h2 id=sources>")]
     assert "<td>Site<td>ce<td>&lt;0&gt;@node<td>2023-11-14 22:01:40 UTC, 11m40s ago" in section
     assert (section.count("@node"), "And 2 more." in section) == (20, True)
+
+
+def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
+    """A real browser has nothing to scroll sideways: large numbers, long names, silent pilots."""
+    name = "T2_US_Some_University_Of_A_Distant_State"
+    rows = [
+        row(EntryKey(name, f"e{n}"), "cpu", state, 123_456, 65_432)._replace(reason=reason)
+        for n, (state, reason) in enumerate(
+            (state, "retiring_counted_as_available") for state in State
+        )
+    ]
+    made = evaluation()
+    by_key: dict[tuple[EntryKey, Resource], EntryTime] = {
+        (of.entry._replace(site=f"{name}{n}"), "cpu"): of for n, of in enumerate(rows)
+    }
+    sources = tuple(
+        status(f"schedd{n}@a-long-name.example.org", "demand", "timeout") for n in range(9)
+    )
+    silent = tuple(
+        SilentPilot(f"glidein_{n}_123456789@wn{n}.example.org", EntryKey(name, "e"), "fe.main", 0)
+        for n in range(30)
+    )
+    s = snapshot(evaluation=made._replace(rows={**made.rows, **by_key}), sources=sources)
+    assert s.pilot_time is not None
+    text = page(replace(s, pilot_time=s.pilot_time._replace(silent=silent)), NOW)
+    assert layout(text, LAPTOP, tmp_path) == Layout([], 3)
+    assert layout(printed(text), PAPER, tmp_path) == Layout([], 3)
