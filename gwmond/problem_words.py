@@ -146,6 +146,10 @@ FILES: Mapping[str, Help] = {
         "files, or logs within, of which only a part is read: they are too large",
         "of a file nothing, its begin and end are read; of a query: raise [poll] memory_limit_mib",
     ),
+    "too_much_memory": Help(
+        "files that cost too much memory to read: what their logs say is left out",
+        "look at the file named: it is damaged, or was made to be large",
+    ),
     "too_slow": Help(
         "files that cost too much CPU time to read: what their logs say is left out",
         "look at the file named: it is damaged, or was made to be slow",

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from gwmond.accounting.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
-from gwmond.sources.gwms import factory_dir, layout, log_kinds, pilot_output, tail
+from gwmond.sources.gwms import (
+    factory_dir,
+    layout,
+    log_kinds,
+    pilot_err,
+    pilot_output,
+    pilot_reading,
+    tail,
+)
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import figures, generate, simulated
 
@@ -285,6 +293,39 @@ def test_a_file_that_is_slow_costs_itself(entry: Path, monkeypatch: pytest.Monke
     assert (len(clusters(answer)), words(answer)) == (3, ["too_slow"])
     (problem,) = answer.problems
     assert problem.source.endswith(f"{GOOD[1].stem}.err")
+
+
+def bomb(mib: int) -> bytes:
+    """A log of runs that a few KiB of gzip unpack to."""
+    line = b'Attribute = "value"\n'
+    return generate.log(pilot_err.HISTORY, line * (mib * (1 << 20) // len(line)))
+
+
+def test_a_file_that_needs_much_memory_costs_itself(entry: Path) -> None:
+    """Its stderr is left out and named; what its output says, and the others, are read."""
+    for pilot in GOOD[:3]:
+        put(entry, pilot)
+    (entry / f"{GOOD[1].stem}.err").write_bytes(generate.err(GOOD[1]) + bomb(31))
+    bounds = resource.getrlimit(resource.RLIMIT_AS)
+    answer = fetch(entry, limits=FileLimits(file_mib=16))
+    assert (len(clusters(answer)), words(answer)) == (3, ["too_much_memory"])
+    (problem,) = answer.problems
+    assert problem.source.endswith(f"{GOOD[1].stem}.err")
+    assert resource.getrlimit(resource.RLIMIT_AS) == bounds
+    assert words(fetch(entry)) == []
+
+
+def test_the_largest_files_cost_no_more_memory_than_is_given(entry: Path, tmp_path: Path) -> None:
+    """Pilots' files of the largest size that is read, full of the largest logs."""
+    put(entry, GOOD[0])
+    err = generate.err(GOOD[0]) + bomb(31) * 12
+    (entry / f"{GOOD[0].stem}.err").write_bytes(err + b"x" * (pilot_reading.ERR_BYTES - len(err)))
+    (entry / f"{GOOD[0].stem}.out").write_bytes(
+        generate.out(GOOD[0]) + b"<a>" * (pilot_reading.OUT_BYTES // 4)
+    )
+    answer = fetch(entry)
+    assert len(clusters(answer)) == 1
+    assert "too_much_memory" not in words(answer)
 
 
 def test_time_that_is_used_up_ends_a_call(entry: Path) -> None:

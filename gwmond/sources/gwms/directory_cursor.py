@@ -18,6 +18,7 @@ class FileLimits(NamedTuple):
     """How much one call takes: facts (attempts count too), bytes, and seconds of CPU, about.
 
     ``file_s``: more CPU time than that is given to no file; what was not read of it is left out.
+    ``file_mib``: more memory than that is given to no file, besides the file itself.
     ``lookback_s``: at the first call, what was last written before is left out.
     """
 
@@ -26,6 +27,7 @@ class FileLimits(NamedTuple):
     lookback_s: float = float("inf")
     seconds: float = 10
     file_s: float = 10
+    file_mib: int = 512
 
 
 class FileProgress(NamedTuple):

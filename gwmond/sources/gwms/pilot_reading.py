@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.gwms import layout, pilot_output, same_file, tail
-from gwmond.sources.gwms.cpu_limit import TooSlow, cpu_limit
+from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
 from gwmond.sources.history_endings import US
 
@@ -74,16 +74,17 @@ class PilotReading(Following):
         written = max(found.status.st_mtime for found in pilot.files)
         place = self._place._replace(cluster=cluster, proc=proc)
         written_us, shown = int(written * US), layout.shown(path)
+        limits = self._limits.file_s, self._limits.file_mib
         try:
             try:
-                with cpu_limit(self._limits.file_s):
+                with cost_limit(*limits):
                     fact = pilot_output.parse(shown, out, err, place, written_us)
-            except TooSlow:  # most of the time goes to the logs in the stderr
-                slow = (pilot.err or pilot.files[0]).path
-                self._problem(slow, "too_slow", f"more than {self._limits.file_s:g} s of CPU")
-                with cpu_limit(self._limits.file_s):
+            except (TooSlow, MemoryError) as error:  # most of both goes to the logs in the stderr
+                costly = (pilot.err or pilot.files[0]).path
+                self._problem(costly, *self._too_costly(error))
+                with cost_limit(*limits):
                     fact = pilot_output.parse(shown, out, None, place, written_us)
-        except TooSlow:
+        except (TooSlow, MemoryError):
             return
         except Exception as error:  # whatever it is, one file must not stop the others
             self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
@@ -93,6 +94,12 @@ class PilotReading(Following):
             return
         self.facts.append(fact)
         self._took(0, 1 + len(fact.attempts) + len(fact.runs))
+
+    def _too_costly(self, error: BaseException) -> tuple[str, str]:
+        """Return the problem of a file that costs more than is given to one, and the bound."""
+        if isinstance(error, TooSlow):
+            return "too_slow", f"more than {self._limits.file_s:g} s of CPU"
+        return "too_much_memory", f"more than {self._limits.file_mib} MiB of memory"
 
     def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
         """Return whether an output is that of another pilot, which is there under its own name."""
