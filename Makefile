@@ -14,7 +14,11 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+LOWEST := $(VENV)/lowest
+LOWEST_TESTS := tests/web tests/metrics/test_render.py tests/test_config.py tests/accounting/test_flow.py \
+    $(addprefix tests/ledger/,test_schema.py test_store.py test_pilots_export.py)
+PIP_OPTIONS := -m pip --disable-pip-version-check --no-input --quiet
+PIP := $(BIN)/python $(PIP_OPTIONS)
 SAY := @printf '== %s\n'
 
 export PIP_ROOT_USER_ACTION := ignore
@@ -23,7 +27,7 @@ export DEBIAN_FRONTEND := noninteractive
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest setup setup-test system-packages bench clean
+.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock audit bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +36,7 @@ demo: setup ## replay a recorded pool, in the foreground; prints the URL to open
 	$(SAY) 'starting the demo; Ctrl-C ends it'
 	@exec $(BIN)/gwmond demo $(DEMO_ARGS)
 
-test: setup-test lint pytest ## set up, then run all checks and tests (as root: they start real daemons)
+test: setup-test lint pytest lowest ## set up, then run all checks and tests (as root: they start real daemons)
 
 lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 	$(SAY) 'ruff check'
@@ -45,6 +49,20 @@ lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest versions that pyproject.toml allows
+	$(SAY) 'pytest with the lowest versions'
+	@$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider $(LOWEST_TESTS)
+
+lock: | $(BIN)/python ## renew the lock files, of the newest and of the lowest versions (needs PyPI)
+	$(SAY) 'renewing requirements.lock and requirements-lowest.lock'
+	@tests/packaging/lock.sh $(BIN)/python
+
+audit: | $(BIN)/python ## look up known vulnerabilities of what is locked (needs PyPI)
+	$(SAY) 'pip-audit'
+	@$(BIN)/python -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip --quiet install pip-audit
+	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
 
 bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'
@@ -68,10 +86,19 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@$(PIP) install --editable .
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml requirements.lock | $(BIN)/python
 	$(SAY) 'installing gwmond with all that its tests need into $(VENV)'
-	@$(PIP) install --editable '.[test,postgresql]'
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.run
+
+$(LOWEST)/.test: pyproject.toml requirements-lowest.lock | $(BIN)/python
+	$(SAY) 'installing gwmond with the lowest versions of what it needs into $(LOWEST)'
+	@rm -rf $(LOWEST)
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python $(PIP_OPTIONS) install --require-hashes --requirement requirements-lowest.lock
+	@$(LOWEST)/bin/python $(PIP_OPTIONS) install --no-deps --no-build-isolation --editable .
+	@touch $@
 
 $(BIN)/python:
 	$(SAY) 'making $(VENV)'
