@@ -191,6 +191,19 @@ def test_csv_is_the_same(run: Run, ledger: Path) -> None:
     assert empty == out.splitlines()[0] + "\n"
 
 
+def test_columns_that_are_0_everywhere_are_named_below(
+    run: Run, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pilot that has only overhead needs no columns for what jobs would have spent."""
+    monkeypatch.setattr("gwmond.commands.pilots.room", lambda: 200)
+    _, out, _ = run("pilots", "--ledger", ledger, *OLD, "--name", "glidein_2")
+    (header,) = [line for line in out.splitlines() if line.startswith("id ")]
+    for name in ("good", "badput", "uncl."):
+        assert name not in header.split()
+    assert " own " in header
+    assert "Not shown, as all of it is 0: good, badput, uncl." in out
+
+
 def test_a_ledger_that_nobody_writes_is_said(run: Run, ledger: Path) -> None:
     _, out, err = run("pilots", "--ledger", ledger)
     assert "as of 2023-11-15T08:20:00Z" in out

@@ -27,7 +27,7 @@ from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.ledger_text import nothing
 from gwmond.periods import FORMS_HELP, US, parse_time, short, span
 from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
-from gwmond.table_text import Grid, room, show, tell
+from gwmond.table_text import Grid, empty, not_shown, room, show, tell
 
 _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
@@ -41,6 +41,7 @@ _HEADERS = (
     *("id", *_TEXTS[:10], "hours", "good", "%", "badput", "own", "uncl.", "open"),
     *("GPU hours", "%", *_TEXTS[10:]),
 )
+_MAY_BE_LEFT_OUT = {"good", "badput", "own", "uncl."}
 _COLOURS = {
     "running": "green",
     "idle": "cyan",
@@ -185,7 +186,10 @@ def _show(made: list[PilotLine], age: Age, why: str) -> None:
         tell(console, f"No such pilots: {why}")
         return
     rows = [_cells(line, age.now_us) for line in made]
-    used = [at for at in range(len(_HEADERS)) if any(len(row[at]) for row in rows)]
+    zero = empty(_HEADERS, rows, _MAY_BE_LEFT_OUT, {"0.0"})
+    used = [
+        at for at in range(len(_HEADERS)) if at not in zero and any(len(row[at]) for row in rows)
+    ]
     grid = Grid(
         [_HEADERS[at] for at in used],
         [[row[at] for at in used] for row in rows],
@@ -193,6 +197,8 @@ def _show(made: list[PilotLine], age: Age, why: str) -> None:
         wrapped={"doing": 40, "users": 20},
     )
     show(console, grid)
+    if zero:
+        tell(console, not_shown(_HEADERS, zero), "bright_black")
 
 
 def _cells(line: PilotLine, now_us: int) -> list[str | Text]:
