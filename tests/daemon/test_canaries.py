@@ -77,7 +77,7 @@ def test_secrets_of_real_jobs_and_pilots_are_told_nowhere(
 
     running = daemon(pool.collector, tables={"log": {"format": "json", "level": "debug"}})
     metrics = running.wait_until(
-        "the run in the ledger", lambda m: m.sum("gwmond_pilot_attempts_total") >= 1
+        "the run in the ledger", lambda m: m.sum("gwmond_job_runs_total") >= 1
     )
     assert metrics.sum("gwmond_demand_jobs") >= 1
     found = dict(told(running))
