@@ -192,6 +192,23 @@ class Demand(Section):
     )
 
 
+class Names(Section):
+    """How many names are kept apart: pilots and users choose them, whoever they are."""
+
+    entries: Number = Field(2000, description="Entries of sites; pilots of others are `other`.")
+    groups: Number = Field(
+        10000, description="Frontend groups, each once for each entry; others are `other`."
+    )
+    accounting_groups: Number = Field(
+        1000, description="Accounting groups of jobs; others are `other`."
+    )
+    forget_after: Duration = Field(
+        _seconds("30d"),
+        description="A name that was not seen for so long gives its place back, and its counters "
+        "leave /metrics.",
+    )
+
+
 class Http(Section):
     """Where metrics and pages are served."""
 
@@ -272,6 +289,7 @@ class Config(Section):
     canonical: Canonical = Canonical()
     site: Site = Site()
     demand: Demand = Demand()
+    names: Names = Names()
     histories: Histories = Histories()
     factory: Factory = Factory()
     pilots: Pilots = Pilots()

@@ -29,6 +29,7 @@ from gwmond.sdnotify import Notifier
 from gwmond.snapshot import Snapshot
 from gwmond.sources import child
 from gwmond.tables import entry_state_counts
+from gwmond.web import landing
 from gwmond.web.app import create
 from gwmond.web.server import Server, bind
 
@@ -60,6 +61,7 @@ class Daemon:
         self._poll_began: float | None = None
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
+        self.page = landing.made(None)
 
     def ready(self) -> str:
         """Return why the daemon has nothing to show yet; empty when it has."""
@@ -170,8 +172,7 @@ class Daemon:
                 self._next = None
                 self._adopt(*following)
             snapshot = self._poller.poll(self._listener.connections.problems())
-            exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
-            self.snapshot, self.exposition = snapshot, exposition
+            self._show(snapshot)
             self._notifier.status(_status(snapshot))
             self._drain(snapshot)
         except child.Stopped:
@@ -190,8 +191,13 @@ class Daemon:
             if left < _LEAST_DRAIN_S:
                 return
             snapshot = self._poller.drain(snapshot, min(left, self._config.poll.deadline))
-            exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
-            self.snapshot, self.exposition = snapshot, exposition
+            self._show(snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        """Make all that is served of a snapshot."""
+        exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
+        page = landing.made(snapshot)
+        self.snapshot, self.exposition, self.page = snapshot, exposition, page
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:
         """Go on under a new configuration, with what is remembered."""

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from gwmond.accounting.capacity import Capacity, PeakWindow, capacities, limit
 from gwmond.accounting.contacts import Contacts, Watched
 from gwmond.accounting.entries import EntryTotals
+from gwmond.accounting.names import Berth, Standing
 from gwmond.accounting.pending import Filling, PendingHistory, Waiting, filling, measured
 from gwmond.accounting.untaken import Taken
 from gwmond.config import Config, Pledge
@@ -19,8 +20,20 @@ from gwmond.units import RESOURCES, Resource
 HOUR_S = 3600
 
 
+class Recalled(NamedTuple):
+    """Names that a ledger knows, as of ``now`` (epoch seconds)."""
+
+    entries: Mapping[EntryKey, Standing]
+    groups: Mapping[Berth, Standing]
+    now: float
+
+
 class Memory(NamedTuple):
-    """What is remembered of entries between polls; the ledger keeps it between lives."""
+    """What is remembered of entries between polls; the ledger keeps it between lives.
+
+    ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
+    that was just opened knows of names.
+    """
 
     first_seen: Mapping[EntryKey, float]
     provisioned: Mapping[tuple[EntryKey, Resource], int]
@@ -29,6 +42,8 @@ class Memory(NamedTuple):
     filling: Mapping[EntryKey, Filling] = MappingProxyType({})
     contacts: Contacts = Contacts()
     taken: Taken = MappingProxyType({})
+    last_seen: Mapping[EntryKey, float] = MappingProxyType({})
+    recalled: Recalled | None = None
 
 
 EMPTY = Memory({}, {}, {}, {})

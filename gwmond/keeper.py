@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
+from gwmond.accounting.names import Standing
 from gwmond.config_pilots import Ledger as Options
-from gwmond.entries import EMPTY, HOUR_S, Memory
+from gwmond.entries import EMPTY, HOUR_S, Memory, Recalled
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import model
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
@@ -190,7 +191,7 @@ def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:
     return {
         key: model.EntryState(
             first_seen,
-            now,
+            memory.last_seen.get(key, now),
             {
                 r: units
                 for r in RESOURCES
@@ -215,7 +216,24 @@ def _recall(memory: Memory, state: model.LedgerState, window_hours: int) -> Memo
         first_seen={**memory.first_seen, **earlier},
         provisioned={**provisioned, **memory.provisioned},
         peaks=peaks,
+        recalled=_names(state),
     )
+
+
+def _names(state: model.LedgerState) -> Recalled | None:
+    """Return the names that the ledger knows; those without an entry's row were seen until now."""
+    if state.tick is None:
+        return None
+    now = state.tick.wall
+    entries = {
+        key: Standing(of.first_seen, max(of.first_seen, of.last_accounted or 0.0))
+        for key, of in state.entries.items()
+    }
+    groups = {}
+    for (key, group), created in state.groups.items():
+        entry = entries.setdefault(key, Standing(created, now))
+        groups[key, group] = Standing(min(created, entry.last), entry.last)
+    return Recalled(entries, groups, now)
 
 
 def remembered(url: str, window_hours: int) -> Memory:

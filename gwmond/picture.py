@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gwmond.accounting.capacity import Capacity, provisioned
 from gwmond.accounting.entries import EntryTotals, combine
+from gwmond.accounting.names import OTHER_ENTRY
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.resources import is_below_one_unit
 from gwmond.accounting.site_time import Facts
@@ -140,13 +141,18 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     }
     if young or not slots_whole or not fresh.all(REQUESTS)[1]:  # it may only be out of sight
         remembered |= set(memory.first_seen)
+    if found.entries is not None:
+        remembered &= found.entries.keys()
     entries = frozenset(with_pledged(seen | remembered, config))
     doubtful = _doubtful(slots_whole, young, used, seen, memory, entries) if slots else {}
     if watched.doubtful:
         doubtful |= {pilot.entry: "collector" for pilot in running}
-    trusted = [key for key in entries if key not in doubtful] if slots else []
+    trusted = [key for key in entries - {OTHER_ENTRY} if key not in doubtful] if slots else []
     after, recent = remember(memory, entries, trusted, watched, used, config, now)
-    after = after._replace(waiting=histories(memory.waiting, totals, config, now))
+    last_seen = {key: of.last for key, of in (found.entries or {}).items()}
+    after = after._replace(
+        last_seen=last_seen, waiting=histories(memory.waiting, totals, config, now)
+    )
     waits = waiting(fresh, after.waiting, totals, pilots, config, now)
     after = after._replace(filling=fillings(memory.filling, waits, config, now))
     groups, complete = _demand(fresh, found, config)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import structlog
 
 from gwmond.accounting.early_failure import Suspect
+from gwmond.accounting.names import Names
 from gwmond.accounting.pilot_evidence import FileFact
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.records import JobRecord
@@ -64,8 +65,10 @@ def rules(config: Config) -> Rules:
 class PilotKeeper:
     """The daemon's book, and what is stored of it."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, names: Names | None = None) -> None:
+        """``names`` says which names of places are kept apart; None: all, as of an import."""
         self._rules = rules(config)
+        self._names = names
         self._book: Book | None = None
         self._ledger: Ledger | None = None
         self._cursors: dict[tuple[str, str], Cursor] = {}
@@ -121,7 +124,7 @@ class PilotKeeper:
             book.stored()  # the answer to the last commit was lost, but not the commit
             self._clear()
         if book is None or state.batches != book.batches:
-            self._book = Book(state, self._rules)
+            self._book = Book(state, self._rules, self._names)
             self._cursors = dict(state.cursors)
             self._clear()
         self._take_totals(state)

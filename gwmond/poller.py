@@ -14,7 +14,8 @@ from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.integrate import integrate
-from gwmond.accounting.reasons import UNTAKEN
+from gwmond.accounting.names import Limits, Names, Together
+from gwmond.accounting.reasons import TOO_MANY_NAMES, UNTAKEN
 from gwmond.accounting.site_time import Facts, Settings, evaluate
 from gwmond.config import Config
 from gwmond.entries import EMPTY, HOUR_S, Memory
@@ -25,13 +26,14 @@ from gwmond.picture import YOUNG, Picture, take
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
 from gwmond.problems import begin, occurrences
-from gwmond.snapshot import LedgerStatus, Snapshot, checked_verdicts
+from gwmond.snapshot import KeptNames, LedgerStatus, Snapshot, checked_verdicts
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
 
 log = structlog.get_logger()
 _MATCHING = "matching"
 _EXAMPLES = 6
+_SHOWN = 60  # characters of a name that is shown as an example
 
 
 class Stages:
@@ -58,6 +60,7 @@ class Poller:
         keeper: Keeper | None,
         memory: Memory = EMPTY,
         socket: LogSocket | None = None,
+        names: Names | None = None,
     ) -> None:
         self._config = config
         self._pool = pool
@@ -70,13 +73,14 @@ class Poller:
         self._told: set[tuple[str, str]] = set()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
+        self._names = names or Names(_limits(config))
         self._accountant: Accountant | None = None
         if keeper is not None and pool.tells_runs:
             self._accountant = Accountant(
                 config,
                 pool.gatherer,
                 pool.targets,
-                PilotKeeper(config),
+                PilotKeeper(config, self._names),
                 live=pool.recording is None,
                 socket=socket,
             )
@@ -100,7 +104,8 @@ class Poller:
 
         What lasts is not told again, and what the new one does not find any more is over.
         """
-        after = Poller(config, pool, keeper, memory, socket)
+        names = self._names.successor(_limits(config))
+        after = Poller(config, pool, keeper, memory, socket, names)
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
         after._told, after._begun = self._told, self._begun
@@ -125,7 +130,8 @@ class Poller:
         stages = Stages()
         asked_at, asked_mono = pool.clock.tick(), time.monotonic()
         access = pool.access(asked_at)
-        found = pool.gatherer.round(access, asked_at.wall)
+        self._recall_names(asked_at.wall)
+        found = pool.gatherer.round(access, asked_at.wall, self._names)
         stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
@@ -155,6 +161,7 @@ class Poller:
         problems += [
             *found.problems,
             *_doubts(picture.doubtful),
+            *_too_many_names(self._names.together),
             *self._of_entries(picture, evaluation),
         ]
         if self._keeper is not None:
@@ -168,6 +175,12 @@ class Poller:
         self._count_records(found.statuses)
         self._polls += 1
         return self._snapshot(found, picture, evaluation, wrong, tick.wall, stages)
+
+    def _recall_names(self, now: float) -> None:
+        """Take in the names that the ledger knows, once it was opened."""
+        if (recalled := self._memory.recalled) is not None:
+            self._names.recall(*recalled, now)
+            self._memory = self._memory._replace(recalled=None)
 
     @property
     def behind(self) -> bool:
@@ -320,7 +333,35 @@ class Poller:
             verdicts=checked_verdicts({of: n.micros for of, n in counted.items()})
             if pilot_time
             else None,
+            names=self._kept(picture, evaluation),
         )
+
+    def _kept(self, picture: Picture, evaluation: Evaluation) -> KeptNames:
+        """Return what is kept apart: by the rule, and what is shown now."""
+        names = self._names
+        asked = ((of.entry, of.group) for of in picture.requests)
+        groups = frozenset({*names.groups, *picture.pilot_groups, *asked})
+        entries = {
+            *names.entries,
+            *(key for key, _ in evaluation.rows),
+            *(key for key, _ in groups),
+        }
+        return KeptNames(frozenset(entries), groups, names.stale, names.together)
+
+
+def _limits(config: Config) -> Limits:
+    of = config.names
+    return Limits(of.entries, of.groups, of.accounting_groups, of.forget_after)
+
+
+def _too_many_names(together: Iterable[Together]) -> list[Problem]:
+    """Return one problem as long as names are taken together."""
+    kinds = []
+    for of in together:
+        few = (name if len(name) <= _SHOWN else name[:_SHOWN] + "..." for name in of.few)
+        named = ", ".join(map(ascii, few))
+        kinds.append(f"{of.number} {of.kind} besides {of.most}, such as {named}")
+    return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 
 def _doubts(doubtful: Mapping[EntryKey, str]) -> list[Problem]:

@@ -332,6 +332,13 @@ SOURCES: Mapping[str, Help] = {
         "more groups of jobs than are matched: the rest is unknown",
         "is one grouped by an attribute that differs from job to job? [demand] attributes",
     ),
+    "too_many_names": Help(
+        "more entries, frontend groups or accounting groups than are kept apart: the others are "
+        "accounted under the name other. A pilot chooses the names that it advertises, a user "
+        "those of jobs",
+        "look at the names in the message. If they are yours, raise the bound in [names]; if not, "
+        "find out whose pilots or jobs they are: who may advertise to the collector?",
+    ),
     "toonew": Help("a later gwmond wrote this ledger", "install that version"),
     "tooold": Help("an earlier gwmond wrote this ledger", "start gwmond run, which upgrades it"),
     "undated": Help("what a factory tells without a time or an entry, and is in no sum", _NOTHING),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import Evaluation
+from gwmond.accounting.names import Berth, Together
 from gwmond.accounting.pilot_facts import Measure
 from gwmond.facts import Cursor, EntryKey, EntryRequest, JobCount
 from gwmond.ledger.factory_model import FactoryTotalKey
@@ -67,6 +68,18 @@ class Checked(NamedTuple):
         return Checked(self.agreed + other.agreed, self.checked + other.checked)
 
 
+class KeptNames(NamedTuple):
+    """Entries and groups whose counters are shown, and names that are taken together.
+
+    ``stale`` are entries that were not seen for a day.
+    """
+
+    entries: frozenset[EntryKey]
+    groups: frozenset[Berth]
+    stale: frozenset[EntryKey]
+    together: tuple[Together, ...]
+
+
 class LedgerStatus(NamedTuple):
     """Whether totals are being kept, and by how much they contradict themselves (seconds)."""
 
@@ -120,7 +133,8 @@ class Snapshot:
 
     ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
     epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
-    those that pilots have checked, since the ledger began; None without a ledger.
+    those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
+    those that are kept apart; None: all.
     """
 
     pool_time: float
@@ -148,3 +162,4 @@ class Snapshot:
     reconciliation: Reconciliation | None = None
     entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)
     verdicts: Mapping[EntryKey, Checked] | None = None
+    names: KeptNames | None = None

@@ -18,6 +18,7 @@ from gwmond.accounting.evaluation import (
     State,
 )
 from gwmond.accounting.exact_test import Finding
+from gwmond.accounting.names import Together
 from gwmond.accounting.pilot_facts import Category, Measure
 from gwmond.facts import Cursor, EntryKey, Evidence, JobCount, Limit
 from gwmond.ledger.factory_model import FactoryKind, RunTime
@@ -27,7 +28,15 @@ from gwmond.monitor import EntryMonitor, Monitor
 from gwmond.periods import HOUR_US, Period
 from gwmond.reconcile import Cause, Reconciled
 from gwmond.reconcile_gather import Reconciliation
-from gwmond.snapshot import Checked, LedgerStatus, PilotGroup, PilotTime, PilotUnits, Snapshot
+from gwmond.snapshot import (
+    Checked,
+    KeptNames,
+    LedgerStatus,
+    PilotGroup,
+    PilotTime,
+    PilotUnits,
+    Snapshot,
+)
 from gwmond.sources.frontend import FrontendJobs
 from gwmond.sources.round import Status
 from gwmond.units import Resource
@@ -240,4 +249,17 @@ def snapshot(**changes: Any) -> Snapshot:
         verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
         entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},
     )
-    return replace(made, **changes)
+    return replace(made, names=names(made), **changes)
+
+
+def names(made: Snapshot) -> KeptNames:
+    """All that occurs is kept apart, besides which there are many more."""
+    series = made.pilot_time.shown if made.pilot_time is not None else {}
+    counts = made.pilot_time.counted if made.pilot_time is not None else {}
+    places = {(EntryKey(of.site, of.entry), of.group) for of in series}
+    places |= {(EntryKey(of.site, of.entry), of.group) for of in counts}
+    places |= {(of.entry, of.group) for of in made.requests}
+    entries = {key for key, _ in (*places, *made.evaluation.rows, *made.pilots)}
+    entries |= {EntryKey(of.site, of.entry) for of in made.totals}
+    together = (Together("entries", 98_000, 2000, ("X/x", "Y/y")),)
+    return KeptNames(frozenset(entries), frozenset({*places, *made.pilots}), frozenset(), together)

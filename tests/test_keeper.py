@@ -10,8 +10,9 @@ import pytest
 from gwmond.accounting.capacity import PeakWindow
 from gwmond.accounting.elapsed import Elapsed, Tick
 from gwmond.accounting.integrate import Increment
+from gwmond.accounting.names import Standing
 from gwmond.config_pilots import Ledger as Options
-from gwmond.entries import EMPTY, Memory
+from gwmond.entries import EMPTY, Memory, Recalled
 from gwmond.facts import EntryKey, Problem
 from gwmond.keeper import Keeper, remembered
 from gwmond.ledger import model
@@ -269,8 +270,9 @@ def test_memory_is_recalled(life: Life) -> None:
     life.memory = memory
     life.poll(0)
     life.keeper.close()
-    assert remembered(life.url, WINDOW) == memory
-    assert life.keeper.open(EMPTY, WINDOW) == (memory, [])
+    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0)
+    assert remembered(life.url, WINDOW) == memory._replace(recalled=recalled)
+    assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
 
 
 def test_recalled_and_new_memory(life: Life) -> None:

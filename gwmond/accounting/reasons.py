@@ -146,6 +146,7 @@ REASONS: tuple[Reason, ...] = (
 """In order of precedence: the first that holds is told."""
 
 UNTAKEN = "idle_slots_untaken"
+TOO_MANY_NAMES = "too_many_names"
 INSUFFICIENT: dict[str, str] = {
     UNTAKEN: "jobs match free slots of our pilots there, which nobody takes: priorities, quotas, "
     "or the negotiator",
@@ -159,6 +160,7 @@ UNKNOWN: dict[str, str] = {
     "no_capacity": "neither a pledge, a peak nor a limit tells what the entry could run",
     "demand": "the idle jobs of at least one schedd are not known",
     "no_template": "no pilot of the entry is known to match jobs against",
+    TOO_MANY_NAMES: "it stands for all entries that are not kept apart ([names] entries)",
 }
 """Reasons of the state ``unknown``."""
 

@@ -9,7 +9,8 @@ that holds of
 =========================== =============================================== =====================
 state                       when                                            spare goes to
 =========================== =============================================== =====================
-``unknown``                 running pilots or waiting pilots are unknown    unknown
+``unknown``                 running pilots or waiting pilots are unknown,   unknown
+                            or it stands for many (``names.OTHER_ENTRY``)
 ``down``                    every ad of the entry says downtime             down
 ``saturated``               a pilot has waited longer than the grace        (there is none)
 ``filling``                 pilots wait, none longer than the grace         filling; of an entry
@@ -52,8 +53,9 @@ from gwmond.accounting.demand_totals import demand_totals, entry_jobs
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.evaluation import EntryTime, Evaluation, Part, State
 from gwmond.accounting.flow import SCALE, assign
+from gwmond.accounting.names import OTHER_ENTRY
 from gwmond.accounting.pending import Waiting
-from gwmond.accounting.reasons import UNTAKEN, Signs, explain
+from gwmond.accounting.reasons import TOO_MANY_NAMES, UNTAKEN, Signs, explain
 from gwmond.accounting.resources import units_of_pilot
 from gwmond.accounting.untaken import Taken, note, untaken
 from gwmond.facts import DemandGroup, EntryKey, Evidence, Pilot, Template
@@ -243,7 +245,9 @@ def _unknown(facts: Facts, has_factory: bool, key: EntryKey) -> _Decision | None
     ad is unknown if the pool has a factory at all; in a plain pool no pilot ever waits.
     """
     reason = ""
-    if facts.pilots is None:
+    if key == OTHER_ENTRY:
+        reason = TOO_MANY_NAMES
+    elif facts.pilots is None:
         reason = "pilots"
     elif key in facts.doubtful:
         reason = facts.doubtful[key]

@@ -20,6 +20,7 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from gwmond.accounting.factory_jobs import NewFact
+from gwmond.accounting.names import Names
 from gwmond.accounting.pilot_evidence import CentralEvent, FileFact
 from gwmond.accounting.pilot_facts import Assumption, Measure, Resources
 from gwmond.accounting.records import JobRecord
@@ -59,11 +60,12 @@ from gwmond.units import Resource
 class Book:
     """All pilots of which something may still change, and what is to be stored."""
 
-    def __init__(self, state: PilotState, rules: Rules) -> None:
+    def __init__(self, state: PilotState, rules: Rules, names: Names | None = None) -> None:
+        """``names`` says which names of places are kept apart; None: all."""
         self.rules = rules
         self.batches = state.batches
         self._shelf = Shelf()
-        self._sightings = Sightings(self._shelf, rules, state.next_id, state.cursors)
+        self._sightings = Sightings(self._shelf, rules, state.next_id, state.cursors, names)
         self._joining = Joining(self._shelf, self._sightings, rules)
         self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
         self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
@@ -142,9 +144,12 @@ class Book:
 
     def _relabel(self, now_us: int, lookup: Lookup) -> None:
         """Book pilots that turned out to be others under their right names."""
-        for pilot, identity in self._sightings.relabelled:
+        for pilot, told in self._sightings.relabelled:
             if pilot.id not in self._shelf.pilots:
                 continue  # it was left out
+            identity = self._sightings.kept_apart(told, pilot.identity)
+            if identity == pilot.identity != told:
+                continue  # it differs only in names that are not kept apart
             self._shelf.load_whole(pilot, lookup)
             only_runs(pilot, self._joining)
             self._counts.uncount(pilot)

@@ -97,7 +97,7 @@ class FactoryJobs:
     def _decide(self, name: str, watched_us: int | None, lookup: Lookup) -> None:
         """Use what is told at a place."""
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
-        here = list(self._shelf.by_place.get(name, ()))
+        here = self._shelf.at_place(place.entry, place.number)
         made = [pilot for pilot in here if pilot.no_output]
         told = [pilot for pilot in here if not pilot.no_output]
         jobs = factory_jobs.jobs(place)

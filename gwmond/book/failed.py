@@ -20,7 +20,6 @@ No startd is behind their ads, so other rules hold than for pilots that register
 
 from __future__ import annotations
 
-from gwmond.accounting.factory_jobs import place_name
 from gwmond.accounting.pilot_facts import Assumption, Validation
 from gwmond.book.ends import reopen, set_end
 from gwmond.book.open_pilot import OpenPilot
@@ -40,8 +39,8 @@ def is_failed(pilot: OpenPilot) -> bool:
 def find(shelf: Shelf, shown: Pilot) -> OpenPilot | None:
     """Return the pilot that such an ad is of, if it is known."""
     if shown.factory_job:
-        place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        queued = [of for of in shelf.by_place.get(place, ()) if of.no_output]
+        here = shelf.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
+        queued = [of for of in here if of.no_output]
         found = shelf.by_job.get(shown.factory_job) or queued
     else:
         found = [of for of in shelf.by_name.get(shown.name, ()) if is_failed(of)]

@@ -123,7 +123,8 @@ class Outputs:
             later = output.start_us is None or pilot.start_us >= output.start_us
             if later and _may_be(pilot, output):
                 return pilot
-        near = [of for of in self._shelf.by_place.get(_place(output), ()) if _may_be(of, output)]
+        here = self._shelf.at_place(output.name.entry, _number(output))
+        near = [of for of in here if _may_be(of, output)]
         return min(near, key=lambda of: (*_apart(of, output), of.id), default=None)
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:

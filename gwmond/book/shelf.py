@@ -8,6 +8,7 @@ from heapq import nsmallest
 from operator import attrgetter
 
 from gwmond.accounting.factory_jobs import place_name
+from gwmond.accounting.names import OTHER_ENTRY
 from gwmond.accounting.pilot_facts import AttemptKey
 from gwmond.accounting.records import JobRecord
 from gwmond.book.booking import counted
@@ -70,6 +71,14 @@ class Shelf:
         if job := pilot.identity.factory_job:
             found += [(self.by_job, job), (self.by_place, place_of(pilot.identity))]
         return found
+
+    def at_place(self, entry: str, number: str) -> list[OpenPilot]:
+        """Return the pilots that ran as ``cluster.proc`` at an entry.
+
+        Those that are accounted as one of many may have been of any entry.
+        """
+        places = dict.fromkeys((place_name(entry, number), place_name(OTHER_ENTRY.entry, number)))
+        return [pilot for place in places for pilot in self.by_place.get(place, ())]
 
     def heard(self, written: Collection[int]) -> tuple[tuple[int, int], ...]:
         """Return last contacts that are to be stored, of pilots that are not ``written`` anyhow.

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gwmond.accounting.factory_jobs import place_name
+from gwmond.accounting.names import OTHER, OTHER_ENTRY, Names
 from gwmond.accounting.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.accounting.queue_jobs import ZONES_US
 from gwmond.book import failed
@@ -34,7 +34,7 @@ from gwmond.book.shelf import Shelf
 from gwmond.book.sizes import Sizes, keep_assumed
 from gwmond.book.unended import is_given_up, known_start, may_run_at
 from gwmond.book.update_gaps import UpdateGaps
-from gwmond.facts import Cursor, Pilot
+from gwmond.facts import Cursor, EntryKey, Pilot
 from gwmond.ledger.pilot_model import End, PilotIdentity
 
 LATE_US = 300 * SECOND_US
@@ -49,7 +49,9 @@ class Sightings:
         rules: Rules,
         next_id: int,
         cursors: Mapping[tuple[str, str], Cursor],
+        names: Names | None = None,
     ) -> None:
+        self._names = names
         self._shelf = shelf
         self._rules = rules
         self.sizes = Sizes(rules.q)
@@ -102,6 +104,7 @@ class Sightings:
 
         ``started``: when its startd was, if that is told (epoch seconds).
         """
+        identity = self.kept_apart(identity)
         start_us = started * SECOND_US if started is not None else first_us
         pilot = OpenPilot(
             id=self._new_id(),
@@ -110,6 +113,24 @@ class Sightings:
             contact_us=first_us,
         )
         return self._shelf.add_pilot(pilot)
+
+    def kept_apart(
+        self, identity: PilotIdentity, before: PilotIdentity | None = None
+    ) -> PilotIdentity:
+        """Return an identity under names that are kept apart (``accounting.names``).
+
+        A pilot that was accounted as one of many (``before``) stays so.  An entry of which files
+        tell is its factory's own, so only the site is a name that anybody could choose.
+        """
+        if before is not None and before.key == OTHER_ENTRY:
+            return identity._replace(key=before.key, group=before.group)
+        files = identity.origin == "files"
+        if self._names is None or (files and identity.key.site == OTHER):
+            return identity
+        key, group = self._names.admit(identity.key, identity.group)
+        if key == OTHER_ENTRY and files:
+            return identity._replace(key=EntryKey(OTHER, identity.key.entry))
+        return identity._replace(key=key, group=group)
 
     def _new_id(self) -> int:
         number, self.next_id = self.next_id, self.next_id + 1
@@ -203,8 +224,10 @@ class Sightings:
 
     def _told_by_files(self, shown: Pilot) -> OpenPilot | None:
         """Return the pilot of which only its factory's files have told so far."""
-        place = place_name(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        for pilot in self._shelf.by_place.get(place, ()):
+        here = self._shelf.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
+        if shown.entry == OTHER_ENTRY:
+            here += self._shelf.by_job.get(shown.factory_job, ())
+        for pilot in here:
             near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.until_us
             if near and pilot.no_output:
                 return pilot

@@ -46,7 +46,10 @@ class Increment(NamedTuple):
 
 
 class EntryState(NamedTuple):
-    """What is remembered of an entry; ``provisioned`` has the last trusted units per resource."""
+    """What is remembered of an entry; ``provisioned`` has the last trusted units per resource.
+
+    ``last_accounted``: when it was seen last (epoch seconds).
+    """
 
     first_seen: float
     last_accounted: float | None
@@ -92,13 +95,17 @@ class Total(NamedTuple):
 
 
 class LedgerState(NamedTuple):
-    """The memory that a daemon starts from; a new ledger has no tick and no commits."""
+    """The memory that a daemon starts from; a new ledger has no tick and no commits.
+
+    ``groups`` are the frontend groups for which pilots were accounted at entries, and since when.
+    """
 
     tick: Tick | None
     commits: int
     totals: Mapping[SiteKey, Total]
     entries: Mapping[EntryKey, EntryState]
     peaks: Mapping[EntryKey, tuple[Peak, ...]]
+    groups: Mapping[tuple[EntryKey, str], float] = _nothing()
 
 
 class HourTotal(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from gwmond.facts import EntryKey, Problem
 from gwmond.ledger.classify import KEEP
@@ -20,6 +20,7 @@ from gwmond.ledger.model import (
     Total,
 )
 from gwmond.ledger.pilot_reports import PilotReports
+from gwmond.ledger.pilot_schema import pilot_seconds
 from gwmond.ledger.schema import entries, problems, site_hours, site_seconds
 from gwmond.ledger.site_check import site_residual
 from gwmond.ledger.writes import stored_peaks, stored_tick
@@ -51,7 +52,15 @@ class LedgerReader(PilotReports, FactoryReader):
                 provisioned = {r: units[r] for r in RESOURCES if units[r] is not None}
                 state = EntryState(row.first_seen, row.last_accounted, provisioned)
                 known[EntryKey(row.site, row.entry)] = state
-            return LedgerState(tick, commits, totals, known, stored_peaks(connection))
+            of = pilot_seconds.c
+            query = select(of.site, of.entry, of.group_name, func.min(of.created))
+            groups = {
+                (EntryKey(site, entry), group): created
+                for site, entry, group, created in connection.execute(
+                    query.group_by(of.site, of.entry, of.group_name)
+                )
+            }
+            return LedgerState(tick, commits, totals, known, stored_peaks(connection), groups)
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
+from gwmond.accounting.names import OTHER
 from gwmond.metrics.family import Sample
 
-OTHER = "other"
 # These say what a number is; summing over them would mix unlike things.
 KEPT_LABELS = frozenset(
     {
@@ -18,21 +18,29 @@ KEPT_LABELS = frozenset(
 )
 
 
+def _never(_sample: Sample) -> bool:
+    return False
+
+
 def within(
-    samples: Sequence[Sample], labels: Sequence[str], budget: int
+    samples: Sequence[Sample],
+    labels: Sequence[str],
+    budget: int,
+    is_stale: Callable[[Sample], bool] = _never,
 ) -> tuple[list[Sample], int]:
     """Return at most about ``budget`` samples and how many were folded into ``other``.
 
     Gauges with the largest values stay, and the oldest counters: one that moved into ``other``
     and out again would make it go down, which reads as a restart.  Counters of which nothing
-    was counted yet have no ``created`` and go first.  Of the rest, every label but KEPT_LABELS
+    was counted yet have no ``created`` and go first; before them those of what is not seen any
+    more (``is_stale``).  Of the rest, every label but KEPT_LABELS
     becomes ``other`` and values add up, so that sums over a family stay what they are.  Zeros
     that go are not in the number: they are missed by nobody.
     """
     if len(samples) <= budget:
         return list(samples), 0
     if any(sample.created is not None for sample in samples):
-        ranked = sorted(samples, key=_age)  # stable: as they are given
+        ranked = sorted(samples, key=lambda s: (is_stale(s), _age(s)))  # stable: as they are given
     else:
         ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
     folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)

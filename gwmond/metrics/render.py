@@ -16,7 +16,7 @@ from prometheus_client.core import (
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.registry import Collector
 
-from gwmond.metrics import budget
+from gwmond.metrics import budget, kept
 from gwmond.metrics.family import POLLED, Family, Sample
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -
     made: list[tuple[Family, Sequence[Sample]]] = []
     folded: list[Sample] = []
     for family in families:
-        samples, over = budget.within(list(family.samples(snapshot)), family.labels, series_budget)
+        found = kept.shown(family, family.samples(snapshot), snapshot.names)
+        is_stale = kept.stale(family, snapshot.names)
+        samples, over = budget.within(found, family.labels, series_budget, is_stale)
         if samples:
             made.append((family, samples))
         folded.append(Sample((family.name,), over))

@@ -107,6 +107,16 @@ FAMILIES = (
         ),
     ),
     Family(
+        "gwmond_names_together",
+        "gauge",
+        "",
+        "Names of a kind (entries, groups, accounting groups) that are seen now and accounted as "
+        '"other", as more than [names] keeps apart are seen; absent where none are. Unit: names.'
+        + POLLED,
+        ("kind",),
+        lambda s: (Sample((of.kind,), of.number) for of in (s.names.together if s.names else ())),
+    ),
+    Family(
         "gwmond_poll_duration_seconds",
         "gauge",
         "seconds",

@@ -15,9 +15,10 @@ it has none (JobsUnmaterialized) is not asked for them.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.accounting.names import OTHER
 from gwmond.facts import DemandGroup, JobCount, Problem, Size
 from gwmond.sources import ads
 from gwmond.sources.access import Query
@@ -26,7 +27,7 @@ from gwmond.sources.matching import UNGROUPED
 from gwmond.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     import classad2
 
@@ -85,6 +86,16 @@ class StartKeys(NamedTuple):
 NO_KEYS = StartKeys()
 
 
+class Apart(NamedTuple):
+    """The accounting groups that are kept apart, and how many more may be (``Names``)."""
+
+    names: frozenset[str]
+    room: int
+
+
+ALL_APART = Apart(frozenset(), 10**9)
+
+
 def query(attributes: Attributes, demand: Demand, start: StartKeys = NO_KEYS) -> Query:
     """Return the GroupBy query for idle jobs.
 
@@ -139,11 +150,12 @@ def fetch(
     *,
     factories: bool,
     start: StartKeys = NO_KEYS,
+    apart: Apart = ALL_APART,
 ) -> ScheddDemand:
     """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
     rows, start = fetch_rows(access, schedd, attributes, demand, start)
     clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
-    return decode(rows, clusters, schedd.name, attributes, demand, start)
+    return decode(rows, clusters, schedd.name, attributes, demand, start, apart)
 
 
 def fetch_rows(
@@ -211,8 +223,13 @@ def decode(
     attributes: Attributes,
     demand: Demand,
     start: StartKeys = NO_KEYS,
+    apart: Apart = ALL_APART,
 ) -> ScheddDemand:
-    """Turn rows and cluster ads into demand groups; alike ones are added up."""
+    """Turn rows and cluster ads into demand groups; alike ones are added up.
+
+    Accounting groups that are not kept ``apart`` are one here, and each has its share of the groups
+    that are matched: however many groups one makes of its jobs, those of others are matched.
+    """
     groups: dict[tuple[str, str], DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
     problems = [
@@ -222,14 +239,14 @@ def decode(
     for ad, jobs, status in _with_counts(rows, clusters):
         if jobs <= 0:
             continue
-        accounting_group = ads.text(ad, attributes.accounting_group) or ""
+        accounting_group = ads.label(ad, (attributes.accounting_group,)) or ""
         counts[accounting_group, status] += jobs
         group = _group(ad, jobs, schedd, accounting_group, attributes, start, problems)
         key = accounting_group, group.signature
         if before := groups.get(key):
             group = group._replace(jobs=before.jobs + jobs)
         groups[key] = group
-    kept = sorted(groups.values(), key=lambda g: (-g.jobs, g.signature, g.accounting_group))
+    kept = _by_share(_together(groups.values(), counts, apart))
     if len(kept) > demand.max_groups:
         detail = f"{schedd}: {len(kept)} groups, {demand.max_groups} are matched"
         problems.append(Problem(schedd, "too_many_groups", detail))
@@ -241,6 +258,37 @@ def decode(
         problems=tuple(problems),
         ungrouped=start.ungrouped,
     )
+
+
+def _together(
+    groups: Iterable[DemandGroup], counts: Mapping[tuple[str, str], int], apart: Apart
+) -> list[DemandGroup]:
+    """Return groups with those accounting groups as one that are not kept apart.
+
+    The largest of those that are new have the room that is left.
+    """
+    jobs: Counter[str] = Counter()
+    for (name, _), number in counts.items():
+        jobs[name] += number
+    new = sorted(jobs.keys() - apart.names, key=lambda name: (-jobs[name], name))
+    other = set(new[apart.room :])
+    found: dict[tuple[str, str], DemandGroup] = {}
+    for group in groups:
+        name = OTHER if group.accounting_group in other else group.accounting_group
+        before = found.get((name, group.signature))
+        number = group.jobs + (before.jobs if before else 0)
+        found[name, group.signature] = group._replace(accounting_group=name, jobs=number)
+    return list(found.values())
+
+
+def _by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
+    """Return each accounting group's largest group, then each one's second, and so on."""
+    place: Counter[str] = Counter()
+    ranked = []
+    for group in sorted(groups, key=lambda g: (-g.jobs, g.signature, g.accounting_group)):
+        ranked.append((place[group.accounting_group], group))
+        place[group.accounting_group] += 1
+    return [group for _, group in sorted(ranked, key=lambda of: of[0])]  # stable
 
 
 def _with_counts(

@@ -8,15 +8,16 @@ once more when discovery finds them new or moved; a busy one only every so many 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import structlog
 
+from gwmond.accounting.names import Names
 from gwmond.config import Config
 from gwmond.facts import Pilot, Problem
-from gwmond.sources import advertised, child, demand, history_tasks, schedds, tasks
+from gwmond.sources import advertised, child, demand, folding, history_tasks, schedds, tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.round import (
     CLAIMS,
@@ -43,6 +44,8 @@ RETRY_KEY_S = 3600.0
 """A job attribute that could not be grouped by is tried again after this."""
 
 _LEAST_S = 1.0
+_COMPARISONS, _LEAST_SAMPLES = 20_000_000, 100
+"""A collector compares each of its ads with the name of each sample: some seconds at most."""
 
 
 class Gatherer:
@@ -52,6 +55,10 @@ class Gatherer:
         self._config = config
         self._targets = targets
         self._answers: dict[tuple[str, str], Answer] = {}
+        self._folded: dict[tuple[str, str], Answer] = {}  # with the names that are kept apart
+        self._names: Names | None = None
+        self._apart = demand.ALL_APART
+        self._pledged = frozenset(p.site or p.entry for p in config.site.pledge)
         self._statuses: dict[tuple[str, str], Status] = {}
         self._templates = Templates()
         self._seen: dict[str, schedds.ScheddSeen] = {}
@@ -65,8 +72,13 @@ class Gatherer:
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
 
-    def round(self, access: Access, now: float) -> Round:
-        """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds)."""
+    def round(self, access: Access, now: float, names: Names | None = None) -> Round:
+        """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds).
+
+        ``names`` says which names are kept apart in the answers; None: all.
+        """
+        self._names, self._folded = names, {}
+        self._apart = demand.ALL_APART if names is None else demand.Apart(*names.accounting)
         self.allow(self._config.poll.deadline)
         for key in [k for k, s in self._statuses.items() if k[1] in _WHEN_NEEDED and not s.up]:
             del self._statuses[key]  # it is run again if it is still needed
@@ -83,18 +95,38 @@ class Gatherer:
             self._discover()
             if early:
                 wait(slots, self.left_s / 2)
+                self._fold_places(now)
                 self._ask_templates(access, now)
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             self._ask_schedds(second, access, fresh, asked)
             queues = self._ask_factory_schedds(second, access, now)
             for future in slots:
                 future.result()
+            self._fold_places(now)
             self._ask_templates(access, now)
             for future in queues:
                 future.result()
         self._rounds += 1
         self._forget()
+        self._fold_accounting(now)
         return self.last()
+
+    def _fold_places(self, now: float) -> None:
+        if self._names is not None:
+            answers = dict(self._answers)  # schedds may still be answering
+            folding.note_places(self._names, answers, self._pledged, now)
+            self._fold(folding.PLACES, answers)
+
+    def _fold_accounting(self, now: float) -> None:
+        if self._names is not None:
+            folding.note_accounting(self._names, self._answers, now)
+            self._fold(folding.ACCOUNTING, self._answers)
+
+    def _fold(self, kinds: Collection[str], answers: Mapping[tuple[str, str], Answer]) -> None:
+        for of, answer in answers.items():
+            if self._names is not None and of[1] in kinds:
+                value = folding.fold(self._names, of[1], answer.value)
+                self._folded[of] = answer._replace(value=value)
 
     def allow(self, seconds: float) -> None:
         """Give what is run from now on this long; what went wrong before is forgotten."""
@@ -109,11 +141,12 @@ class Gatherer:
     def last(self) -> Round:
         """Return what is known now: the last round, and what was run since."""
         return Round(
-            answers=dict(self._answers),
+            answers=self._answers | self._folded,
             statuses=tuple(self._statuses[key] for key in sorted(self._statuses)),
             problems=tuple(self._problems),
             templates=self._templates.current(),
             chosen=tuple(self._seen[name] for name in sorted(self._seen)),
+            entries=None if self._names is None else dict(self._names.entries),
         )
 
     def run(
@@ -250,7 +283,7 @@ class Gatherer:
         name = schedd.daemon.name
         start = self._start_keys(name) if self._targets.groups else demand.NO_KEYS
         arguments = access, schedd.daemon, config.attributes, config.demand, factories, start
-        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments)
+        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments, self._apart)
         for attribute in found.ungrouped if found else ():
             self._ungrouped.setdefault((name, attribute), time.monotonic())
 
@@ -285,16 +318,28 @@ class Gatherer:
             futures.append(pool.submit(self.run, name, "queue", tasks.factory_queue, *rest))
         return futures
 
+    def _since(self, sample: Sample) -> float:
+        """Return since when an entry is known, so that strangers come last."""
+        standing = self._names.entries.get(sample.entry) if self._names is not None else None
+        return 0.0 if standing is None else standing.first
+
+    def _answer(self, source: str, kind: str) -> Answer | None:
+        of = source, kind
+        return self._folded.get(of) or self._answers.get(of)
+
     def _ask_templates(self, access: Access, now: float) -> None:
         """Fetch whole ads of sample slots where they are new, changed, or old."""
         moment = time.monotonic()
         wanted: dict[str, list[Sample]] = {}
         for host in self._targets.collectors:
-            answer = self._answers.get((host or "local", SLOTS))
-            for sample in answer.value.samples if answer else ():
-                if self._templates.wants(sample, moment):
-                    wanted.setdefault(host, []).append(sample)
+            if (answer := self._answer(host or "local", SLOTS)) is None:
+                continue
+            new = [s for s in answer.value.samples if self._templates.wants(s, moment)]
+            most = max(_LEAST_SAMPLES, _COMPARISONS // (len(answer.value.pilots) or 1))
+            wanted[host] = sorted(new, key=self._since)[:most]  # the rest next time
         for host, missing in wanted.items():
+            if not missing:
+                continue
             source = host or "local"
             made = self.run(
                 *(source, "templates", tasks.slot_templates, access),
@@ -303,7 +348,7 @@ class Gatherer:
             for template in made or ():
                 self._templates.add(template, moment)
         for host in self._targets.collectors:
-            if answer := self._answers.get((host or "local", REQUESTS)):
+            if answer := self._answer(host or "local", REQUESTS):
                 for template in answer.value.templates:
                     self._templates.add(template, moment)
         self._templates.forget(moment)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from gwmond.accounting.names import Standing
 from gwmond.facts import EntryKey, Problem, Template
 from gwmond.sources import schedds
 
@@ -55,10 +57,14 @@ class Targets(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What is known after one round; templates by entry and frontend group."""
+    """What is known after one round; templates by entry and frontend group.
+
+    ``entries``: those that are kept apart, and when they were seen; None: all are.
+    """
 
     answers: dict[tuple[str, str], Answer]
     statuses: tuple[Status, ...]
     problems: tuple[Problem, ...]
     templates: dict[tuple[EntryKey, str], Template]
     chosen: tuple[schedds.ScheddSeen, ...]
+    entries: Mapping[EntryKey, Standing] | None = None

@@ -151,9 +151,12 @@ def schedd_demand(
     options: Demand,
     factories: bool,
     start: demand.StartKeys,
+    apart: demand.Apart,
 ) -> Counted[demand.ScheddDemand]:
     """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(access, schedd, attributes, options, factories=factories, start=start)
+    result = demand.fetch(
+        access, schedd, attributes, options, factories=factories, start=start, apart=apart
+    )
     return result, result.rows
 
 

@@ -25,13 +25,17 @@ _METHODS = ["GET", "HEAD"]
 
 
 class State(Protocol):
-    """What the daemon shows; both are swapped whole after a poll."""
+    """What the daemon shows; each is made once a poll, and swapped whole."""
 
     @property
     def snapshot(self) -> Snapshot | None: ...
 
     @property
     def exposition(self) -> Exposition: ...
+
+    @property
+    def page(self) -> str:
+        """The page at ``/``, as ``landing.made`` makes it."""
 
     def ready(self) -> str:
         """Return why the daemon is not ready, empty when it is."""
@@ -141,7 +145,7 @@ def create(
     @app.api_route("/", methods=_METHODS)
     async def root() -> HTMLResponse:
         """Serve a page for people: the state of sites and sources."""
-        return HTMLResponse(landing.page(state.snapshot, time.time()))
+        return HTMLResponse(landing.current(state.page, time.time()))
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from html import escape
@@ -64,16 +65,28 @@ _RIGHT = (
 )
 _NAMED = 6
 _SILENT = 20
+_ROWS = 1000  # of a table
+_AGE = re.compile(r"<age ([^>]*)>")
 
 
 def page(snapshot: Snapshot | None, now: float) -> str:
     """Return the page of ``now`` (epoch seconds by this machine's clock); it refreshes itself."""
+    return current(made(snapshot), now)
+
+
+def current(text: str, now: float) -> str:
+    """Return a page that was ``made`` before, with ages as of ``now``."""
+    return _AGE.sub(lambda found: span(round(max(0.0, now - float(found[1]))) * US), text)
+
+
+def made(snapshot: Snapshot | None) -> str:
+    """Return the page of a poll, in which ages are still to be filled in."""
     if snapshot is None:
         body = "<p>The first poll is under way.</p>"
     else:
         rows = site_rows(snapshot)
-        body = _down(snapshot, now) + _summary(snapshot, now) + _sites(rows)
-        body += _silent(snapshot, now) + _sources(snapshot, now) + _meanings(rows)
+        body = _down(snapshot) + _summary(snapshot) + _sites(rows)
+        body += _silent(snapshot) + _sources(snapshot) + _meanings(rows)
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
         '<meta http-equiv="refresh" content="5"><meta name=viewport '
@@ -85,7 +98,7 @@ def page(snapshot: Snapshot | None, now: float) -> str:
     )
 
 
-def _down(s: Snapshot, now: float) -> str:
+def _down(s: Snapshot) -> str:
     """Return what is said at the top while a source is down; empty if none is."""
     failed: dict[tuple[str, bool], list[Status]] = defaultdict(list)
     for x in s.sources:
@@ -96,7 +109,7 @@ def _down(s: Snapshot, now: float) -> str:
     number = sum(map(len, failed.values()))
     named = [
         f"<strong>{escape(source)}</strong> {escape(', '.join(x.kind for x in some))} "
-        f"({escape(', '.join(dict.fromkeys(x.problem for x in some)))}, {_last(some, now)})"
+        f"({escape(', '.join(dict.fromkeys(x.problem for x in some)))}, {_last(some)})"
         for (source, _), some in list(failed.items())[:_NAMED]
     ]
     more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
@@ -106,30 +119,38 @@ def _down(s: Snapshot, now: float) -> str:
     )
 
 
-def _last(some: list[Status], now: float) -> str:
+def _last(some: list[Status]) -> str:
     """Return since when queries have had no answer: of all that answered once, the first."""
     since = min((x.last_success for x in some if x.last_success is not None), default=None)
     if since is None:
         return "no answer since gwmond started"
-    return f"no answer since {_time(since)}, {_ago(since, now)}"
+    return f"no answer since {_time(since)}, {_ago(since)}"
 
 
 def _time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
-def _ago(at: float, now: float) -> str:
-    return f"{span(round(max(0.0, now - at)) * US)} ago"
+def _ago(at: float) -> str:
+    return f"<age {at!r}> ago"  # every text in the page is escaped: none has this
 
 
-def _summary(s: Snapshot, now: float) -> str:
+def _summary(s: Snapshot) -> str:
     counts = ", ".join(
         f"{n} {escape(words(state))}" for state, n in entry_state_counts(s).items() if n
     )
-    when = f"{_time(s.pool_time)}, polled {_ago(s.made_at, now)}"
+    when = f"{_time(s.pool_time)}, polled {_ago(s.made_at)}"
     replay = f" Replayed at {s.speed:g} times its speed." if s.speed != 1 else ""
     ledger = "" if s.ledger.up else f"<p class=bad>{escape(s.ledger.error)}</p>"
-    return f"<p>Entries: {counts or 'none'}. As of {when}.{replay}</p>{ledger}"
+    return f"<p>Entries: {counts or 'none'}. As of {when}.{replay}</p>{ledger}{_together(s)}"
+
+
+def _together(s: Snapshot) -> str:
+    """Return which names are taken together; empty if none are."""
+    found = s.names.together if s.names is not None else ()
+    kinds = " and ".join(f"{of.number} {escape(of.kind)}" for of in found)
+    what = "are taken together as <em>other</em>: see too_many_names in the log."
+    return f"<p class=bad>{kinds} {what}</p>" if found else ""
 
 
 def _sites(rows: list[Row]) -> str:
@@ -151,14 +172,21 @@ def _sites(rows: list[Row]) -> str:
         f"<td class=n>{r.insufficient_demand_units:.0f}<td class=n>{_cell(r.registered_pilots)}"
         f"<td class=n>{_cell(r.pending_pilots)}<td class=n>{escape(jobs_text(r))}"
         f"<td class=n>{escape(_right(r))}"
-        for r in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site))
+        for r in sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site))[:_ROWS]
     ]
     legend = "".join(f"<span><i class={name}></i>{escape(text)}</span> " for name, text in _LEGEND)
     return (
         f"<h2>Sites</h2><p class=key>{legend}<br>Canonical units: 1 core with its memory, or 1 "
         f"GPU. Matching jobs: {escape(_MATCHING)} Verdicts right: {escape(_RIGHT)} "
         '<a href="#meanings">What each state and reason means</a>'
-        f"</p><div class=wide><table>{head}{''.join(lines)}</table></div>"
+        f"</p><div class=wide><table>{head}{''.join(lines)}</table></div>{_more(len(rows))}"
+    )
+
+
+def _more(rows: int) -> str:
+    """Return how many rows are not shown, if any are not."""
+    return (
+        f"<p>And {rows - _ROWS} more: <code>gwmond sites</code> shows all." if rows > _ROWS else ""
     )
 
 
@@ -166,14 +194,14 @@ def _right(row: Row) -> str:
     return verdicts_text(row) if row.verdicts_checked else ""
 
 
-def _silent(s: Snapshot, now: float) -> str:
+def _silent(s: Snapshot) -> str:
     """Return the pilots that are silent, those that were heard of latest first; empty if none."""
     silent = s.pilot_time.silent if s.pilot_time is not None else ()
     if not silent:
         return ""
     lines = [
         f"<tr><td>{escape(of.entry.site)}<td>{escape(of.entry.entry)}<td>{escape(of.name)}"
-        f"<td>{_time(of.heard_us / US)}, {_ago(of.heard_us / US, now)}"
+        f"<td>{_time(of.heard_us / US)}, {_ago(of.heard_us / US)}"
         for of in silent[:_SILENT]
     ]
     more = f"<p>And {len(silent) - _SILENT} more." if len(silent) > _SILENT else ""
@@ -216,13 +244,13 @@ def _bar(row: Row) -> str:
     )
 
 
-def _sources(s: Snapshot, now: float) -> str:
+def _sources(s: Snapshot) -> str:
     lines = [
         f"<tr><td>{escape(x.source)}<td>{escape(x.kind)}"
         + ("<td>up" if x.up else f"<td class=bad>{escape(x.problem)}: {escape(x.detail)}")
-        + f"<td>{'never' if x.last_success is None else _ago(x.last_success, now)}"
+        + f"<td>{'never' if x.last_success is None else _ago(x.last_success)}"
         + f"<td class=n>{x.records}<td class=n>{x.duration_s:.2f}"
-        for x in sorted(s.sources, key=lambda x: x.up)
+        for x in sorted(s.sources, key=lambda x: x.up)[:_ROWS]
     ]
     head = "<tr><th>source<th>query<th>state<th>last answer<th class=n>ads<th class=n>seconds"
     return f"<h2 id=sources>Sources</h2><div class=wide><table>{head}{''.join(lines)}</table></div>"

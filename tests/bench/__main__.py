@@ -2,7 +2,8 @@
 
 Names: poll, backlog (of job records), steady, import (of pilots' outputs), early
 (verdicts on early failures against simulated truth), demo (its recording),
-examples (many random ones of all properties), referee (verdicts against a real negotiator).
+examples (many random ones of all properties), referee (verdicts against a real negotiator),
+names (a pool in which strangers choose 100,000 names of sites).
 
 Options without a name are those of ``poll``.
 """
@@ -16,6 +17,7 @@ from tests.bench import (
     backlog,
     demo,
     early,
+    names,
     pilot_import,
     poll_cycle,
     random_examples,
@@ -32,6 +34,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "demo": demo.main,
     "examples": random_examples.main,
     "referee": referee.main,
+    "names": names.main,
 }
 
 

@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 
 from gwmond.accounting.attempts import AttemptFact, Source
 from gwmond.accounting.endings import Ending
+from gwmond.accounting.names import DAY_S, Limits, Names
 from gwmond.accounting.pilot_facts import Resources
 from gwmond.accounting.pilot_time import partition
 from gwmond.accounting.records import JobRecord
 from gwmond.book.book import Book
 from gwmond.book.rules import FAR_US, SECOND_US, Rules
 from gwmond.facts import EntryKey, Pilot, Size
+from gwmond.ledger.pilot_model import PilotIdentity
+from gwmond.sources.folding import fold as fold_names
+from gwmond.sources.round import SLOTS
+from gwmond.sources.slots import Slots
 from tests.accounting.sums import fold, residual
 from tests.book.stored import NoTrials, Stored
 from tests.examples import examples
@@ -139,13 +144,16 @@ def play(
     release: Callable[[], None] = no_release,
     rules: Rules = RULES,
     after: Callable[[Stored, int], None] = lambda *_: None,
+    bound: int | None = None,
 ) -> Stored:
     """Tell the truth as it comes, poll by poll; ``release`` is called before each restart.
 
     ``after`` is called after each poll, with what is stored then and its time (microseconds).
+    ``bound``: so many entries, and as many of their groups, are kept apart.
     """
     stored = Stored()
-    book = Book(stored.load(), rules)
+    names = None if bound is None else Names(Limits(bound, bound, bound, DAY_S))
+    book = Book(stored.load(), rules, names)
     records = _records(truth)
     last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
     polls = (last + 90_000) // POLL_S
@@ -174,6 +182,9 @@ def play(
             for number, (start, length, cores, visible) in enumerate(truth.pilots)
             if visible and T0 + start <= now < T0 + start + length + truth.ghost_s
         ]
+        if names is not None:
+            names.note(Counter((of.entry, of.group) for of in shown), frozenset(), now)
+            shown = fold_names(names, SLOTS, Slots(tuple(shown), (), ())).pilots
         book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
         claims = [
             _claim(truth, number, now)
@@ -195,7 +206,9 @@ def play(
         after(stored, now * SECOND_US)
         if poll in truth.restarts:
             release()
-            book = Book(stored.load(), rules)
+            if names is not None and bound is not None:
+                names = Names(Limits(bound, bound, bound, DAY_S))  # nothing is remembered of them
+            book = Book(stored.load(), rules, names)
             if release is no_release:  # what was booked is what the same rules make of the facts
                 assert all(pilot.from_us == FAR_US for pilot in book.pilots)
         poll += 1 if now - T0 < last + 9000 else 60
@@ -259,6 +272,32 @@ def _check(stored: Stored) -> None:
 def test_what_is_booked_is_what_the_facts_say(truth: Truth) -> None:
     """Each pilot's time is divided exactly as its stored facts say, and sums are sums of it."""
     _check(play(truth))
+
+
+@settings(max_examples=examples(60))
+@given(truths(), st.integers(1, 3))
+def test_names_that_are_not_kept_apart_change_no_sum(truth: Truth, bound: int) -> None:
+    """Their pilots' time is that of ``other``, all of it, whatever is forgotten in a restart; each
+    pilot has one name for ever."""
+    named: dict[int, PilotIdentity] = {}
+
+    def keep_names(stored: Stored, _now_us: int) -> None:
+        for row in stored.pilots.values():
+            if row.identity.origin == "collector":
+                before = named.setdefault(row.id, row.identity)
+                assert (row.identity.key, row.identity.group) == (before.key, before.group)
+
+    stored = play(truth, after=keep_names, bound=bound)
+    _check(stored)
+    if all(visible for _, _, _, visible in truth.pilots):  # sizes of others rest on their entry's
+        assert _without_places(stored) == _without_places(play(truth))
+
+
+def _without_places(stored: Stored) -> Counter[tuple[str, ...]]:
+    sums: Counter[tuple[str, ...]] = Counter()
+    for (hour, of), micros in stored.hours.items():
+        sums[str(hour), of.resource, of.measure, of.category, of.outcome, of.evidence] += micros
+    return +sums
 
 
 @settings(max_examples=examples(40))

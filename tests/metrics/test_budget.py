@@ -7,7 +7,8 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.metrics.budget import KEPT_LABELS, OTHER, within
+from gwmond.accounting.names import OTHER
+from gwmond.metrics.budget import KEPT_LABELS, within
 from gwmond.metrics.family import Sample
 from tests.examples import examples
 

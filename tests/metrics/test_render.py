@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from gwmond.accounting.names import OTHER
+from gwmond.facts import EntryKey
 from gwmond.metrics import catalog
 from gwmond.metrics.family import Family, Kind, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
-from gwmond.snapshot import LedgerStatus
+from gwmond.snapshot import KeptNames, LedgerStatus
 from tests.accounting.make import request
 from tests.metrics import golden
 from tests.snapshots import DARK, ODD, STARVING, snapshot
@@ -257,3 +260,43 @@ def test_whole_snapshot_within_a_small_budget() -> None:
     total = "gwmond_site_canonical_seconds_total"
     kept = sum(v for (name, _), v in shown(made.text).items() if name == total)
     assert kept == pytest.approx(324_000 + 1.234567)
+
+
+def test_counters_of_entries_that_were_forgotten_leave() -> None:
+    """Of their groups, too; gauges, counters of anything else, and what is ``other`` stay."""
+    key, gone = EntryKey("A", "a"), EntryKey("B", "b")
+    names = KeptNames(frozenset({key}), frozenset({(key, "g")}), frozenset(), ())
+    labels = ("site", "entry", "group")
+    samples = [
+        Sample((*of, group), 1, 1.0)
+        for of in (key, gone, EntryKey(OTHER, OTHER))
+        for group in ("g", "h", OTHER)
+    ]
+    seen = replace(snapshot(), names=names)
+    made = render([family("counter", "x_total", *samples, labels=labels)], seen, 100)
+    found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
+    assert {tuple(of[label] for label in labels) for of in found} == {
+        *(("A", "a", "g"), ("A", "a", OTHER)),
+        *((OTHER, OTHER, group) for group in ("g", "h", OTHER)),
+    }
+    other = [Sample(("b", "client"), 1, 1.0)]
+    made = render([family("counter", "y_total", *other, labels=("entry", "client"))], seen, 100)
+    assert value(made.text, "y_total", entry="b", client="client") == 1
+    made = render([family("gauge", "z", *samples, labels=labels)], seen, 100)
+    assert sum(1 for name, _ in shown(made.text) if name == "z") == len(samples)
+
+
+def test_counters_of_what_is_not_seen_any_more_give_their_series_to_others() -> None:
+    """However old they are: what was counted of them is in ``other``."""
+    old, new = EntryKey("A", "a"), EntryKey("B", "b")
+    samples = [Sample(old, 5, 1.0), Sample(new, 2, 9.0)]
+    of = family("counter", "x_total", *samples, labels=("site", "entry"))
+    for stale, kept in ((frozenset[EntryKey](), old), (frozenset({old}), new)):
+        names = KeptNames(frozenset({old, new}), frozenset(), stale, ())
+        made = render([of], replace(snapshot(), names=names), 1)
+        found = {
+            tuple(dict(sorted(of))[n] for n in ("site", "entry"))
+            for name, of in shown(made.text)
+            if name == "x_total"
+        }
+        assert found == {kept, (OTHER, OTHER)}

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import classad2
 import pytest
 
+from gwmond.accounting.names import OTHER
 from gwmond.config import Attributes, Demand
 from gwmond.facts import DemandGroup, JobCount, Size
 from gwmond.sources import ads, demand
 from gwmond.sources.access import Daemon, Query
 from gwmond.sources.child import QueryError
-from gwmond.sources.demand import NO_KEYS, ScheddDemand, StartKeys
+from gwmond.sources.demand import NO_KEYS, Apart, ScheddDemand, StartKeys
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 
@@ -216,6 +217,37 @@ def test_too_many_groups() -> None:
     assert not found.complete
     assert [p.problem for p in found.problems] == ["too_many_groups"]
     assert decode(*rows, options=Demand(max_groups=3)).complete
+
+
+def test_each_accounting_group_has_its_share_of_the_groups_that_are_matched() -> None:
+    """One that makes many large groups of its jobs does not keep those of others from matching."""
+    greedy = [row(100 + n, AcctGroup="greedy", RequestMemory=n + 1) for n in range(9)]
+    modest = [row(n, AcctGroup="modest", RequestMemory=n + 1) for n in (1, 2)]
+    found = decode(*greedy, *modest, options=Demand(max_groups=4))
+    assert [(g.accounting_group, g.jobs) for g in found.groups] == [
+        *(("greedy", 108), ("modest", 2), ("greedy", 107), ("modest", 1)),
+    ]
+    assert not found.complete
+
+
+def test_jobs_of_accounting_groups_that_are_not_kept_apart_are_matched_together() -> None:
+    """However many there are: they need one group, where one was needed for each."""
+    rows = [row(2, AcctGroup=f"u{n}") for n in range(50)]
+    rows += [row(7, AcctGroup="known"), row(3, AcctGroup="large")]
+    apart = Apart(frozenset({"known"}), 1)
+    options = Demand(max_groups=10)
+    found = demand.decode(classads(*rows), (), "schedd1", ATTRIBUTES, options, NO_KEYS, apart)
+    assert {(g.accounting_group, g.jobs) for g in found.groups} == {
+        *(("known", 7), ("large", 3), (OTHER, 100)),
+    }
+    assert found.complete
+    assert len(found.counts) == 52  # what is shown of them is decided for all schedds
+
+
+def test_an_accounting_group_has_a_name_that_can_be_shown() -> None:
+    """Short, and without what cannot be printed."""
+    found = decode(row(1, AcctGroup="a\nb" + "x" * 500))
+    assert found.counts[0].accounting_group == "a?b" + "x" * 96 + "…"
 
 
 def test_jobs_to_be_materialized() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gwmond.accounting.names import DAY_S, OTHER_ENTRY, Limits, Names, Standing
 from gwmond.config import Config
 from gwmond.facts import EntryKey, Size
 from gwmond.sources import gather, matching, templates
@@ -41,14 +42,14 @@ class World:
         self.gatherer = Gatherer(config, targets)
         self._log = log
 
-    def round(self) -> tuple[Round, list[str]]:
+    def round(self, names: Names | None = None) -> tuple[Round, list[str]]:
         """Ask everybody; also what was asked, as "daemon kind"."""
         self._log.write_text("")
         texts = {
             key: tuple(ad if isinstance(ad, str) else ad_text(ad) for ad in ads)
             for key, ads in self.answers.items()
         }
-        found = self.gatherer.round(Feigned(texts, str(self._log)), NOW)
+        found = self.gatherer.round(Feigned(texts, str(self._log)), NOW, names)
         return found, sorted(self.asked())
 
     def asked(self) -> list[str]:
@@ -404,3 +405,40 @@ def test_pilots_of_two_collectors_are_merged() -> None:
     other = old._replace(name="b")
     assert gather.merge_pilots([(old, other), (new, restarted)]) == (new, restarted, other)
     assert gather.merge_pilots([(new,), (old,)]) == (new,)
+
+
+def test_few_samples_are_asked_for_at_once_in_a_large_pool(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector compares each ad with each name: here with one, that known first first.  The
+    first round asks twice."""
+    monkeypatch.setattr(gather, "_COMPARISONS", 4)
+    monkeypatch.setattr(gather, "_LEAST_SAMPLES", 1)
+    names = Names(Limits(10, 10, 10, DAY_S))
+    names.recall({EntryKey("S3", "e3"): Standing(NOW - 60, NOW)}, {}, NOW, NOW)
+    ads = [place(n) for n in range(4)]
+    world.answers["cm", "slots"] = world.answers["cm", "templates"] = ads
+    found = [{key.site for key, _ in world.round(names)[0].templates} for _ in range(3)]
+    assert found == [{"S3", "S0"}, {"S3", "S0", "S1"}, {"S3", "S0", "S1", "S2"}]
+
+
+def test_names_that_are_not_kept_apart(world: World) -> None:
+    """Their pilots are those of one entry that has no template; and the round says who is known."""
+    names = Names(Limits(2, 10, 10, DAY_S))
+    world.answers["cm", "slots"] = world.answers["cm", "templates"] = [place(n) for n in range(4)]
+    found, _ = world.round(names)
+    pilots = found.answers["cm", "slots"].value.pilots
+    kept = {EntryKey("S0", "e0"), EntryKey("S1", "e1")}
+    assert {of.entry for of in pilots} == {*kept, OTHER_ENTRY}
+    assert {key for key, _ in found.templates} == kept
+    assert found.entries is not None
+    assert set(found.entries) == kept
+    again, _ = world.round(Names(Limits(10, 10, 10, DAY_S)))
+    assert len({of.entry for of in again.answers["cm", "slots"].value.pilots}) == 4
+
+
+def place(number: int) -> Ad:
+    """A pilot at a site of its own."""
+    origin = glidein(f"e{number}", f"S{number}")
+    name = f"pilot{number}"
+    return heard(partitionable_slot(name, started=NOW - 60, now=NOW, glidein=origin))

@@ -21,7 +21,7 @@ from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.metrics.render import Exposition
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.web.app import create
-from gwmond.web.landing import page
+from gwmond.web.landing import made, page
 from gwmond.web.words import STATES as STATE_WORDS
 from gwmond.web.words import reason_meaning
 from tests.accounting.make import NOW
@@ -43,6 +43,10 @@ class Daemon:
 
     snapshot: Snapshot | None = None
     exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
+
+    @property
+    def page(self) -> str:
+        return made(self.snapshot)
 
     def ready(self) -> str:
         return "" if self.snapshot else "the first poll is under way"

@@ -10,7 +10,7 @@ from gwmond.accounting.evaluation import EntryTime, State
 from gwmond.facts import EntryKey
 from gwmond.snapshot import SilentPilot
 from gwmond.units import Resource
-from gwmond.web.landing import page
+from gwmond.web.landing import current, made, page
 from tests.accounting.make import NOW
 from tests.browser import LAPTOP, PAPER, Layout, layout, printed
 from tests.snapshots import evaluation, row, snapshot, status
@@ -54,6 +54,33 @@ def test_landing_page_without_anything_down() -> None:
     text = page(snapshot(sources=(status("cm", "slots"),)), NOW)
     assert "class=down" not in text
     assert "fail" not in text[: text.index("<h2>")]
+
+
+def test_landing_page_of_very_many_sites() -> None:
+    """The first thousand, those with the largest bottlenecks first, and how many more there are."""
+    seen = snapshot()
+    (at, of), *_ = seen.evaluation.rows.items()
+    rows = {
+        (EntryKey(f"S{n:04}", "e"), at[1]): of._replace(entry=EntryKey(f"S{n:04}", "e"))
+        for n in range(1200)
+    }
+    text = page(snapshot(evaluation=seen.evaluation._replace(rows=rows)), NOW)
+    assert text.count("<tr><td>S0") == 1000
+    assert "<p>And 200 more: <code>gwmond sites</code> shows all." in text
+    assert "more: <code>" not in page(seen, NOW)
+
+
+def test_landing_page_says_what_is_taken_together() -> None:
+    """How many names of which kind, and where they are named."""
+    assert "98000 entries are taken together as <em>other</em>" in page(snapshot(), NOW)
+    assert "taken together" not in page(replace(snapshot(), names=None), NOW)
+
+
+def test_landing_page_is_made_once_and_its_ages_as_it_is_asked_for() -> None:
+    """A page that was made at a poll is the page of any moment after it."""
+    text = made(snapshot())
+    for later in (0.0, 53.5, 4000.0):
+        assert current(text, NOW + later) == page(snapshot(), NOW + later)
 
 
 def test_landing_page_says_how_old_it_is() -> None:

@@ -1,0 +1,52 @@
+"""Counters of entries and groups that are kept apart; those of others have left (``[names]``).
+
+The ledger keeps what was counted: a counter that comes back goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gwmond.accounting.names import OTHER
+from gwmond.facts import EntryKey
+from gwmond.metrics.family import Family, Sample
+from gwmond.snapshot import KeptNames
+
+
+def shown(family: Family, samples: Iterable[Sample], names: KeptNames | None) -> list[Sample]:
+    """Return the samples without counters of entries and groups that were forgotten."""
+    if names is None or not _is_of_entries(family):
+        return list(samples)
+    key = _key(family)
+    if "group" not in family.labels:
+        return [s for s in samples if _has(names, key(s))]
+    at = family.labels.index("group")
+
+    def has_group(sample: Sample) -> bool:
+        entry, group = key(sample), sample.labels[at]
+        return _has(names, entry) and (
+            OTHER in (entry.site, group) or (entry, group) in names.groups
+        )
+
+    return [sample for sample in samples if has_group(sample)]
+
+
+def stale(family: Family, names: KeptNames | None) -> Callable[[Sample], bool]:
+    """Return what says whether a counter is of an entry that was not seen for a day."""
+    if names is None or not names.stale or not _is_of_entries(family):
+        return lambda _: False
+    key = _key(family)
+    return lambda sample: key(sample) in names.stale
+
+
+def _is_of_entries(family: Family) -> bool:
+    return family.kind == "counter" and {"site", "entry"} <= {*family.labels}
+
+
+def _key(family: Family) -> Callable[[Sample], EntryKey]:
+    site, entry = family.labels.index("site"), family.labels.index("entry")
+    return lambda sample: EntryKey(sample.labels[site], sample.labels[entry])
+
+
+def _has(names: KeptNames, key: EntryKey) -> bool:
+    return key.site == OTHER or key in names.entries

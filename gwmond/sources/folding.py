@@ -1,0 +1,193 @@
+"""Applies the bound on names to answers, before anything is made of them (``accounting.names``).
+
+What is folded is summed, not dropped: pilots stay pilots, under the name ``other``; what frontends
+ask of several entries or groups that are folded into one is added up.  There is no template of
+folded pilots, for they have nothing in common but their name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gwmond.accounting.names import OTHER, OTHER_ENTRY, Berth, Names
+from gwmond.facts import EntryKey, EntryRequest, JobCount, Pilot
+from gwmond.sources import advertised
+from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Answer
+
+if TYPE_CHECKING:
+    from gwmond.sources.demand import ScheddDemand
+    from gwmond.sources.glideresource import Requests
+    from gwmond.sources.schedds import Schedds
+    from gwmond.sources.slots import Slots
+    from gwmond.sources.startds import Startds
+
+SUBMITTERS = "submitters"
+PLACES = (SLOTS, STARTDS, advertised.KIND, REQUESTS)
+ACCOUNTING = (DEMAND, SUBMITTERS)
+"""Kinds of answers that name places, and accounting groups."""
+
+Answers: TypeAlias = Mapping[tuple[str, str], Answer]
+
+
+def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: float) -> None:
+    """Let names know where pilots are, where frontends ask for some, and what factories name.
+
+    ``pledged``: sites and entries that the configuration names.
+    """
+    berths: Counter[Berth] = Counter()
+    vouched: set[Berth] = set()
+    by_name = set(pledged)
+    for (_, kind), answer in answers.items():
+        if kind in {SLOTS, STARTDS}:
+            berths.update((pilot.entry, pilot.group) for pilot in answer.value.pilots)
+        elif kind == advertised.KIND:
+            berths.update((pilot.entry, pilot.group) for pilot in answer.value)
+        elif kind == REQUESTS:
+            theirs = [(request.entry, request.group) for request in answer.value.requests]
+            berths.update(theirs)
+            vouched.update(theirs)
+        elif kind in {"factory", "factoryclient"}:
+            by_name.update(of.entry for of in answer.value)
+    names.note(berths, vouched, now, by_name=by_name)
+
+
+def note_accounting(names: Names, answers: Answers, now: float) -> None:
+    """Let names know which accounting groups have jobs."""
+    jobs: Counter[str] = Counter()
+    for (_, kind), answer in answers.items():
+        if kind in {DEMAND, SUBMITTERS}:
+            for count in answer.value.counts:
+                jobs[count.accounting_group] += count.jobs
+    names.note_accounting(jobs, now)
+
+
+def fold(names: Names, kind: str, value: Any) -> Any:
+    """Return what a source answered, with the names that are kept apart."""
+    return _FOLDS[kind](value, names)
+
+
+def _slots(value: Slots, names: Names) -> Slots:
+    samples = tuple(
+        of for of in value.samples if names.berth(of.entry, of.group) == (of.entry, of.group)
+    )
+    return value._replace(pilots=_pilots(value.pilots, names), samples=samples)
+
+
+def _startds(value: Startds, names: Names) -> Startds:
+    return value._replace(pilots=_pilots(value.pilots, names))
+
+
+def _pilots(pilots: tuple[Pilot, ...], names: Names) -> tuple[Pilot, ...]:
+    now = {berth: names.berth(*berth) for berth in {(p.entry, p.group) for p in pilots}}
+    if all(before == after for before, after in now.items()):
+        return pilots
+    return tuple(_renamed(pilot, *now[pilot.entry, pilot.group]) for pilot in pilots)
+
+
+def _renamed(pilot: Pilot, key: EntryKey, group: str) -> Pilot:
+    same = key == pilot.entry and group == pilot.group
+    return pilot if same else pilot._replace(entry=key, group=group)
+
+
+def _requests(value: Requests, names: Names) -> Requests:
+    kept: list[EntryRequest] = []
+    folded: dict[Berth, list[EntryRequest]] = {}
+    for request in value.requests:
+        berth = names.berth(request.entry, request.group)
+        if berth == (request.entry, request.group):
+            kept.append(request)
+        else:
+            folded.setdefault(berth, []).append(request)
+    if not folded:
+        return value
+    entries = names.entries
+    return value._replace(
+        requests=(*kept, *(together(berth, of) for berth, of in folded.items())),
+        templates=tuple(
+            of for of in value.templates if names.berth(of.entry, of.group) == (of.entry, of.group)
+        ),
+        entries=tuple(of for of in value.entries if EntryKey(of.site, of.entry) in entries),
+    )
+
+
+def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
+    """Return what several groups ask of one entry, or of several, as if it were one group.
+
+    Absent is not zero: a sum of which a part is absent is absent.  What is told of an entry as a
+    whole is that of the ad heard last; of several entries there is none.
+    """
+    freshest = max(requests, key=lambda of: (of.last_heard, of.entry, of.group, of.factory))
+    monitor = requests[0].monitor
+    for of in requests[1:]:
+        monitor = monitor.plus(of.monitor)
+
+    def added(value: Callable[[EntryRequest], int | None]) -> int | None:
+        return _sum(value(of) for of in requests)
+
+    found = freshest._replace(
+        entry=berth[0],
+        group=berth[1],
+        factory=freshest.factory if berth[0] != OTHER_ENTRY else OTHER,
+        down=all(of.down for of in requests),
+        monitor=monitor,
+        pending=added(lambda of: of.pending),
+        running=added(lambda of: of.running),
+        held=added(lambda of: of.held),
+        submitted_wait=added(lambda of: of.submitted_wait),
+        requested_idle=added(lambda of: of.requested_idle),
+        requested_max=added(lambda of: of.requested_max),
+        jobs_matching=added(lambda of: of.jobs_matching),
+        jobs_proportional=added(lambda of: of.jobs_proportional),
+        jobs_unique=added(lambda of: of.jobs_unique),
+        jobs_effective=added(lambda of: of.jobs_effective),
+        slots_idle=added(lambda of: of.slots_idle),
+    )
+    if berth[0] != OTHER_ENTRY:
+        return found
+    return found._replace(
+        total_pending=None,
+        total_running=None,
+        total_held=None,
+        max_pilots=None,
+        limits=(),
+        pilot_size=None,
+        max_walltime_s=None,
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    present = [value for value in known if value is not None]
+    return sum(present) if len(present) == len(known) else None
+
+
+def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:
+    groups = tuple(
+        of._replace(accounting_group=names.accounting_group(of.accounting_group))
+        for of in value.groups
+    )
+    return value._replace(counts=_counts(value.counts, names), groups=groups)
+
+
+def _submitters(value: Schedds, names: Names) -> Schedds:
+    return value._replace(counts=_counts(value.counts, names))
+
+
+def _counts(counts: tuple[JobCount, ...], names: Names) -> tuple[JobCount, ...]:
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for count in counts:
+        group = names.accounting_group(count.accounting_group)
+        sums[count.schedd, group, count.status] += count.jobs
+    return tuple(JobCount(*key, jobs) for key, jobs in sorted(sums.items()))
+
+
+_FOLDS: Mapping[str, Callable[[Any, Names], Any]] = {
+    SLOTS: _slots,
+    STARTDS: _startds,
+    advertised.KIND: _pilots,
+    REQUESTS: _requests,
+    DEMAND: _demand,
+    SUBMITTERS: _submitters,
+}

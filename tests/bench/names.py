@@ -1,0 +1,180 @@
+"""Benchmark: a pool in which strangers advertise 100,000 pilots, each with names of its own.
+
+A real collector has the slots of pilots at 40 known sites, which the daemon watches for some polls.
+Then slots of as many strangers come, each with a site, an entry and a frontend group that nobody
+else has.  For each poll: its duration, the memory of the daemon's process, how much the ledger and
+the log grew, the bytes of the page and of a scrape; and how long /-/healthy and /metrics took to
+answer all the while.
+
+``--python`` names the Python of another gwmond, to compare it with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from tests.daemon.scrape import Metrics
+from tests.pool import feign
+from tests.pool.condor import CondorPool
+from tests.pool.ports import free_port
+
+_CONFIG = "CLASSAD_LIFETIME = 86400\nNEGOTIATOR_INTERVAL = 86400\n"  # nothing is negotiated
+_SITES, _AT_ONCE = 40, 2000
+
+
+class Asker:
+    """Asks for some paths, one after the other, all the while; how long each took."""
+
+    def __init__(self, url: str, paths: tuple[str, ...]) -> None:
+        self._url, self._paths = url, paths
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            for path in self._paths:
+                began = time.perf_counter()
+                size(self._url + path)
+                self.seconds[path].append(time.perf_counter() - began)
+            self._stop.wait(0.1)
+
+    def end(self) -> None:
+        """Stop, and print what was measured."""
+        self._stop.set()
+        self._thread.join()
+        for path, took in self.seconds.items():
+            took.sort()
+            p99 = took[len(took) * 99 // 100]
+            print(
+                f"{path:12} asked {len(took)} times: p50 {took[len(took) // 2] * 1e3:.1f} ms, "
+                f"p99 {p99 * 1e3:.1f} ms, max {took[-1] * 1e3:.1f} ms"
+            )
+
+
+def main() -> None:
+    """Set up, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--strangers", type=int, default=100_000)
+    parser.add_argument("--polls", type=int, default=4, help="with strangers, measured")
+    parser.add_argument("--interval", default="60s")
+    parser.add_argument("--python", default=sys.executable)
+    options = parser.parse_args()
+    with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
+        known = [slot(f"Known{n % _SITES}", f"known{n % _SITES}", n) for n in range(10 * _SITES)]
+        pool.advertise(known, "UPDATE_STARTD_AD")
+        pool.submit(pool.schedds[0], 100, requirements='TARGET.GLIDEIN_Site == "Known1"')
+        at = Path(directory)
+        port = free_port()
+        (at / "gwmond.toml").write_text(
+            f'[pool]\ncollectors = ["{pool.collector}"]\n[http]\nlisten = "127.0.0.1:{port}"\n'
+            f'[poll]\ninterval = "{options.interval}"\ndeadline = "50s"\n'
+            f'[ledger]\nurl = "{at}/ledger.sqlite"\n[histories]\nstartds = []\n'
+        )
+        with (at / "log").open("wb") as log:
+            command = [
+                options.python,
+                "-P",
+                "-m",
+                "gwmond",
+                "run",
+                "--config",
+                str(at / "gwmond.toml"),
+            ]
+            daemon = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"}
+            )
+        try:
+            _measure(pool, daemon.pid, f"http://127.0.0.1:{port}", at, options)
+        finally:
+            daemon.terminate()
+            daemon.wait(60)
+
+
+def _measure(pool: CondorPool, pid: int, url: str, at: Path, options: argparse.Namespace) -> None:
+    head = "poll s", "RSS MiB", "ledger MB", "log kB", "page kB", "metrics kB", "entries"
+    print(f"{'':26}" + "".join(f"{word:>12}" for word in head))
+    _poll(url, 1)
+    asker = Asker(url, ("/-/healthy", "/metrics"))
+    _row("known sites alone", _poll(url, 2), pid, url, at)
+    asker.end()
+    print(f"... advertising {options.strangers} strangers", file=sys.stderr, flush=True)
+    ads = (slot(f"X{n:06}", f"x{n:06}", n, f"f{n}.g") for n in range(options.strangers))
+    for some in _chunks(ads, _AT_ONCE):
+        pool.advertise(some, "UPDATE_STARTD_AD")
+    asker = Asker(url, ("/-/healthy", "/metrics"))
+    last = int(_scrape(url).polls)
+    for number in range(options.polls + 1):  # the one under way has seen some of them
+        last += 1
+        _row(f"with strangers, poll {number}", _poll(url, last), pid, url, at)
+    asker.end()
+    known = _scrape(url).rows("gwmond_site_state", site="Known1")
+    print("Known1:", next((dict(of)["state"] for of, value in known.items() if value), "gone"))
+
+
+def slot(site: str, entry: str, number: int, client: str = "frontend.main") -> feign.Ad:
+    """A pilot of 8 cores."""
+    name = f"glidein_{number}@{entry}.example"
+    return feign.partitionable_slot(name, glidein=feign.glidein(entry, site, client=client))
+
+
+def _chunks(ads: Iterator[feign.Ad], size: int) -> Iterator[list[feign.Ad]]:
+    while some := list(islice(ads, size)):
+        yield some
+
+
+def size(url: str) -> int:
+    """Bytes that are answered; what is not answered for long is an error."""
+    with urllib.request.urlopen(url, timeout=300) as answer:
+        return len(answer.read())
+
+
+def _scrape(url: str) -> Metrics:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=300) as answer:
+        return Metrics.parse(answer.read().decode())
+
+
+def _poll(url: str, number: int) -> Metrics:
+    """Wait until so many polls have ended."""
+    until = time.monotonic() + 600
+    while time.monotonic() < until:
+        try:
+            if (found := _scrape(url)).polls >= number:
+                return found
+        except OSError:
+            pass
+        time.sleep(1)
+    raise TimeoutError(f"no poll {number}")
+
+
+def _row(what: str, metrics: Metrics, pid: int, url: str, at: Path) -> None:
+    status = Path(f"/proc/{pid}/status").read_text()
+    rss = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    ledger = sum(path.stat().st_size for path in at.glob("ledger.sqlite*"))
+    entries = len(metrics.rows("gwmond_site_state", state="unknown"))
+    numbers = (
+        f"{metrics.sum('gwmond_poll_duration_seconds'):.1f}",
+        f"{rss / 1024:.0f}",
+        f"{ledger / 1e6:.1f}",
+        f"{(at / 'log').stat().st_size / 1e3:.1f}",
+        f"{size(url + '/') / 1e3:.0f}",
+        f"{size(url + '/metrics') / 1e3:.0f}",
+        f"{entries}",
+    )
+    print(f"{what:26}" + "".join(f"{number:>12}" for number in numbers), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Answers with names that are kept apart: what is folded is added up, and nothing is lost."""
+
+from __future__ import annotations
+
+from gwmond.accounting.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
+from gwmond.facts import DemandGroup, EntryKey, JobCount, Limit, Size
+from gwmond.monitor import Monitor
+from gwmond.sources import folding
+from gwmond.sources.demand import ScheddDemand
+from gwmond.sources.glideresource import Requests
+from gwmond.sources.monitors import FactoryEntry
+from gwmond.sources.round import Answer
+from gwmond.sources.slots import Sample, Slots
+from tests.accounting.make import NOW, A, B, pilot, request, template
+
+C = EntryKey("Gamma", "gamma-ce1")
+
+
+def names(*, entries: int = 2, groups: int = 10, accounting: int = 1) -> Names:
+    return Names(Limits(entries, groups, accounting, DAY_S))
+
+
+def answered(kind: str, value: object) -> dict[tuple[str, str], Answer]:
+    return {("cm", kind): Answer(value, 0.0)}
+
+
+def test_pilots_of_many_names_are_pilots_of_other() -> None:
+    """Each pilot is there once; those that keep their names are as they were, and only of such
+    are there samples."""
+    pilots = (pilot(A), pilot(A), pilot(B), pilot(B), pilot(C, group="mine"))
+    samples = tuple(Sample(key, "slot", Size(8, 16000), pilots[0].group) for key in (A, B, C))
+    slots = Slots(pilots, samples, ())
+    kept = names()
+    folding.note_places(kept, answered("slots", slots), frozenset(), NOW)
+    found = folding.fold(kept, "slots", slots)
+    assert found.pilots[:4] == pilots[:4]
+    assert found.pilots[4] == pilots[4]._replace(entry=OTHER_ENTRY, group=OTHER)
+    assert found.samples == samples[:2]
+
+
+def test_nothing_changes_where_all_have_their_names() -> None:
+    """As in any pool within the bound."""
+    slots = Slots((pilot(A), pilot(B)), (), ())
+    kept = names()
+    folding.note_places(kept, answered("slots", slots), frozenset(), NOW)
+    assert folding.fold(kept, "slots", slots) == slots
+
+
+def test_what_frontends_ask_of_folded_entries_is_added_up() -> None:
+    """A sum of which a part is absent is absent; there is no limit of many entries, no template."""
+    asked = (
+        request(A, pending=1),
+        request(B, pending=2, running=4, held=None, max_pilots=9, last_heard=NOW - 5),
+        request(C, pending=3, running=5, held=1, limits=(Limit("x", "y"),), last_heard=NOW),
+    )
+    entries = tuple(FactoryEntry(r.entry.entry, "F", site=r.entry.site) for r in asked)
+    templates = tuple(template(key) for key in (A, B))
+    requests = Requests(asked, templates, (), entries)
+    kept = names(entries=1)
+    kept.note({(A, asked[0].group): 1}, frozenset(), NOW)
+    folding.note_places(kept, answered("glideresource", requests), frozenset(), NOW)
+    found = folding.fold(kept, "glideresource", requests)
+    first, other = found.requests
+    assert first == asked[0]
+    assert (other.entry, other.group, other.factory) == (OTHER_ENTRY, OTHER, OTHER)
+    assert (other.pending, other.running, other.held) == (5, 9, None)
+    assert (other.max_pilots, other.limits, other.last_heard) == (None, (), NOW)
+    assert found.entries == entries[:1]
+    assert [of.entry for of in found.templates] == [A]
+
+
+def test_groups_of_one_entry_are_added_up_and_the_entry_is_as_heard_last() -> None:
+    """The factory's numbers of the entry are the same in the ads of all groups."""
+    asked = [
+        request(A, group=f"f.{n}", pending=n, max_pilots=100 + n, last_heard=NOW - n)._replace(
+            monitor=Monitor(status_idle=n)
+        )
+        for n in range(3)
+    ]
+    found = folding.together((A, OTHER), asked)
+    assert (found.entry, found.group, found.factory) == (A, OTHER, asked[0].factory)
+    assert (found.pending, found.max_pilots, found.last_heard) == (3, 100, NOW)
+    assert found.monitor.status_idle == 3
+
+
+def test_accounting_groups_are_added_up() -> None:
+    """The largest are kept apart first; counts of a status stay what they are in sum."""
+    counts = tuple(
+        JobCount("ap", name, "idle", jobs) for name, jobs in (("a", 1), ("b", 5), ("c", 2))
+    )
+    groups = tuple(
+        DemandGroup("ap", of.accounting_group, of.accounting_group, "[]", of.jobs, Size(1, 1), None)
+        for of in counts
+    )
+    demand = ScheddDemand(groups, counts, 3, complete=True, problems=())
+    kept = names()
+    folding.note_accounting(kept, answered("demand", demand), NOW)
+    found = folding.fold(kept, "demand", demand)
+    assert found.counts == (JobCount("ap", "b", "idle", 5), JobCount("ap", OTHER, "idle", 3))
+    assert [of.accounting_group for of in found.groups] == [OTHER, "b", OTHER]
+    assert [of.jobs for of in found.groups] == [1, 5, 2]
+
+
+def test_factories_and_pledges_vouch_for_entries() -> None:
+    """By a glideresource ad, by a factory's own ad, or in the configuration."""
+    kept = names(entries=1)
+    slots = Slots((pilot(A), pilot(A), pilot(B)), (), ())
+    answers = answered("slots", slots) | {
+        ("wms:f", "factory"): Answer((FactoryEntry(B.entry, "F"),), 0.0)
+    }
+    folding.note_places(kept, answers, frozenset(), NOW)
+    assert set(kept.entries) == {B}
+    pledged = names(entries=1)
+    folding.note_places(pledged, answered("slots", slots), frozenset({B.site}), NOW)
+    assert set(pledged.entries) == {B}
