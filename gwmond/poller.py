@@ -346,7 +346,7 @@ class Poller:
             *(key for key, _ in evaluation.rows),
             *(key for key, _ in groups),
         }
-        return KeptNames(frozenset(entries), groups, names.stale, names.together)
+        return KeptNames(frozenset(entries), groups, names.weak, names.together)
 
 
 def _limits(config: Config) -> Limits:

@@ -71,12 +71,12 @@ class Checked(NamedTuple):
 class KeptNames(NamedTuple):
     """Entries and groups whose counters are shown, and names that are taken together.
 
-    ``stale`` are entries that were not seen for a day.
+    ``weak`` are entries that were not seen for a day, and that nobody vouches for.
     """
 
     entries: frozenset[EntryKey]
     groups: frozenset[Berth]
-    stale: frozenset[EntryKey]
+    weak: frozenset[EntryKey]
     together: tuple[Together, ...]
 
 

@@ -259,11 +259,10 @@ class Names:
         return self._groups.known.keys()
 
     @property
-    def stale(self) -> frozenset[EntryKey]:
-        """The entries that were not seen for a day."""
-        day_s = min(DAY_S, self._limits.forget_s)
-        known = self._entries.known.items()
-        return frozenset(key for key, of in known if self._now - of.last > day_s)
+    def weak(self) -> frozenset[EntryKey]:
+        """The entries that were not seen for a day, and that nobody vouches for."""
+        found = self._entries
+        return frozenset(of for of in found.known if found.claim(of, self._now) <= Claim.SEEN)
 
     @property
     def accounting(self) -> tuple[frozenset[str], int]:

@@ -26,23 +26,23 @@ def within(
     samples: Sequence[Sample],
     labels: Sequence[str],
     budget: int,
-    is_stale: Callable[[Sample], bool] = _never,
+    is_weak: Callable[[Sample], bool] = _never,
 ) -> tuple[list[Sample], int]:
     """Return at most about ``budget`` samples and how many were folded into ``other``.
 
     Gauges with the largest values stay, and the oldest counters: one that moved into ``other``
     and out again would make it go down, which reads as a restart.  Counters of which nothing
-    was counted yet have no ``created`` and go first; before them those of what is not seen any
-    more (``is_stale``).  Of the rest, every label but KEPT_LABELS
-    becomes ``other`` and values add up, so that sums over a family stay what they are.  Zeros
-    that go are not in the number: they are missed by nobody.
+    was counted yet have no ``created`` and go first; before them, and before all other gauges,
+    what is of entries with a weak claim on their names (``is_weak``).  Of the rest, every label
+    but KEPT_LABELS becomes ``other`` and values add up, so that sums over a family stay what they
+    are.  Zeros that go are not in the number: they are missed by nobody.
     """
     if len(samples) <= budget:
         return list(samples), 0
     if any(sample.created is not None for sample in samples):
-        ranked = sorted(samples, key=lambda s: (is_stale(s), _age(s)))  # stable: as they are given
+        ranked = sorted(samples, key=lambda s: (is_weak(s), _age(s)))  # stable: as they are given
     else:
-        ranked = sorted(samples, key=lambda s: (-abs(s.value), s.labels))
+        ranked = sorted(samples, key=lambda s: (is_weak(s), -abs(s.value), s.labels))
     folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for sample in ranked[budget:]:
         key = tuple(

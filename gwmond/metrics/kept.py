@@ -31,12 +31,12 @@ def shown(family: Family, samples: Iterable[Sample], names: KeptNames | None) ->
     return [sample for sample in samples if has_group(sample)]
 
 
-def stale(family: Family, names: KeptNames | None) -> Callable[[Sample], bool]:
-    """Return what says whether a counter is of an entry that was not seen for a day."""
-    if names is None or not names.stale or not _is_of_entries(family):
+def weak(family: Family, names: KeptNames | None) -> Callable[[Sample], bool]:
+    """Return what says whether a sample is of an entry that has a weak claim on its name."""
+    if names is None or not names.weak or not {"site", "entry"} <= {*family.labels}:
         return lambda _: False
     key = _key(family)
-    return lambda sample: key(sample) in names.stale
+    return lambda sample: key(sample) in names.weak
 
 
 def _is_of_entries(family: Family) -> bool:

@@ -66,8 +66,8 @@ def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -
     folded: list[Sample] = []
     for family in families:
         found = kept.shown(family, family.samples(snapshot), snapshot.names)
-        is_stale = kept.stale(family, snapshot.names)
-        samples, over = budget.within(found, family.labels, series_budget, is_stale)
+        is_weak = kept.weak(family, snapshot.names)
+        samples, over = budget.within(found, family.labels, series_budget, is_weak)
         if samples:
             made.append((family, samples))
         folded.append(Sample((family.name,), over))

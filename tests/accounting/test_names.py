@@ -188,6 +188,7 @@ def test_lower_limits_keep_the_strongest() -> None:
     found = names(entries=3)
     found.note(berths("a", "b"), frozenset(berths("b")), T0)
     found.note(berths("a", "b", "c"), frozenset(berths("b")), T0 + 60)
+    assert found.weak == {key("a"), key("c")}
     after = found.successor(Limits(1, 10, 2, MONTH_S))
     assert set(after.entries) == {key("b")}
     assert after.groups == {(key("b"), "g")}

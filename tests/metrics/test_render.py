@@ -286,17 +286,17 @@ def test_counters_of_entries_that_were_forgotten_leave() -> None:
     assert sum(1 for name, _ in shown(made.text) if name == "z") == len(samples)
 
 
-def test_counters_of_what_is_not_seen_any_more_give_their_series_to_others() -> None:
-    """However old they are: what was counted of them is in ``other``."""
-    old, new = EntryKey("A", "a"), EntryKey("B", "b")
-    samples = [Sample(old, 5, 1.0), Sample(new, 2, 9.0)]
-    of = family("counter", "x_total", *samples, labels=("site", "entry"))
-    for stale, kept in ((frozenset[EntryKey](), old), (frozenset({old}), new)):
-        names = KeptNames(frozenset({old, new}), frozenset(), stale, ())
+@pytest.mark.parametrize("kind", ["counter", "gauge"])
+def test_entries_that_came_lately_give_their_series_to_others(kind: Kind) -> None:
+    """However large, or old, they are, what is theirs is in ``other``; those that were seen for a
+    day, or that a factory names, stay."""
+    first, second = EntryKey("A", "a"), EntryKey("B", "b")
+    samples = [Sample(first, 5, 1.0), Sample(second, 2, 9.0)]
+    if kind == "gauge":
+        samples = [sample._replace(created=None) for sample in samples]
+    of = family(kind, "x_total", *samples, labels=("site", "entry"))
+    for weak, kept in ((frozenset[EntryKey](), first), (frozenset({first}), second)):
+        names = KeptNames(frozenset({first, second}), frozenset(), weak, ())
         made = render([of], replace(snapshot(), names=names), 1)
-        found = {
-            tuple(dict(sorted(of))[n] for n in ("site", "entry"))
-            for name, of in shown(made.text)
-            if name == "x_total"
-        }
-        assert found == {kept, (OTHER, OTHER)}
+        found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
+        assert {(of["site"], of["entry"]) for of in found} == {kept, (OTHER, OTHER)}
