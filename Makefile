@@ -15,7 +15,8 @@ BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
 LOWEST := $(VENV)/lowest
-LOWEST_TESTS := tests/web tests/metrics/test_render.py tests/test_config.py tests/accounting/test_flow.py \
+LOWEST_TESTS := tests/test_config.py tests/accounting/test_flow.py tests/metrics/test_render.py \
+    $(addprefix tests/web/,test_app.py test_connections.py test_server.py) \
     $(addprefix tests/ledger/,test_schema.py test_store.py test_pilots_export.py)
 PIP_OPTIONS := -m pip --disable-pip-version-check --no-input --quiet
 PIP := $(BIN)/python $(PIP_OPTIONS)
