@@ -76,10 +76,10 @@ def test_secrets_of_real_jobs_and_pilots_are_told_nowhere(
     assert CANARY in str(idle)
 
     running = daemon(pool.collector, tables={"log": {"format": "json", "level": "debug"}})
-    metrics = running.wait_until(
-        "the run in the ledger", lambda m: m.sum("gwmond_job_runs_total") >= 1
+    running.wait_until(
+        "the job's record", lambda m: m.sum("gwmond_source_records_total", kind="history") >= 1
     )
-    assert metrics.sum("gwmond_demand_jobs") >= 1
+    assert running.next_polls().sum("gwmond_demand_jobs") >= 1
     found = dict(told(running))
     recording = tmp_path / "recording.zip"
     done = gwmond("record", str(recording), "--config", str(running.config))
@@ -91,6 +91,7 @@ def test_secrets_of_real_jobs_and_pilots_are_told_nowhere(
     for path in tmp_path.iterdir():
         found[path.name] = path.read_bytes().decode(errors="replace")
     assert {"gwmond.log", "ledger.sqlite"} <= set(found)
-    assert "one" in found["pilots --format json"]
+    shown = json.loads(found["pilots --format json"])["pilots"]
+    assert sum(pilot["attempts"] for pilot in shown) == 1
     assert json.loads(found["report --format json"])
     assert not [where for where, text in found.items() if CANARY in text]
