@@ -11,8 +11,9 @@ import time
 from collections import deque
 
 from gwmond.config import Config
+from gwmond.cursor_kinds import FACTORY_FILES
 from gwmond.facts import Problem
-from gwmond.file_facts import KIND, daemon_limits, read_on, take, wanted
+from gwmond.file_facts import daemon_limits, read_on, take, wanted
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.problems import Looks
 from gwmond.sources import gwms_tasks
@@ -50,7 +51,7 @@ class FactoryFiles:
 
     def _read(self, now: float) -> list[Problem]:
         answers = self._gatherer.run(
-            *(SOURCE, KIND, gwms_tasks.read),
+            *(SOURCE, FACTORY_FILES, gwms_tasks.read),
             *(wanted(self._keeper, self._waiting, self._options.timezone), self._limits, now),
             keep=False,
         )
@@ -59,7 +60,7 @@ class FactoryFiles:
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # it was said; again when the time comes
-            self._looks.end(self._gatherer.failure(SOURCE, KIND))
+            self._looks.end(self._gatherer.failure(SOURCE, FACTORY_FILES))
         elif not self._waiting:
             self._looks.end()
         return [*taken.problems, *self._zones.problems()]
@@ -73,7 +74,7 @@ class FactoryFiles:
         )
         if trees is None:
             failure = self._gatherer.failure(SOURCE, DIRECTORIES)
-            self._gatherer.down(SOURCE, KIND, failure.problem, failure.detail)
+            self._gatherer.down(SOURCE, FACTORY_FILES, failure.problem, failure.detail)
             self._looks.end(failure)
             return None
         # One root may be within another.

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from gwmond.accounting.pilot_evidence import PilotOutput
 from gwmond.config import Config
+from gwmond.cursor_kinds import FACTORY_FILES
 from gwmond.facts import Cursor, Problem
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources.gwms.directory_cursor import FileLimits
 from gwmond.sources.gwms.zones import Sample
 from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
 
-KIND = "factory_files"
 LIMITS = FileLimits(facts=4000, size=64 << 20)
 """How much is read at once, so that memory and the time of a transaction stay bounded."""
 
@@ -48,7 +48,7 @@ def wanted(keeper: PilotKeeper, paths: Iterable[str], zone: str) -> list[Directo
 
     ``zone``: the factory's time zone by its name; empty: this host's.
     """
-    cursors = ((path, keeper.cursor(path, KIND)) for path in paths)
+    cursors = ((path, keeper.cursor(path, FACTORY_FILES)) for path in paths)
     return [Directory(path, of.state if of is not None else "", zone=zone) for path, of in cursors]
 
 
@@ -66,7 +66,7 @@ def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[Sample]()
     for path, answer in answers:
-        keeper.report(answer.facts, Cursor(path, KIND, answer.state, answer.complete_us))
+        keeper.report(answer.facts, Cursor(path, FACTORY_FILES, answer.state, answer.complete_us))
         problems += answer.problems
         samples += answer.samples
         facts += len(answer.facts)

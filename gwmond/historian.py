@@ -21,9 +21,9 @@ from gwmond.sources import history_tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.round import SCHEDD_KINDS
 
 log = structlog.get_logger()
-SCHEDD_KINDS = ("epochs", "history")
 FILE_KIND = "history_file"
 NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
 SILENT_S = 600.0

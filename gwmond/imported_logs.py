@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from gwmond.cursor_kinds import IMPORTED_LOG
 from gwmond.facts import Cursor, Problem
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
@@ -25,7 +26,6 @@ from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms.tail import PACKED
 from gwmond.sources.gwms_tasks import Directory
 
-KIND = "imported_log"
 LIMITS = FileLimits(facts=2000, size=64 << 20)
 """How much is read at once: the pilots that so many lines mean are in memory together."""
 _PACKED = LIMITS._replace(facts=20_000)
@@ -134,7 +134,7 @@ class ImportedLogs:
         """
         wanted = dict.fromkeys(named)
         for cursor in self._keeper.cursors:
-            if cursor.kind != KIND or cursor.source in wanted:
+            if cursor.kind != IMPORTED_LOG or cursor.source in wanted:
                 continue
             place = Place.load(cursor.state)
             if place.left_at is None or place.evidence == evidence:
@@ -148,7 +148,7 @@ class ImportedLogs:
 
     def _begin(self, path: str, evidence: str) -> Place:
         """Return from where to read: from the lines that are left, if more is known than then."""
-        cursor = self._keeper.cursor(path, KIND)
+        cursor = self._keeper.cursor(path, IMPORTED_LOG)
         place = Place.load(cursor.state) if cursor is not None else Place()
         if place.left_at is None or place.evidence == evidence:
             return place._replace(evidence=evidence)
@@ -162,7 +162,7 @@ class ImportedLogs:
         if left_at is None and self._left() > unused:
             left_at = gwms_tasks.log_offset(place.state)
         after = Place(answer.state, left_at, place.evidence)
-        self._keeper.report((), Cursor(path, KIND, after.dump(), None))
+        self._keeper.report((), Cursor(path, IMPORTED_LOG, after.dump(), None))
         self._settle()
         return after
 
@@ -174,7 +174,9 @@ class ImportedLogs:
 
     def _evidence(self) -> str:
         """Return a hash of how far everything but these logs was read."""
-        others = [(of.source, of.kind, of.state) for of in self._keeper.cursors if of.kind != KIND]
+        others = [
+            (of.source, of.kind, of.state) for of in self._keeper.cursors if of.kind != IMPORTED_LOG
+        ]
         return hashlib.sha256(json.dumps(others).encode()).hexdigest()[:16]
 
 

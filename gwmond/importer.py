@@ -20,12 +20,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gwmond import imported_logs
 from gwmond.book.revision import AT_ONCE
 from gwmond.book.rules import SECOND_US, Comes
 from gwmond.config import Config
+from gwmond.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.facts import Problem
-from gwmond.file_facts import KIND, LIMITS, take, wanted
+from gwmond.file_facts import LIMITS, take, wanted
 from gwmond.imported_logs import ImportedLogs, LogsRead
 from gwmond.ledger.store import Ledger
 from gwmond.pilot_keeper import PilotKeeper
@@ -175,7 +175,7 @@ class Importer:
     def _is_kept(self) -> bool:
         """Return whether the ledger has something that waits and that no import has brought."""
         pilots = book.pilots if (book := self._keeper.book) is not None else ()
-        imported = {KIND, imported_logs.KIND}
+        imported = {FACTORY_FILES, IMPORTED_LOG}
         return any(of.kind not in imported for of in self._keeper.cursors) or any(
             of.identity.origin == "collector" for of in pilots
         )

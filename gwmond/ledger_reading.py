@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from gwmond.file_facts import KIND
+from gwmond.cursor_kinds import FACTORY_FILES
 from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import US, both, rfc3339, span
@@ -74,7 +74,7 @@ def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
         latest = ledger.pilot_rows(order="contact", descending=True, limit=1)
         written_us = max((row.contact_us for row in latest), default=None)
     stale = written_us is None or now_us - written_us > POLLS * poll_s * US
-    if tick is None and any(kind == KIND for _, kind in ledger.cursors()):
+    if tick is None and any(kind == FACTORY_FILES for _, kind in ledger.cursors()):
         stale = stale and hourly.reach(ledger).first_poll_s is not None  # else only imported
     return Age(ledger.where, written_us, now_us, stale)
 

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from gwmond import imported_logs
-from gwmond.book import update_gaps, witnesses
+from gwmond.cursor_kinds import IMPORTED_LOG, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES
 from gwmond.facts import Cursor
 from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
@@ -15,9 +14,8 @@ from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, US, rfc3339, span
 
-_NAMES = {imported_logs.KIND: "files"}
-_NOT_READ = {of.KIND for of in (update_gaps, witnesses)}
-"""What the book keeps like a cursor, but is of no source that is read."""
+_NAMES = {IMPORTED_LOG: "files"}
+_NOT_READ = {SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:

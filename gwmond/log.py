@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TYPE_CHECKING
 
-import structlog
+if TYPE_CHECKING:
+    from structlog.typing import Processor
 
-from gwmond.config import Log
+    from gwmond.config import Log
+
+
+def quiet() -> None:
+    """Let a command that only reads a ledger log nothing but errors of libraries."""
+    logging.basicConfig(stream=sys.stderr, level=logging.ERROR, force=True)
 
 
 def configure(options: Log) -> None:
     """Set up structlog; what other libraries log at warning and above comes out alike."""
+    import structlog  # noqa: PLC0415 (slow to import; commands that read a ledger log nothing)
+
     level = getattr(logging, options.level.upper())
     console = options.format == "console" or (options.format == "auto" and sys.stderr.isatty())
-    shared: list[structlog.typing.Processor] = [
+    shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: structlog.typing.Processor = (
+    renderer: Processor = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
         if console
         else structlog.processors.JSONRenderer()

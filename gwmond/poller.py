@@ -6,11 +6,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import structlog
 
 from gwmond import problem_words
-from gwmond.accountant import Accountant, Seen
 from gwmond.accounting.elapsed import elapsed
 from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.integrate import integrate
@@ -23,12 +23,14 @@ from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, checked, remembered
 from gwmond.log_socket import LogSocket
 from gwmond.picture import YOUNG, Picture, take
-from gwmond.pilot_keeper import PilotKeeper
 from gwmond.pool import Pool
 from gwmond.problems import begin, occurrences
 from gwmond.snapshot import KeptNames, LedgerStatus, Snapshot, checked_verdicts
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
+
+if TYPE_CHECKING:
+    from gwmond.accountant import Accountant
 
 log = structlog.get_logger()
 _MATCHING = "matching"
@@ -74,16 +76,9 @@ class Poller:
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
         self._names = names or Names(_limits(config))
-        self._accountant: Accountant | None = None
-        if keeper is not None and pool.tells_runs:
-            self._accountant = Accountant(
-                config,
-                pool.gatherer,
-                pool.targets,
-                PilotKeeper(config, self._names),
-                live=pool.recording is None,
-                socket=socket,
-            )
+        self._accountant = (
+            _accountant(config, pool, self._names, socket) if keeper is not None else None
+        )
         self._started_at = time.time()
         self._polls = 0
 
@@ -145,6 +140,8 @@ class Poller:
             problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
         stages.end("evaluation")
         if self._keeper is not None and self._accountant is not None:
+            from gwmond.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
+
             daemons = tuple(of.daemon for of in found.chosen)
             whole = picture.pilots_complete
             pilots, silent = picture.pilots, picture.silent_before
@@ -362,6 +359,23 @@ def _too_many_names(together: Iterable[Together]) -> list[Problem]:
         named = ", ".join(map(ascii, few))
         kinds.append(f"{of.number} {of.kind} besides {of.most}, such as {named}")
     return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
+
+
+def _accountant(
+    config: Config, pool: Pool, names: Names, socket: LogSocket | None
+) -> Accountant | None:
+    """Return who accounts the time of pilots; None where nothing tells of runs.
+
+    Imported here: commands that poll once do without.
+    """
+    if not pool.tells_runs:
+        return None
+    from gwmond.accountant import Accountant  # noqa: PLC0415
+    from gwmond.pilot_keeper import PilotKeeper  # noqa: PLC0415
+
+    live = pool.recording is None
+    keeper = PilotKeeper(config, names)
+    return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
 
 
 def _doubts(doubtful: Mapping[EntryKey, str]) -> list[Problem]:

@@ -46,7 +46,9 @@ class Pool:
     @classmethod
     def open(cls, config: Config) -> Self:
         """Return the pool, with the server that forks query processes at hand."""
-        child.start()
+        factory = config.factory
+        files = bool(factory.directories or factory.central_logs or factory.log_socket)
+        child.start(files=files)
         return cls(config)
 
     @property

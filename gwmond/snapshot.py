@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.names import Berth, Together
 from gwmond.accounting.pilot_facts import Measure
 from gwmond.facts import Cursor, EntryKey, EntryRequest, JobCount
 from gwmond.ledger.factory_model import FactoryTotalKey
 from gwmond.ledger.model import SiteKey, Total
 from gwmond.ledger.pilot_model import CountKey, PilotSeries, Shown
-from gwmond.monitor import EntryMonitor
-from gwmond.reconcile_gather import Reconciliation
-from gwmond.sources.frontend import FrontendJobs
-from gwmond.sources.round import Status
 from gwmond.units import Resource
+
+if TYPE_CHECKING:
+    from gwmond.accounting.early_failure import Suspect
+    from gwmond.accounting.evaluation import Evaluation
+    from gwmond.monitor import EntryMonitor
+    from gwmond.reconcile_gather import Reconciliation
+    from gwmond.sources.frontend import FrontendJobs
+    from gwmond.sources.round import Status
 
 
 class PilotUnits(NamedTuple):

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.evaluation import EntryTime, State, entry_states, overall
+from gwmond.accounting.evaluation import EntryTime, entry_states, overall
 from gwmond.accounting.flow import SCALE
+from gwmond.accounting.states import State
 from gwmond.category_time import right
 from gwmond.facts import EntryKey
 from gwmond.snapshot import Checked, Snapshot

@@ -9,17 +9,11 @@ from gwmond.accounting.capacity import Capacity, CapacityEvidence
 from gwmond.accounting.demand import JobCounts
 from gwmond.accounting.early_failure import Suspect
 from gwmond.accounting.entries import combine
-from gwmond.accounting.evaluation import (
-    DemandTotals,
-    EntryJobs,
-    EntryTime,
-    Evaluation,
-    Part,
-    State,
-)
+from gwmond.accounting.evaluation import DemandTotals, EntryJobs, EntryTime, Evaluation, Part
 from gwmond.accounting.exact_test import Finding
 from gwmond.accounting.names import Together
 from gwmond.accounting.pilot_facts import Category, Measure
+from gwmond.accounting.states import State
 from gwmond.facts import Cursor, EntryKey, Evidence, JobCount, Limit
 from gwmond.ledger.factory_model import FactoryKind, RunTime
 from gwmond.ledger.model import SiteKey, Total

@@ -180,11 +180,20 @@ def test_modules_say_what_they_are() -> None:
     assert wrong == []
 
 
+_UNNEEDED = {"alembic", "fastapi", "scipy", "sqlalchemy.dialects.postgresql", "uvicorn"}
+_FILES = {"numpy", "gwmond.sources.gwms_tasks"}
+_NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
+_READERS = ("pilots", "pilot", "report", "reconcile")
+_WRITERS = {"gwmond.pilot_keeper", "gwmond.book.book", "gwmond.book.joining", "gwmond.historian"}
+
+
 @pytest.mark.parametrize(
     ("modules", "unneeded"),
     [
         ("gwmond.cli", {"numpy", "pydantic", "scipy", "sqlalchemy", "structlog"}),
-        (",".join(child.PRELOAD), {"numpy", "scipy", "sqlalchemy", "fastapi", "alembic", "rich"}),
+        (",".join(child.PRELOAD), {*_UNNEEDED, "sqlalchemy", "structlog", "rich", *_FILES}),
+        *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS, *_NEVER}) for of in _READERS),
+        *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS}) for of in ("sites", "once", "check")),
     ],
 )
 def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from gwmond.accounting.elapsed import Tick
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.config import Config
 from gwmond.entries import EMPTY
 from gwmond.facts import EntryKey, Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.facts import EntryKey
 from gwmond.tables import (
     Row,

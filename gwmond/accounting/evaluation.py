@@ -7,31 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from gwmond.accounting.capacity import Capacity
 from gwmond.accounting.demand import JobCounts
 from gwmond.accounting.flow import SCALE
+from gwmond.accounting.states import State
 from gwmond.accounting.untaken import Taken
 from gwmond.facts import EntryKey, Evidence
 from gwmond.units import Resource
 
 PROVISIONED = "provisioned"
 """What our running pilots hold of an entry's capacity, busy or not."""
-
-
-class State(StrEnum):
-    """What the spare time of an entry is put down to; in the order of ``overall``."""
-
-    PROVISIONING_BOTTLENECK = "provisioning_bottleneck"
-    FILLING = "filling"
-    SATURATED = "saturated"
-    UNKNOWN = "unknown"
-    INSUFFICIENT_DEMAND = "insufficient_demand"
-    FULL = "full"
-    DOWN = "down"
 
 
 class Part(NamedTuple):

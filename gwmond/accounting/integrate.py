@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from gwmond.accounting.elapsed import Elapsed
-from gwmond.accounting.evaluation import Evaluation, State
+from gwmond.accounting.evaluation import Evaluation
 from gwmond.accounting.flow import SCALE
+from gwmond.accounting.states import State
 from gwmond.facts import EntryKey
 from gwmond.units import Resource
 

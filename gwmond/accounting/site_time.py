@@ -51,12 +51,13 @@ from gwmond.accounting.capacity import Capacity, provisioned
 from gwmond.accounting.demand import Verdicts, demand, match
 from gwmond.accounting.demand_totals import demand_totals, entry_jobs
 from gwmond.accounting.entries import EntryTotals
-from gwmond.accounting.evaluation import EntryTime, Evaluation, Part, State
+from gwmond.accounting.evaluation import EntryTime, Evaluation, Part
 from gwmond.accounting.flow import SCALE, assign
 from gwmond.accounting.names import OTHER_ENTRY
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.reasons import TOO_MANY_NAMES, UNTAKEN, Signs, explain
 from gwmond.accounting.resources import units_of_pilot
+from gwmond.accounting.states import State
 from gwmond.accounting.untaken import Taken, note, untaken
 from gwmond.facts import DemandGroup, EntryKey, Evidence, Pilot, Template
 from gwmond.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource

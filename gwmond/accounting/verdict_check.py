@@ -20,10 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.evaluation import EntryTime, Evaluation, State
+from gwmond.accounting.states import State
 from gwmond.facts import EntryKey, Evidence, Pilot
+
+if TYPE_CHECKING:
+    from gwmond.accounting.evaluation import EntryTime, Evaluation
 
 CHECKED = (State.PROVISIONING_BOTTLENECK, State.INSUFFICIENT_DEMAND)
 """The states that an experiment can confirm or refute."""

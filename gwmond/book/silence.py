@@ -12,18 +12,19 @@ from collections.abc import Mapping
 
 from gwmond.book.kept import Kept
 from gwmond.book.rules import SECOND_US
+from gwmond.cursor_kinds import SILENT_BEFORE
 from gwmond.digits import is_number
 from gwmond.facts import Cursor
 from gwmond.ledger.pilot_model import PilotIdentity
 
-SOURCE, KIND = "collector", "silent_before"
+SOURCE = "collector"
 
 
 class Silence:
     """Before when a pilot was heard of last that is silent; 0 if that is not known."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
-        self._kept = Kept(SOURCE, KIND, cursors)
+        self._kept = Kept(SOURCE, SILENT_BEFORE, cursors)
         self.before_us = silent_before_us(cursors)
 
     def note(self, before_us: int | None) -> None:
@@ -42,7 +43,7 @@ class Silence:
 
 def silent_before_us(cursors: Mapping[tuple[str, str], Cursor]) -> int:
     """Return the same as it is stored."""
-    kept = cursors.get((SOURCE, KIND))
+    kept = cursors.get((SOURCE, SILENT_BEFORE))
     return int(kept.state) * SECOND_US if kept is not None and is_number(kept.state) else 0
 
 

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 
 from gwmond.book.kept import Kept
 from gwmond.book.rules import FAR_US, SECOND_US
+from gwmond.cursor_kinds import UPDATE_GAPS
 from gwmond.digits import is_number
 from gwmond.facts import Cursor
 
-SOURCE, KIND = "collector", "update_gaps"
+SOURCE = "collector"
 _GAPS, _STORED, _FEW = 1000, 100, 5
 
 
@@ -26,7 +27,7 @@ class UpdateGaps:
     """The latest gaps; few of them tell nothing."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
-        self._kept = Kept(SOURCE, KIND, cursors)
+        self._kept = Kept(SOURCE, UPDATE_GAPS, cursors)
         self._gaps: deque[int] = deque(maxlen=_GAPS)
         self._gaps.extend(int(of) * SECOND_US for of in self._kept.text.split() if is_number(of))
 

@@ -39,10 +39,11 @@ from gwmond.book.shelf import Shelf
 from gwmond.book.sightings import prolong
 from gwmond.book.waiting_events import Waits, dump, load
 from gwmond.book.witness_index import Index, recall
+from gwmond.cursor_kinds import WAITING_LINES
 from gwmond.facts import Cursor
 
 MAX_WAITING = 2000
-SOURCE, KIND = "central_log", "waiting"
+SOURCE = "central_log"
 
 
 class Witnesses:
@@ -61,7 +62,7 @@ class Witnesses:
         self._shelf = shelf
         self._joining = joining
         self._rules = rules
-        self._kept = Kept(SOURCE, KIND, cursors)
+        self._kept = Kept(SOURCE, WAITING_LINES, cursors)
         self._waiting = load(self._kept.text)
         self._now_us = self._known_us = 0
         self.patience_us: int | None = None

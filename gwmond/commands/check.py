@@ -22,7 +22,6 @@ from rich.text import Text
 
 from gwmond import cli, log, places
 from gwmond.config import Config
-from gwmond.historian import SCHEDD_KINDS
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
 from gwmond.pool import Pool
@@ -30,7 +29,7 @@ from gwmond.problem_words import WORDS
 from gwmond.sources import history_tasks
 from gwmond.sources.access import Access
 from gwmond.sources.history_cursor import Limits
-from gwmond.sources.round import USED_UP, Round, Status
+from gwmond.sources.round import SCHEDD_KINDS, USED_UP, Round, Status
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {

@@ -15,18 +15,19 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from gwmond import central_logs, cli, file_facts, historian, imported_logs, ledger_reading
+from gwmond import central_logs, cli, historian, ledger_reading
 from gwmond.clock import REPLAY
 from gwmond.commands import run
 from gwmond.config import Config, ConfigError, Poll, parse
 from gwmond.config_pilots import Ledger
+from gwmond.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
 from gwmond.sources.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
-_FILES = {file_facts.KIND, imported_logs.KIND, central_logs.SOURCE, historian.FILE_KIND}
+_FILES = {FACTORY_FILES, IMPORTED_LOG, central_logs.SOURCE, historian.FILE_KIND}
 """Kinds of cursors that no demo leaves, for it reads no files."""
 
 

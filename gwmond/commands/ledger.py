@@ -113,7 +113,7 @@ def _export_options(export: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run the action; 1 when the ledger cannot be used, or does not sum up."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     url = arguments.ledger or config.ledger.url
     try:
         match arguments.action:

@@ -98,7 +98,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Tell; 1 when there is no ledger, no such pilot, or more than one."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     now_us = round(time.time() * US)
     tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
     rules = Rules(q=config.canonical.memory_mib, end_tolerance_us=tolerance_us)

@@ -120,7 +120,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """List pilots; 1 when there is no ledger that can be read."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     now_us = round(time.time() * US)
     wanted = _wanted(arguments, now_us)
     limit = arguments.limit or None

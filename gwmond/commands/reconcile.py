@@ -74,7 +74,7 @@ def _percent(text: str) -> float:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Reconcile; 1 when there is no ledger that can be read, or too much is unexplained."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     now_us = round(time.time() * US)
     period = _period(arguments, now_us)
     try:

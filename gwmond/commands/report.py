@@ -147,7 +147,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Report; 1 when there is no ledger that can be read, or the file cannot be written."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     if arguments.limit is not None and not arguments.failures:
         raise ConfigError("--limit is for --failures")
     now_us = round(time.time() * US)

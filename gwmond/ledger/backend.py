@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 _AT_ONCE = 10_000
-Upsert: TypeAlias = postgresql.Insert | sqlite.Insert
+Upsert: TypeAlias = "postgresql.Insert | sqlite.Insert"
 
 
 class Backend(Protocol):
@@ -43,7 +45,11 @@ class Backend(Protocol):
 def upsert(connection: Connection, table: Table) -> Upsert:
     """Return an INSERT that can say ON CONFLICT, which both databases spell alike."""
     if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (few ledgers are there)
+
         return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite  # noqa: PLC0415
+
     return sqlite.insert(table)
 
 

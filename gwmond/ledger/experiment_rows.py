@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, literal_column, select
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import Experiment, Result, Verdict
 from gwmond.facts import EntryKey
 from gwmond.ledger.backend import upsert

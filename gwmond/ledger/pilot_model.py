@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.accounting.attempts import AttemptFact
-from gwmond.accounting.evaluation import State
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import (
     Assumption,
@@ -26,6 +25,7 @@ from gwmond.accounting.pilot_facts import (
     Validation,
     union,
 )
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import Experiment
 from gwmond.facts import Cursor, EntryKey, Evidence, Gap, Problem
 from gwmond.ledger.factory_model import FactoryKey, FactoryTotalKey

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, literal_column, or_, select
 
-from gwmond.accounting.evaluation import State
 from gwmond.accounting.factory_jobs import Place
 from gwmond.accounting.pilot_facts import Category
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import Experiment
 from gwmond.facts import Cursor
 from gwmond.ledger import experiment_rows, factory_reader, place_rows, witness_rows

@@ -11,7 +11,7 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from gwmond.ledger import postgres, sqlite
+from gwmond.ledger import sqlite
 from gwmond.ledger.backend import Backend
 from gwmond.ledger.classify import translate
 from gwmond.ledger.errors import LedgerClosed
@@ -37,6 +37,8 @@ class Session:
         location = parse(url)
         if isinstance(location, SqliteFile):
             return cls(sqlite.open_reader(location.path))
+        from gwmond.ledger import postgres  # noqa: PLC0415 (SQLAlchemy's dialect takes a while)
+
         return cls(postgres.open_reader(location))
 
     @property

@@ -17,7 +17,6 @@ from gwmond.ledger import (
     pilot_prune,
     pilot_writes,
     place_rows,
-    postgres,
     sqlite,
     writes,
 )
@@ -52,6 +51,8 @@ class Ledger(LedgerReader):
         location = parse(url)
         if isinstance(location, SqliteFile):
             return cls(sqlite.open_writer(location.path))
+        from gwmond.ledger import postgres  # noqa: PLC0415 (SQLAlchemy's dialect takes a while)
+
         return cls(postgres.open_writer(location))
 
     def commit(self, batch: Batch) -> None:

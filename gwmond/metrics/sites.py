@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from gwmond.accounting.evaluation import PROVISIONED, EntryJobs, State, entry_states
+from gwmond.accounting.evaluation import PROVISIONED, EntryJobs, entry_states
 from gwmond.accounting.flow import SCALE
 from gwmond.accounting.reasons import REASONS
+from gwmond.accounting.states import State
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.pilots import requested
 from gwmond.metrics.zeros import entries, with_zeros

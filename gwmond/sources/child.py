@@ -28,8 +28,9 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 #: pickled as models of gwmond.config, and every child imports the parent's main module.
 PRELOAD = [
     *("htcondor2", "classad2", "gwmond.cli", "gwmond.config"),
-    *("gwmond.sources.tasks", "gwmond.sources.history_tasks", "gwmond.sources.gwms_tasks"),
+    *("gwmond.sources.tasks", "gwmond.sources.history_tasks"),
 ]
+PRELOAD_FILES = "gwmond.sources.gwms_tasks"
 
 
 class QueryError(Exception):
@@ -60,14 +61,15 @@ _lock = threading.Lock()
 _stopping = threading.Event()
 
 
-def start() -> None:
+def start(*, files: bool = True) -> None:
     """Start the fork server; call it once, before threads exist.
 
+    ``files``: queries read files of GlideinWMS, too, so what reads them is loaded.
     Without any HTCondor configuration on this host, the bindings are told so, else they warn.
     """
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
-    _CONTEXT.set_forkserver_preload(PRELOAD)
+    _CONTEXT.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
 
 
 def stop() -> None:

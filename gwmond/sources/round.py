@@ -11,6 +11,7 @@ from gwmond.sources import schedds
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 CLAIMS = "claims"
+SCHEDD_KINDS = ("epochs", "history")  # histories of schedds
 SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
 COLLECTOR_KINDS = frozenset(
     (SLOTS, CLAIMS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")

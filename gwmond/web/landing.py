@@ -8,7 +8,7 @@ from collections import defaultdict
 from html import escape
 
 from gwmond import __version__
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.periods import US, span
 from gwmond.snapshot import Snapshot
 from gwmond.sources.round import Status

@@ -9,13 +9,13 @@ import logging
 import socket
 import threading
 import time
-from typing import Any
-
-import uvicorn
-from fastapi import FastAPI
+from typing import TYPE_CHECKING, Any
 
 from gwmond.config import Http
 from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 START_TIMEOUT_S = 10
 _SWEEP_S = 1.0
@@ -48,6 +48,8 @@ class Server:
     """A running web server; ``stop`` it when done."""
 
     def __init__(self, app: FastAPI, listener: Listener, options: Http) -> None:
+        import uvicorn  # noqa: PLC0415 (gwmond check only tries the address)
+
         config = uvicorn.Config(
             app,
             log_config=None,

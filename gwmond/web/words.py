@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gwmond.accounting.elapsed import REASONS as UNKNOWN_TIME
-from gwmond.accounting.evaluation import State
 from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
+from gwmond.accounting.states import State
 
 STATES: dict[State, str] = {
     State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",

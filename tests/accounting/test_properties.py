@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from gwmond.accounting.capacity import Capacity
 from gwmond.accounting.elapsed import Elapsed
-from gwmond.accounting.evaluation import Evaluation, State, residual
+from gwmond.accounting.evaluation import Evaluation, residual
 from gwmond.accounting.flow import SCALE
 from gwmond.accounting.integrate import integrate
 from gwmond.accounting.pending import Waiting
 from gwmond.accounting.reasons import REASONS, UNKNOWN
 from gwmond.accounting.site_time import Facts, evaluate
+from gwmond.accounting.states import State
 from gwmond.facts import DemandGroup, EntryKey, Pilot, Size, Verdict
 from gwmond.units import RESOURCES, Resource
 from tests.accounting.make import NOW, group, pilot, request, template, totals

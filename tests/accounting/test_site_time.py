@@ -12,7 +12,6 @@ from gwmond.accounting.evaluation import (
     EntryTime,
     Evaluation,
     Part,
-    State,
     entry_states,
     overall,
     residual,
@@ -20,6 +19,7 @@ from gwmond.accounting.evaluation import (
 from gwmond.accounting.flow import SCALE
 from gwmond.accounting.pending import Waiting, measured
 from gwmond.accounting.site_time import Facts, Settings, evaluate
+from gwmond.accounting.states import State
 from gwmond.facts import EntryKey, Limit, Pilot, Size, Verdict
 from gwmond.units import Resource
 from tests.accounting.make import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import (
     Experiment,
     Result,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import Result, Verdict, Verdicts
 from gwmond.facts import EntryKey, Pilot
 from gwmond.ledger.pilot_model import CountKey, PilotBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.accounting.verdict_check import Result
 from gwmond.ledger.reader import LedgerReader
 from tests.daemon.running import RunningDaemon

@@ -15,7 +15,8 @@ import pytest
 
 from gwmond.accounting.attempts import Source
 from gwmond.config import Config
-from gwmond.imported_logs import KIND, Place
+from gwmond.cursor_kinds import IMPORTED_LOG
+from gwmond.imported_logs import Place
 from gwmond.importer import Importer
 from gwmond.ledger import Ledger
 from gwmond.ledger.errors import LedgerError
@@ -121,7 +122,9 @@ def read_logs(ledger: Path) -> dict[str, str]:
     try:
         with LedgerReader.open(f"sqlite:///{ledger}") as reader:
             return {
-                source: of.state for (source, kind), of in reader.cursors().items() if kind == KIND
+                source: of.state
+                for (source, kind), of in reader.cursors().items()
+                if kind == IMPORTED_LOG
             }
     except LedgerError:
         return {}

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from gwmond import log
 from gwmond.accounting.elapsed import Tick
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.clock import ReplayClock
 from gwmond.config import Config, Replay
 from gwmond.facts import EntryKey

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.evaluation import State
+from gwmond.accounting.states import State
 from gwmond.metrics import factory
 from gwmond.sources import ads, claims, histories, matching, slots
 from gwmond.sources.access import Daemon

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from gwmond import picture
 from gwmond.accounting import elapsed
-from gwmond.accounting.evaluation import State
 from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
+from gwmond.accounting.states import State
 from gwmond.metrics.render import Exposition
 from gwmond.snapshot import LedgerStatus, Snapshot
 from gwmond.web.app import create

@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gwmond.accounting.evaluation import EntryTime, State
+from gwmond.accounting.evaluation import EntryTime
+from gwmond.accounting.states import State
 from gwmond.facts import EntryKey
 from gwmond.snapshot import SilentPilot
 from gwmond.units import Resource

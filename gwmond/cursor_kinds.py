@@ -1,0 +1,10 @@
+"""Kinds of cursors that readers of the ledger know, too."""
+
+FACTORY_FILES = "factory_files"
+"""How far a directory of a factory was read."""
+
+IMPORTED_LOG = "imported_log"
+"""How far an import has read a central log."""
+
+SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES = "silent_before", "update_gaps", "waiting"
+"""What the book keeps like a cursor, but is of no source that is read."""
