@@ -8,3 +8,6 @@ IMPORTED_LOG = "imported_log"
 
 SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES = "silent_before", "update_gaps", "waiting"
 """What the book keeps like a cursor, but is of no source that is read."""
+
+SCHEDD_KINDS = ("epochs", "history")
+"""How far the histories of a schedd were read."""

@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeAlias
 import structlog
 
 from gwmond.config import Config
+from gwmond.cursor_kinds import SCHEDD_KINDS
 from gwmond.facts import Cursor
 from gwmond.pilot_keeper import PilotKeeper
 from gwmond.sources import history_tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.history_cursor import HistoryAnswer, Limits
-from gwmond.sources.round import SCHEDD_KINDS
 
 log = structlog.get_logger()
 FILE_KIND = "history_file"

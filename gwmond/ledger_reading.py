@@ -51,6 +51,11 @@ class Age(NamedTuple):
         """What to say if the ledger seems not to be written now, else empty."""
         if not self.stale:
             return ""
+        if self.written_us is None:
+            return (
+                "nothing was written to the ledger yet. gwmond run does so at each poll: is it "
+                "running (systemctl status gwmond), with this ledger?"
+            )
         return (
             f"the ledger was not written for more than {POLLS} polls: the daemon seems not to run, "
             "or cannot write it (see its log)"

@@ -14,6 +14,12 @@ from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.periods import HOUR_US, US, rfc3339, span
 
+NOTHING_YET = (
+    "the ledger has no hours yet. gwmond run writes it at each poll (is it running? "
+    "systemctl status gwmond), gwmond import from a factory's files"
+)
+"""What is missing in a fresh ledger, and what to do next."""
+
 _NAMES = {IMPORTED_LOG: "files"}
 _NOT_READ = {SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
 
@@ -42,7 +48,12 @@ def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None
     """Return why a period may have nothing of a site, entry, group and user (None: whichever)."""
     hours = reach_times(hourly.reach(ledger))
     if hours is None:
-        return "the ledger has no hours yet"
+        return NOTHING_YET
+    if not ledger.pilot_rows(limit=1):
+        return (
+            "no pilot is known yet. gwmond sites shows what the collectors have now, gwmond check "
+            "which daemons answer"
+        )
     times = f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
     return unknown(ledger, places, user) or times
 

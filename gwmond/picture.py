@@ -59,7 +59,8 @@ class Picture(NamedTuple):
     ``pilots`` are all that ads tell of; ``running`` those of them whose startd has registered, and
     that are not silent (see ``accounting.contacts``); ``pilot_groups`` sums of those that have not
     ended.
-    ``pilots_complete``: collectors that are trusted have shown every pilot.  ``requests`` and
+    ``pilots_complete``: collectors that are trusted have shown every pilot; ``young_until``: when
+    one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
     glideresource ads that are accounted.  ``q``: MiB of a canonical unit.
     """
@@ -69,6 +70,7 @@ class Picture(NamedTuple):
     pilot_groups: Mapping[tuple[EntryKey, str], PilotGroup]
     pilots_known: bool
     pilots_complete: bool
+    young_until: float | None
     silent_before: int | None
     doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
@@ -135,7 +137,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     hour = int(now // HOUR_S)
     lifetimes = {of.ad_lifetime_s for of in registered} or {AD_LIFETIME_S}
     two_updates_s = max(watched.contacts.two_updates(of, int(now)) for of in lifetimes)
-    young = _young(fresh, min(config.site.collector_distrust, two_updates_s), now)
+    young_until = _young_until(fresh, min(config.site.collector_distrust, two_updates_s), now)
+    young = young_until is not None
     remembered = {
         key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
     }
@@ -163,6 +166,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         pilot_groups=pilot_groups([*running, *failed], unused, q, now),
         pilots_known=bool(slots),
         pilots_complete=slots_whole and not young,
+        young_until=young_until,
         silent_before=_clock(clocks, now) - two_updates_s if clocks else None,
         doubtful=doubtful,
         requests=shown.requests,
@@ -288,10 +292,10 @@ def _clock(clocks: Sequence[int], now: float) -> int:
     return int(now) if 0 <= now - newest < AD_LIFETIME_S else newest
 
 
-def _young(fresh: Fresh, within_s: float, now: float) -> bool:
-    """Return whether a collector was started within some time."""
-    infos = [info for info in fresh.all("collector")[0] if info.started is not None]
-    return any(now - info.started < within_s for info in infos)
+def _young_until(fresh: Fresh, within_s: float, now: float) -> float | None:
+    """Return when the last collector that was started within some time is older; None: all are."""
+    started = [of.started for of in fresh.all("collector")[0] if of.started is not None]
+    return max((at + within_s for at in started if now - at < within_s), default=None)
 
 
 def _doubtful(

@@ -20,7 +20,7 @@ from gwmond.accounting.records import JobRecord
 from gwmond.accounting.verdict_check import Verdicts
 from gwmond.book.book import Book
 from gwmond.book.factory_numbers import FactoryNumbers
-from gwmond.book.rules import SECOND_US, Rules
+from gwmond.book.rules import SECOND_US
 from gwmond.book.verdicts import slice_us, suspicions
 from gwmond.config import Config
 from gwmond.facts import Cursor, EntryRequest, Gap, Pilot
@@ -36,30 +36,10 @@ from gwmond.ledger.pilot_model import (
 )
 from gwmond.ledger.store import Ledger
 from gwmond.snapshot import PilotTime, SilentPilot
+from gwmond.waiting_periods import later_us, rules
 
 log = structlog.get_logger()
 _JUDGE_EVERY_US = 60 * SECOND_US
-
-
-def rules(config: Config) -> Rules:
-    """Return the periods of the configuration."""
-    pilots = config.pilots
-
-    def us(seconds: float) -> int:
-        return round(seconds * SECOND_US)
-
-    return Rules(
-        q=config.canonical.memory_mib,
-        outcome_wait_us=us(pilots.outcome_wait),
-        missing_wait_us=us(max(pilots.silent_wait, pilots.outcome_wait)),
-        verdict_us=us(pilots.verdict_after),
-        end_tolerance_us=us(pilots.end_tolerance),
-        start_guard_us=min(us(pilots.settle_delay), 60 * SECOND_US),
-        linger_us=us(max(pilots.settle_delay, pilots.end_tolerance) * 2),
-        quiet_us=us(pilots.assumed_end),
-        refresh_us=us(min(300.0, 2.5 * pilots.settle_delay)),
-        check_us=us(config.site.verdict_check),
-    )
 
 
 class PilotKeeper:
@@ -69,6 +49,8 @@ class PilotKeeper:
         """``names`` says which names of places are kept apart; None: all, as of an import."""
         self._rules = rules(config)
         self._names = names
+        self._later_us = later_us(config)
+        self._silent: frozenset[str] = frozenset()
         self._book: Book | None = None
         self._ledger: Ledger | None = None
         self._cursors: dict[tuple[str, str], Cursor] = {}
@@ -235,6 +217,7 @@ class PilotKeeper:
         come.
         """
         book, ledger = self._both()
+        self._silent = frozenset(silent)
         book.settle(now_us, known_us, ledger, silent)
         judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
         if judged and book.open_groups:
@@ -261,6 +244,7 @@ class PilotKeeper:
             shown=dict(self._shown),
             counted=dict(self._counted),
             unsettled=book.unsettled(),
+            waits=book.waits(self._silent, self._later_us),
             residual=dict(book.residual),
             contradictions=dict(book.contradictions),
             known_us=self._known_us,

@@ -171,7 +171,8 @@ def line_of(
 ) -> PilotLine:
     """Return what a stored pilot is said to be now."""
     attempts = list(theirs)
-    running = [of for of in attempts if of.end_us is None] if row.end_us is None else []
+    step = max(row.steps, default=Step(0, NOTHING))
+    running = _that_fit(attempts, step.size) if row.end_us is None else []
     offered = total(life_now(row, ()), q=q)
     settled = by_category(row)
     if row.end_us is not None:
@@ -186,7 +187,7 @@ def line_of(
         state = "running"
     else:
         state = "open" if row.identity.origin == "files" else "idle"
-    step, jobs = max(row.steps, default=Step(0, NOTHING)), jobs_of(row, attempts)
+    jobs = jobs_of(row, attempts)
     return PilotLine(
         row=row,
         state=state,
@@ -199,6 +200,24 @@ def line_of(
         settled=settled,
         unsettled={kind: offered.get(kind, 0) - of_kind(settled, kind) for kind in KINDS},
     )
+
+
+def _that_fit(attempts: Iterable[AttemptRow], size: Resources) -> list[AttemptRow]:
+    """Return the attempts without an end that a pilot has room for: those that began last.
+
+    The others have ended, and their records are not there (yet): where no schedd is asked for its
+    history they are waited for long.
+    """
+    running: list[AttemptRow] = []
+    cores = gpus = 0.0
+    for of in sorted(attempts, key=lambda of: of.start_us, reverse=True):
+        if of.end_us is not None:
+            continue
+        cores, gpus = cores + of.size.cores, gpus + of.size.gpus
+        if running and (cores > size.cores or gpus > size.gpus):
+            break
+        running.append(of)
+    return running
 
 
 def by_category(row: PilotRow) -> Sums:

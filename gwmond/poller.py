@@ -22,10 +22,11 @@ from gwmond.entries import EMPTY, HOUR_S, Memory
 from gwmond.facts import EntryKey, Problem, Verdict
 from gwmond.keeper import Keeper, checked, remembered
 from gwmond.log_socket import LogSocket
+from gwmond.periods import US, short
 from gwmond.picture import YOUNG, Picture, take
 from gwmond.pool import Pool
 from gwmond.problems import begin, occurrences
-from gwmond.snapshot import KeptNames, LedgerStatus, Snapshot, checked_verdicts
+from gwmond.snapshot import KeptNames, LedgerStatus, Snapshot, Stage, checked_verdicts
 from gwmond.sources import matching
 from gwmond.sources.round import Round, Status
 
@@ -42,10 +43,10 @@ class Stages:
     """Stopwatch: wall seconds of each stage, one after the other."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[Stage, float] = {}
         self._since = time.monotonic()
 
-    def end(self, stage: str) -> None:
+    def end(self, stage: Stage) -> None:
         """Say that a stage ends now."""
         now = time.monotonic()
         self.seconds[stage] = now - self._since
@@ -157,7 +158,7 @@ class Poller:
         self._memory = picture.memory._replace(taken=evaluation.taken)
         problems += [
             *found.problems,
-            *_doubts(picture.doubtful),
+            *_doubts(picture.doubtful, picture.young_until),
             *_too_many_names(self._names.together),
             *self._of_entries(picture, evaluation),
         ]
@@ -309,6 +310,7 @@ class Poller:
             poll_seconds=sum(stages.seconds.values()),
             stages=stages.seconds,
             polls=self._polls,
+            young_until=picture.young_until,
             speed=self._pool.clock.speed,
             sources=found.statuses,
             records=dict(self._records),
@@ -378,12 +380,13 @@ def _accountant(
     return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
 
 
-def _doubts(doubtful: Mapping[EntryKey, str]) -> list[Problem]:
+def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Problem]:
     """Return a problem where a young collector hides pilots; a silent one tells of itself."""
     hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
-    if not hidden:
+    if not hidden or until is None:
         return []
-    return [Problem("entries", YOUNG, f"unknown: fewer pilots than before: {_few(hidden)}")]
+    told = f"unknown until {short(round(until * US))} UTC, unless their pilots are seen before"
+    return [Problem("entries", YOUNG, f"fewer pilots than before: {_few(hidden)}: {told}")]
 
 
 def _few(names: list[str]) -> str:

@@ -320,6 +320,11 @@ SOURCES: Mapping[str, Help] = {
         "cannot be grouped by it, so matches that depend on it are only possible (estimated)",
         "nothing, if estimates will do; else let START refer to an attribute that many jobs share",
     ),
+    "no_time_left": Help(
+        "a query had no time left: another one, which is named, had used up the deadline; it says "
+        "nothing about the daemon that was to be asked",
+        "see what is said of the daemon that is named, or raise [poll] deadline",
+    ),
     "timeout": Help(
         "a daemon accepts connections and stays silent, or is overloaded",
         "see its log, or give [poll] deadline more time; it is asked again",
@@ -360,8 +365,9 @@ SOURCES: Mapping[str, Help] = {
     ),
     "young_collector": Help(
         "a collector has just been started and shows fewer pilots than before",
-        "nothing: pilots are not taken for dead until those that live have renewed their ads, "
-        "which takes two updates (10 minutes by default), at most site.collector_distrust",
+        "nothing: the log and the page say until when. Pilots are not taken for dead until those "
+        "that live have renewed their ads: two updates, 10 minutes by default, at most "
+        "site.collector_distrust",
     ),
 }
 """Words of daemons that are asked, of their ads, of the ledger and of gwmond itself."""

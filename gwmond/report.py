@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.accounting.pilot_facts import Category
 from gwmond.category_time import (
@@ -33,6 +33,9 @@ from gwmond.report_failures import MOST, Failures
 from gwmond.report_figures import Figures
 from gwmond.report_suspects import Suspected
 from gwmond.units import Resource
+
+if TYPE_CHECKING:
+    from gwmond.book.waits import Wait
 
 By: TypeAlias = Literal[
     "site",
@@ -177,7 +180,7 @@ class Report(NamedTuple):
 
     ``counted`` says whether pilots and runs were counted, ``failures`` are there if asked for,
     of which ``most`` lines by entry and node are shown (0: all; in JSON and CSV always all);
-    ``suspects`` are asked for with them.
+    ``suspects`` are asked for with them; ``waits``: what runs wait for that are not settled.
     """
 
     scope: Scope
@@ -188,6 +191,7 @@ class Report(NamedTuple):
     failures: Failures | None = None
     most: int = MOST
     suspects: tuple[Suspected, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
     @property
     def ordered(self) -> list[tuple[Key, Group]]:

@@ -14,6 +14,8 @@ from gwmond import csv_text, report_suspects
 from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.category_time import CATEGORIES, KINDS, categories_json, kinds_json, ratio, seconds
 from gwmond.ledger_reading import Age
+from gwmond.open_runs import as_json as waits_json
+from gwmond.open_runs import sentence
 from gwmond.periods import both
 from gwmond.pilot_jobs import told_by_statistics, told_numbered
 from gwmond.pilot_tables import flatten
@@ -70,6 +72,8 @@ def notes(report: Report) -> list[str]:
         "Numbers of pilots and runs are of those that ended in the period.",
         "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
     ]
+    if report.waits:
+        told.append(sentence(report.waits))
     if report.total.verdicts:
         told.append(_VERDICTS)
     if figures is not None and figures.numbered < figures.pilots:
@@ -95,6 +99,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "only": {"site": scope.site, "entry": scope.entry, "group": scope.group},
         "basis": scope.basis,
         "notes": notes(report),
+        "not_settled": waits_json(report.waits),
         "definitions": dict(DEFINITIONS),
         "groups": [record(key, group, report) for key, group in report.ordered],
         "total": _values(report.total, report),

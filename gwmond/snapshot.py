@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.accounting.entries import EntryTotals
 from gwmond.accounting.names import Berth, Together
@@ -19,10 +19,16 @@ from gwmond.units import Resource
 if TYPE_CHECKING:
     from gwmond.accounting.early_failure import Suspect
     from gwmond.accounting.evaluation import Evaluation
+    from gwmond.book.waits import Wait
     from gwmond.monitor import EntryMonitor
     from gwmond.reconcile_gather import Reconciliation
     from gwmond.sources.frontend import FrontendJobs
     from gwmond.sources.round import Status
+
+
+Stage: TypeAlias = Literal["query", "picture", "matching", "evaluation", "pilots", "ledger"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""What a poll does, in this order."""
 
 
 class PilotUnits(NamedTuple):
@@ -104,7 +110,8 @@ class PilotTime(NamedTuple):
     """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
 
     ``residual`` is by how much pilots that were closed miss their totals, in micros.  ``factory``
-    are the factory's own numbers (not micros); ``suspects`` places where jobs succeed far too soon.
+    are the factory's own numbers (not micros); ``suspects`` places where jobs succeed far too soon;
+    ``waits`` what runs that are over wait for.
     """
 
     shown: Mapping[PilotSeries, Shown]
@@ -116,6 +123,7 @@ class PilotTime(NamedTuple):
     factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
     suspects: tuple[Suspect, ...] = ()
     silent: tuple[SilentPilot, ...] = ()
+    waits: tuple[Wait, ...] = ()
 
 
 def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:
@@ -136,14 +144,15 @@ class Snapshot:
     ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
     epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
     those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
-    those that are kept apart; None: all.
+    those that are kept apart; None: all.  ``young_until``: when a collector that was just started
+    will be trusted, by the pool's clock; None: all are.
     """
 
     pool_time: float
     made_at: float
     started_at: float
     poll_seconds: float
-    stages: Mapping[str, float]
+    stages: Mapping[Stage, float]
     polls: int
     speed: float
     sources: tuple[Status, ...]
@@ -165,3 +174,4 @@ class Snapshot:
     entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)
     verdicts: Mapping[EntryKey, Checked] | None = None
     names: KeptNames | None = None
+    young_until: float | None = None

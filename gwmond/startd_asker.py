@@ -24,6 +24,7 @@ from gwmond.book.open_pilot import OpenPilot
 from gwmond.book.rules import SECOND_US
 from gwmond.config import Config
 from gwmond.facts import Problem
+from gwmond.periods import span
 from gwmond.sources import child, history_tasks
 from gwmond.sources.access import Access, Daemon
 from gwmond.sources.history_cursor import HistoryAnswer, Limits
@@ -83,8 +84,10 @@ class StartdAsker:
             answers = pool.map(lambda of: (of.name, self._one(access, of, now)), located.values())
             for name, answer in answers:
                 if isinstance(answer, child.QueryError):
-                    problems.append(Problem(SOURCE, answer.problem, f"{name}: {answer.detail}"))
-                    self._note(name, answer.problem, names[name])
+                    wait_s = self._note(name, answer.problem, names[name])
+                    again = f"asked again in {span(round(wait_s * SECOND_US))} at the earliest"
+                    detail = f"{name}: {answer.detail}; {again}"
+                    problems.append(Problem(SOURCE, answer.problem, detail))
                 else:
                     records += answer.records
                     problems += [of._replace(source=SOURCE) for of in answer.problems]
@@ -134,12 +137,14 @@ class StartdAsker:
             return error
         return answer
 
-    def _note(self, name: str, problem: str, holes: int, state: str = "") -> None:
+    def _note(self, name: str, problem: str, holes: int, state: str = "") -> float:
+        """Note how it went; return after how many seconds the startd may be asked again."""
         before = self._known.get(name, _Asked(0.0, 0, "", 0))
         failures = before.failures + 1 if problem else 0
-        wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** max(0, failures - 1))
+        wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** max(0, failures - 1))
         again_at = time.monotonic() + wait
         self._known[name] = _Asked(again_at, failures, state or before.state, holes)
+        return wait
 
 
 def _holes(pilot: OpenPilot) -> int:

@@ -22,7 +22,7 @@ from gwmond.ledger.classify import KEEP
 from gwmond.metrics.render import render
 from gwmond.problem_words import WORDS
 from gwmond.snapshot import Snapshot
-from gwmond.sources.round import USED_UP, Status
+from gwmond.sources.round import Status
 from gwmond.tables import Row
 from gwmond.web.server import bind
 from tests.pool.ports import free_port
@@ -261,6 +261,7 @@ def test_check_of_a_pool_that_is_not_there(
     assert {(q["ok"], q["problem"]) for q in queries} == {(False, "refused")}
     assert all("is the daemon running" in q["remedy"] for q in queries)
     assert {f["kind"]: f["ok"] for f in found if f not in queries} == {
+        "start": True,
         "open": True,
         "listen": True,
         "demand": False,
@@ -365,27 +366,26 @@ def test_check_of_a_ledger_has_its_own_remedy(
 
 
 def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a daemon that hangs the query that waited is named, not those that came too late."""
+    """The query of a daemon that waited is named, and those that came too late say so."""
     from gwmond.commands import check  # noqa: PLC0415
 
-    def late(kind: str, seconds: float, detail: str) -> check.Verdict:
+    def late(kind: str, seconds: float, problem: str, detail: str) -> check.Verdict:
         return check._verdict(
-            Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, "timeout", detail)
+            Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, problem, detail)
         )
 
-    hurried = f"{USED_UP}: no answer within 1 s"
+    hurried = "no_time_left", "the deadline was used up: ap1 (demand): no answer within 20 s"
     check._table(
         [
-            late("demand", 20.4, "no answer within 20 s"),
-            late("epochs", 1.1, hurried),
-            late("history", 1.0, hurried),
+            late("demand", 20.4, "timeout", "no answer within 20 s"),
+            late("epochs", 1.1, *hurried),
+            late("history", 1.0, *hurried),
         ]
     )
     said = capsys.readouterr().out.partition("\n\n")[2]
-    assert said.startswith("ap1: timeout: demand: no answer within 20 s\n")
-    assert f"\n  epochs, history: {USED_UP}\n" in said
-    assert "within 1 s" not in said
-    assert said.count("what to do") == 1
+    assert said.startswith("ap1: timeout: no answer within 20 s\n")
+    assert f"\nap1: no_time_left: {hurried[1]}\n" in said
+    assert said.count("what to do") == 2
 
 
 def test_remedies_are_of_problems_that_there_are() -> None:

@@ -208,10 +208,15 @@ def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
     ],
 )
 def test_young_collector(scene: Scene, started: int | None, doubtful: dict[EntryKey, str]) -> None:
-    """A collector is not believed that pilots are gone before two updates: 600 s by default."""
+    """A collector is not believed that pilots are gone before two updates: 600 s by default.
+
+    Until when is known.
+    """
     scene.collector(started)
     scene.slots(pilot(A), pilot(EntryKey("New", "new")))
-    assert scene.take(watched(A, A2)).doubtful == doubtful
+    picture = scene.take(watched(A, A2))
+    assert picture.doubtful == doubtful
+    assert picture.young_until == (NOW + 1 if doubtful else None)
 
 
 def test_entry_that_has_vanished_from_a_young_collector() -> None:

@@ -15,8 +15,11 @@ import pytest
 
 from gwmond import cli
 from gwmond.facts import Cursor
-from gwmond.ledger import Ledger
+from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
 from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.pilot_tables import line_of
+from tests.book.play import Play, claim
+from tests.book.play import shown as pilot_shown
 from tests.pilot_ledger import BASE, LAST, write
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
@@ -222,14 +225,49 @@ def test_no_ledger_yet(run: Run, tmp_path: Path, command: tuple[str, ...]) -> No
     assert not path.exists()
 
 
-@pytest.mark.parametrize("command", [("pilots",), ("report",)])
-def test_a_ledger_without_pilots(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("pilots",), "nothing was accounted yet"),
+        (("report",), "nothing was accounted yet"),
+        (("pilots", "--format", "json"), '"pilots": []'),
+        (("report", "--format", "csv"), "site,"),
+        (("ledger", "export", "--format", "openmetrics"), "# EOF\n"),
+    ],
+)
+def test_a_fresh_ledger(run: Run, tmp_path: Path, command: tuple[str, ...], shown: str) -> None:
+    """What is missing, and what to do next, is said beside what machines read."""
     path = tmp_path / "new.sqlite"
     Ledger.open(str(path)).close()
     code, out, err = run(*command, "--ledger", path)
     assert code == cli.EXIT_OK
-    assert "nothing was accounted yet" in out
-    assert "seems not to run" in err
+    assert shown in out
+    assert "systemctl status gwmond" in " ".join(err.split())
+
+
+def test_a_ledger_that_has_seen_no_pilot(run: Run, tmp_path: Path) -> None:
+    """Site time alone: no pilot is known, which other hours would not change."""
+    path = tmp_path / "sites.sqlite"
+    with Ledger.open(str(path)) as ledger:
+        tick = Tick(float(BASE + 60), 60.0, 60.0, "boot")
+        key = SiteKey("cpu", "unknown", "demand", "Site", "entry")
+        spent = Increment(key, 60_000_000, float(BASE), float(BASE + 60))
+        ledger.commit(Batch(before=None, tick=tick, increments=(spent,)))
+    code, out, _ = run("pilots", "--ledger", path)
+    assert code == cli.EXIT_OK
+    assert "No such pilots: no pilot is known yet. gwmond sites shows what" in " ".join(out.split())
+
+
+def test_a_pilot_runs_no_more_jobs_than_fit() -> None:
+    """Where nothing tells that runs have ended, the last ones count that a pilot has room for."""
+    play = Play()
+    for number in range(4):
+        at = 60 * number
+        play.poll(at, [pilot_shown(cores=1, heard=at)], claims=[claim(f"{number}", at)])
+    rows = list(play.stored.attempts.values())
+    assert len([of for of in rows if of.end_us is None]) == 4
+    line = line_of(play.pilot(), rows, play.pilot().contact_us, 2000)
+    assert (line.running_jobs, line.doing) == (1, "running 1 job")
 
 
 def test_while_the_daemon_writes(run: Run, tmp_path: Path) -> None:

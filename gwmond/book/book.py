@@ -45,6 +45,7 @@ from gwmond.book.silence import Silence, is_silent
 from gwmond.book.sizes import keep_assumed
 from gwmond.book.summaries import only_runs
 from gwmond.book.verdicts import Trials, decide, undecided
+from gwmond.book.waits import Wait, waits
 from gwmond.book.witnesses import Witnesses
 from gwmond.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.ledger.pilot_model import (
@@ -338,6 +339,11 @@ class Book:
             and not is_failed(pilot)
         ]
         return sorted(found, key=lambda pilot: (-pilot.contact_us, pilot.id))
+
+    def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
+        """Return what runs that are over wait for; see ``waits``."""
+        attempts = (of for pilot in self._shelf.pilots.values() for of in pilot.attempts.values())
+        return waits(attempts, self.rules, self.silence.before_us, silent, later_us)
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""

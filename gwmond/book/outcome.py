@@ -18,6 +18,7 @@ Rules besides the table of ``accounting.outcomes``:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from gwmond.accounting.attempt_runs import claim_of
 from gwmond.accounting.attempts import AttemptFact, Source
@@ -59,6 +60,32 @@ class LaterRuns:
         return self._known[job].get(attempt.key)
 
 
+class GivenUp(NamedTuple):
+    """When a run without a record of its end ended, and when that is decided."""
+
+    end_us: int
+    decided_us: int
+
+
+def given_up_at(
+    attempt: OpenAttempt, later_us: int | None, rules: Rules, silent: Collection[str]
+) -> GivenUp | None:
+    """Return until when the record of a run is waited for; None: it may still go on."""
+    pilot = attempt.pilot
+    shown = Source.LIVE_SLOT in attempt.merged.sources and not attempt.gone
+    ends = [later_us] if later_us is not None and not shown else []
+    if attempt.gone and attempt.seen_us is not None:
+        ends.append(attempt.seen_us)
+    if pilot.end_us is not None:
+        ends.append(pilot.end_us)
+    if not ends:
+        return None
+    end_us = max(min([*ends, *_container_failures(attempt)]), attempt.start_us)
+    schedd = attempt.key.job.partition("#")[0]
+    wait_us = rules.missing_wait_us if schedd in silent else rules.outcome_wait_us
+    return GivenUp(end_us, end_us + wait_us)
+
+
 def given_up(
     attempt: OpenAttempt,
     later_us: int | None,
@@ -73,28 +100,17 @@ def given_up(
     """
     if attempt.merged.ending.over:
         return None
-    pilot = attempt.pilot
-    shown = Source.LIVE_SLOT in attempt.merged.sources and not attempt.gone
-    ends = [later_us] if later_us is not None and not shown else []
-    if attempt.gone and attempt.seen_us is not None:
-        ends.append(attempt.seen_us)
-    if pilot.end_us is not None:
-        ends.append(pilot.end_us)
-    if not ends:
-        return None
-    end_us = max(min([*ends, *_container_failures(attempt)]), attempt.start_us)
-    schedd = attempt.key.job.partition("#")[0]
-    wait = rules.missing_wait_us if schedd in silent else rules.outcome_wait_us
-    if now_us < end_us + wait:
+    at = given_up_at(attempt, later_us, rules, silent)
+    if at is None or now_us < at.decided_us:
         return None
     return AttemptFact(
         source=Source.INFERRED,
         job=attempt.key.job,
         run=attempt.key.number,
         written_us=written_us,
-        pilot=pilot.label,
+        pilot=attempt.pilot.label,
         start_us=attempt.merged.start_us,
-        end_us=end_us,
+        end_us=at.end_us,
         ending=Ending(over=True, superseded=True if later_us is not None else None),
         activated_us=next((of for of in map(claim_of, attempt.facts) if of is not None), None),
     )

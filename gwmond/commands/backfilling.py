@@ -16,6 +16,7 @@ from gwmond.backfill import Hours, Written
 from gwmond.config import ConfigError
 from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger_text import NOTHING_YET
 from gwmond.periods import HOUR_US, US, parse_time, rfc3339, to_us
 
 HELP = """\
@@ -94,7 +95,7 @@ def _told(
     poll_us = None if found.first_poll_s is None else round(found.first_poll_s * US)
     polled = None if poll_us is None else rfc3339(poll_us // US * US)
     if not written.samples:
-        why = "there is nothing to write"
+        why = NOTHING_YET if found.start >= found.stop else "there is nothing to write"
         if polled is not None and until_us is None:
             why += f" before the daemon's first poll at {polled}; --to names another end"
         return [f"{output}: no series: {why}"]

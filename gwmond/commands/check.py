@@ -11,6 +11,7 @@ import json
 import os
 import ssl
 import sys
+import time
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,14 +23,16 @@ from rich.text import Text
 
 from gwmond import cli, log, places
 from gwmond.config import Config
+from gwmond.cursor_kinds import SCHEDD_KINDS
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
+from gwmond.periods import US, short, span
 from gwmond.pool import Pool
 from gwmond.problem_words import WORDS
-from gwmond.sources import history_tasks
+from gwmond.sources import child, history_tasks
 from gwmond.sources.access import Access
 from gwmond.sources.history_cursor import Limits
-from gwmond.sources.round import SCHEDD_KINDS, USED_UP, Round, Status
+from gwmond.sources.round import Round, Status
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {
@@ -42,6 +45,9 @@ REMEDIES = {
 STATE_DIRECTORY = Path("/var/lib/gwmond")
 """What gwmond.service makes."""
 _FEW, _LATELY_S = 100, 3600.0
+_START_S = 60.0
+UPDATE_S = 300
+"""A startd renews its ads so often by default (UPDATE_INTERVAL)."""
 
 
 class Verdict(NamedTuple):
@@ -60,12 +66,15 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Ask everybody once; 0 when all answered, 3 when some did not."""
     log.configure(config.log.model_copy(update={"level": "error"}))
     pool = Pool.open(config)
+    start = _start()
     tick = pool.clock.tick()
     access = pool.access(tick)
     found = pool.gatherer.round(access, tick.wall)
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
-    verdicts = [*map(_verdict, _without_own_ad(_named(found.statuses), found)), *_local(config)]
+    asked = [start, *_without_own_ad(_named(found.statuses), found)]
+    verdicts = [*map(_verdict, asked), *_local(config)]
+    notes += _young(found, tick.wall)
     if arguments.format == "json":
         rows = [
             {
@@ -84,9 +93,38 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         print()
     else:
         _table(verdicts)
+        print(
+            "\ngwmond start: how long Python took to start what makes the queries. The daemon does "
+            "that once;\nthe seconds of queries are without it."
+        )
         for note in notes:
             print(f"\nnote: {note}")
     return cli.EXIT_OK if all(of.status.up for of in verdicts) else cli.EXIT_SOURCES_DOWN
+
+
+def _start() -> Status:
+    """Start what queries are forked from, so that the seconds of queries are their own."""
+    began = time.monotonic()
+    try:
+        child.run(child.nothing, deadline_s=_START_S)
+    except child.QueryError as error:
+        return _failure("gwmond", "start", error.problem, error.detail)
+    return _success("gwmond", "start")._replace(duration_s=time.monotonic() - began)
+
+
+def _young(found: Round, now: float) -> list[str]:
+    """Return which collectors may not know all pilots yet, and until when."""
+    notes = []
+    for (source, kind), answer in sorted(found.answers.items()):
+        started = answer.value.started if kind == "collector" else None
+        if started is not None and now - started < 2 * UPDATE_S:
+            until = short((started + 2 * UPDATE_S) * US)
+            notes.append(
+                f"{source} was started {span(round(max(0.0, now - started)) * US)} ago. Pilots may "
+                f"be missing until all have renewed their ads, by {until} UTC if they do so every "
+                "5 minutes, as is HTCondor's default."
+            )
+    return notes
 
 
 def _named(statuses: Sequence[Status]) -> list[Status]:
@@ -234,9 +272,6 @@ def _table(verdicts: list[Verdict]) -> None:
         longest = max(of, key=lambda s: s.duration_s)
         query = f"{longest.kind}: " if len({s.detail for s in of}) > 1 else ""
         console.print(f"\n{source}: {problem}: {query}{longest.detail}", markup=False)
-        late = [s.kind for s in of if s is not longest and s.detail.startswith(USED_UP)]
-        if late:
-            console.print(f"  {', '.join(late)}: {USED_UP}", markup=False)
         console.print(f"  what to do: {remedy}", markup=False)
     if not failed:
         console.print("\nAll is well.")

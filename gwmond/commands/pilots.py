@@ -25,9 +25,12 @@ from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.ledger_text import nothing
+from gwmond.open_runs import as_json as waits_json
+from gwmond.open_runs import open_runs, sentence
 from gwmond.periods import FORMS_HELP, US, parse_time, short, span
 from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
 from gwmond.table_text import Grid, empty, not_shown, room, show, tell
+from gwmond.waiting_periods import later_us, rules
 
 _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
@@ -138,21 +141,24 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 q=config.canonical.memory_mib,
             )
             places = arguments.site, arguments.entry, arguments.group
+            waiting = open_runs(ledger, rules(config), later_us(config), places)
             why = "" if made else nothing(ledger, places, arguments.user)
+            if why and wanted == PilotFilter(running=True) and ledger.pilot_rows(limit=1):
+                why = "none runs now. Those that have ended: gwmond pilots --past --from 24h"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return cli.EXIT_FAILED
     truncated = limit is not None and len(made) > limit
     made = made[:limit]
     if arguments.format == "json":
-        found = {**age.as_json(), "truncated": truncated}
+        found = {**age.as_json(), "truncated": truncated, "not_settled": waits_json(waiting)}
         found["pilots"] = [as_json(line, now_us) for line in made]
         json.dump(found, sys.stdout, indent=2)
         print()
     elif arguments.format == "csv":
         write_csv(made, now_us, sys.stdout)
     else:
-        _show(made, age, why)
+        _show(made, age, why, sentence(waiting))
     if why and arguments.format != "table":
         print(f"gwmond: no such pilots: {why}", file=sys.stderr)
     if truncated:
@@ -179,9 +185,11 @@ def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
     return PilotFilter(since_us=since, until_us=until, running=running, **places)
 
 
-def _show(made: list[PilotLine], age: Age, why: str) -> None:
+def _show(made: list[PilotLine], age: Age, why: str, waiting: str) -> None:
     console = Console(width=room())
     tell(console, age.told)
+    if waiting:
+        tell(console, waiting)
     if not made:
         tell(console, f"No such pilots: {why}")
         return

@@ -25,6 +25,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger_reading import Age, add_ledger_option, age_of
 from gwmond.ledger_text import nothing, unknown
+from gwmond.open_runs import open_runs
 from gwmond.periods import FORMS_HELP, US, parse_period
 from gwmond.report import BYS, Report, Scope, parse_by
 from gwmond.report_failures import MOST
@@ -34,6 +35,7 @@ from gwmond.report_markdown import markdown
 from gwmond.report_records import DEFINITIONS, notes, report_json, write_csv
 from gwmond.report_sections import period, sections, title
 from gwmond.table_text import Grid, room, show, tell
+from gwmond.waiting_periods import later_us, rules
 
 _EPILOG = f"""\
 examples:
@@ -165,6 +167,10 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
                 report = gather(ledger, of, q, counted=counted, failures=failures)
+                places = arguments.site, arguments.entry, arguments.group
+                later = later_us(config)
+                found = open_runs(ledger, rules(config), later, places, of.period)
+                report = report._replace(waits=found)
                 if arguments.limit is not None:
                     report = report._replace(most=arguments.limit)
                 text = _text(report, age, arguments.format, terminal=terminal)

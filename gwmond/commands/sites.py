@@ -21,6 +21,7 @@ from rich.text import Text
 from gwmond import cli, csv_text, log
 from gwmond.config import Config
 from gwmond.poller import poll_once
+from gwmond.snapshot import Snapshot
 from gwmond.sources.round import Status
 from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
 from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows, verdicts_text
@@ -81,12 +82,29 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         print()
     elif arguments.format == "csv":
         csv_text.write(sys.stdout, Row._fields, rows)
-    else:
+    elif rows:
         _show(rows, entries=arguments.entries)
+    if not rows and any(of.up for of in snapshot.sources):
+        print(f"gwmond: {_none(snapshot)}", file=sys.stderr)
     down = [s for s in snapshot.sources if not s.up]
     for line in dict.fromkeys(map(_down, down)):
         print(f"gwmond: {line}", file=sys.stderr)
     return cli.EXIT_SOURCES_DOWN if down else cli.EXIT_OK
+
+
+def _none(snapshot: Snapshot) -> str:
+    """Return why there may be no site, and what to do next."""
+    unnamed = sum(n for (_, word), n in snapshot.problems.items() if word == "no_site")
+    if unnamed:
+        return (
+            f"no site is known: {unnamed} slots do not say at which site they are. Name the "
+            "attribute that does: [attributes] site"
+        )
+    return (
+        "no site is known: the collectors show no pilot, and no glideresource ad of a frontend "
+        "that asks for any. Are they this pool's (--collector, [pool] collectors)? gwmond check "
+        "says what each daemon answered"
+    )
 
 
 def _down(status: Status) -> str:

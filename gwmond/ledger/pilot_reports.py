@@ -41,6 +41,7 @@ from gwmond.units import DEFAULT_MEMORY_MIB
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
 _ORDERS = {"start": "start_us", "end": "end_us", "contact": "contact_us"}
 _PILOTS_AT_ONCE = 200
+MOST_OPEN = 10_000
 _STICKS_OUT_US = 86_400_000_000  # an attempt begins and ends within its pilot, give or take a day
 
 
@@ -128,6 +129,35 @@ class PilotReports(PilotLookup):
                 return
             last = rows[-1].id
             left = None if left is None else left - len(some)
+
+    def open_attempts(
+        self,
+        silent_before_us: int,
+        places: Sequence[str | None] = (None, None, None),
+        since_us: int = 0,
+        until_us: int = 1 << 62,
+    ) -> list[tuple[AttemptRow, PilotRow]]:
+        """Return the attempts that are not decided and do not go on, each with its pilot.
+
+        Of a site, entry and group (None: any); the latest ``MOST_OPEN``.  On a pilot that was
+        heard of last before ``silent_before_us`` nothing goes on.  They overlap [since, until).
+        """
+        over = or_(
+            attempts.c.end_us.is_not(None),
+            pilots.c.end_us.is_not(None),
+            and_(pilots.c.contact_us < silent_before_us, pilots.c.origin == "collector"),
+        )
+        site, entry, group = places
+        theirs = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
+        query = select(*ATTEMPT).join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
+        last = func.coalesce(attempts.c.end_us, pilots.c.end_us, pilots.c.contact_us)
+        within = last >= since_us, attempts.c.start_us < until_us
+        query = query.where(attempts.c.open == 1, over, *within, *theirs)
+        query = query.order_by(attempts.c.start_us.desc()).limit(MOST_OPEN)
+        with self._reading() as connection:
+            rows = [attempt_row(row) for row in connection.execute(query)]
+        of = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, of[row.pilot]) for row in rows if row.pilot in of]
 
     def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
         """Return the hours first ... last, both included, oldest first."""

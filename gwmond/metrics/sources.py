@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gwmond import __version__
 from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.snapshot import Snapshot
+from gwmond.snapshot import STAGES, Snapshot
 
 
 def _up(s: Snapshot) -> Iterator[Sample]:
@@ -129,8 +129,7 @@ FAMILIES = (
         "gwmond_poll_stage_seconds",
         "gauge",
         "seconds",
-        "Wall time of the last poll by stage: query, picture, matching, evaluation, ledger. "
-        "Unit: seconds." + POLLED,
+        f"Wall time of the last poll by stage: {', '.join(STAGES)}. Unit: seconds." + POLLED,
         ("stage",),
         lambda s: (Sample((stage,), seconds) for stage, seconds in s.stages.items()),
     ),

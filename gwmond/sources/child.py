@@ -72,6 +72,10 @@ def start(*, files: bool = True) -> None:
     _CONTEXT.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
 
 
+def nothing() -> None:
+    """Do nothing, in a child: how long that takes is how long Python takes to start."""
+
+
 def stop() -> None:
     """Kill every query, for the process ends: they, and all that is asked later, raise Stopped."""
     _stopping.set()

@@ -22,11 +22,11 @@ from gwmond.sources.access import Access, Daemon
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
+    NO_TIME_LEFT,
     REQUESTS,
     SCHEDDS,
     SLOTS,
     STARTDS,
-    USED_UP,
     WMS,
     Answer,
     Round,
@@ -65,6 +65,7 @@ class Gatherer:
         self._rounds = 0
         self._until = self._allowed = 0.0
         self._problems: list[Problem] = []
+        self._took: list[tuple[float, str]] = []  # seconds of queries within what is allowed
         self._busy: set[str] = set()
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
@@ -131,7 +132,7 @@ class Gatherer:
     def allow(self, seconds: float) -> None:
         """Give what is run from now on this long; what went wrong before is forgotten."""
         self._until, self._allowed = time.monotonic() + seconds, seconds
-        self._problems = []
+        self._problems, self._took = [], []
 
     @property
     def left_s(self) -> float:
@@ -167,11 +168,16 @@ class Gatherer:
         try:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
-            late = hurried and error.problem == "timeout"
-            detail = f"{USED_UP}: {error.detail}" if late else error.detail
-            self._failed(source, kind, error.problem, detail, time.monotonic() - started)
+            took = time.monotonic() - started
+            if hurried and error.problem == "timeout":
+                detail = f"the deadline was used up: {max(self._took)[1]}" if self._took else ""
+                self._failed(source, kind, NO_TIME_LEFT, detail or error.detail, took)
+                return None
+            self._took.append((took, f"{source} ({kind}): {error.detail}"))
+            self._failed(source, kind, error.problem, error.detail, took)
             return None
         took = time.monotonic() - started
+        self._took.append((took, f"{source} ({kind}) took {child.rounded(took)} s"))
         self._statuses[source, kind] = Status(
             source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, "", ""
         )
@@ -262,7 +268,8 @@ class Gatherer:
             status = self._statuses.get((name, DEMAND))
             if busy and status is not None and status.skipped + 1 < poll.busy_factor:
                 if name not in self._busy:
-                    log.info("schedd is busy, asked less often", source=name)
+                    every_s = poll.interval * poll.busy_factor
+                    log.info("schedd is busy, asked less often", source=name, every_s=every_s)
                 self._busy.add(name)
                 self._statuses[name, DEMAND] = status._replace(skipped=status.skipped + 1)
                 asked[schedd.daemon] = None

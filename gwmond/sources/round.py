@@ -11,13 +11,12 @@ from gwmond.sources import schedds
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 CLAIMS = "claims"
-SCHEDD_KINDS = ("epochs", "history")  # histories of schedds
 SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
 COLLECTOR_KINDS = frozenset(
     (SLOTS, CLAIMS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
 )
-USED_UP = "the deadline was used up by what was asked before"
-"""What a timeout is told with that says little of who was asked: it had hardly any time."""
+NO_TIME_LEFT = "no_time_left"
+"""The problem of a query that had hardly any time: another one had used up the deadline."""
 
 
 class Answer(NamedTuple):

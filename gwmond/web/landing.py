@@ -9,6 +9,7 @@ from html import escape
 
 from gwmond import __version__
 from gwmond.accounting.states import State
+from gwmond.open_runs import sentence
 from gwmond.periods import US, span
 from gwmond.snapshot import Snapshot
 from gwmond.sources.round import Status
@@ -141,8 +142,16 @@ def _summary(s: Snapshot) -> str:
     )
     when = f"{_time(s.pool_time)}, polled {_ago(s.made_at)}"
     replay = f" Replayed at {s.speed:g} times its speed." if s.speed != 1 else ""
+    if s.young_until is not None:
+        replay += (
+            " A collector has just been started: entries with fewer pilots there than before are "
+            f"unknown until {_time(s.young_until)}, unless their pilots are seen before."
+        )
     ledger = "" if s.ledger.up else f"<p class=bad>{escape(s.ledger.error)}</p>"
-    return f"<p>Entries: {counts or 'none'}. As of {when}.{replay}</p>{ledger}{_together(s)}"
+    waiting = s.pilot_time.waits if s.pilot_time is not None else ()
+    open_now = f"<p>{escape(sentence(waiting))}</p>" if waiting else ""
+    told = f"<p>Entries: {counts or 'none'}. As of {when}.{replay}</p>{open_now}{ledger}"
+    return told + _together(s)
 
 
 def _together(s: Snapshot) -> str:

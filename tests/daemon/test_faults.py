@@ -205,6 +205,7 @@ def test_a_collector_that_is_restarted(sites: Scene, daemon: Start) -> None:
         assert metrics.state("Idle") == "unknown"
         (event,) = running.log("problem", problem="young_collector")
         assert "fewer pilots than before: e-" in event["detail"]
+        assert "unknown until 20" in event["detail"]
         sites.pilot("Idle", busy=PILOT, name="i2")
         last = running.wait_state(Idle="insufficient_demand")
     assert len(running.log("problem over", problem="young_collector")) == 1

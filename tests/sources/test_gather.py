@@ -14,7 +14,7 @@ from gwmond.config import Config
 from gwmond.facts import EntryKey, Size
 from gwmond.sources import gather, matching, templates
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.round import USED_UP, Round, Status, Targets
+from gwmond.sources.round import Round, Status, Targets
 from tests.accounting.make import pilot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import (
@@ -146,7 +146,8 @@ def test_bad_ads_are_problems_of_an_answer(world: World) -> None:
 def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
     """A silent schedd is given up at the deadline, and the round ends with the other answers.
 
-    What is asked of it afterwards has hardly any time, and says so.
+    What is asked afterwards, of it or of another, has hardly any time: that is no silence of
+    theirs, and the query that ate the deadline is named.
     """
     late = World(tmp_path / "late", options(deadline="6s"), Targets(("cm",), (), ()))
     late.answers = world.answers | {("<ap1>", "demand"): ["~60"]}
@@ -157,9 +158,12 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
     assert status(found, "ap1", "demand").detail.startswith("no answer within ")
     assert status(found, "cm", "slots").up
     slow: Any = child_tasks.sleep
-    late.gatherer.run("ap1", "history", slow)
-    of = status(late.gatherer.last(), "ap1", "history")
-    assert (of.problem, of.detail) == ("timeout", f"{USED_UP}: no answer within 1 s")
+    silent = status(found, "ap1", "demand").detail
+    for name in ("ap1", "ap2"):
+        late.gatherer.run(name, "history", slow)
+        of = status(late.gatherer.last(), name, "history")
+        assert of.problem == "no_time_left"
+        assert of.detail == f"the deadline was used up: ap1 (demand): {silent}"
 
 
 def test_schedd_seen_for_the_first_time_is_asked_in_the_same_round(world: World) -> None:
