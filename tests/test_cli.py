@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import re
@@ -494,6 +495,18 @@ def test_as_a_module() -> None:
         [sys.executable, "-m", "gwmond", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"gwmond {__version__}\n"
+
+
+def test_an_old_python_gets_one_sentence() -> None:
+    """What is read first is such that Python 3.9 can read it, and says what is needed."""
+    first = Path(cli.__file__).parent / "__init__.py"
+    ast.parse(first.read_text(), feature_version=(3, 9))
+    old = "import sys; sys.version_info = (3, 9, 18); import gwmond.cli"
+    done = subprocess.run([sys.executable, "-c", old], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"gwmond: Python 3.11 or later is needed, and \S+ is 3.9: the README says .*\n", done.stderr
+    )
 
 
 def test_help_has_no_doubled_percent(capsys: pytest.CaptureFixture[str]) -> None:

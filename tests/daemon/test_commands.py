@@ -229,7 +229,7 @@ def test_check_tells_what_is_wrong(sites: Scene, tmp_path: Path, verdict: str) -
     """A collector that refuses, is silent or has no address gets its own verdict and remedy."""
     remedies = {
         "refused": "is the daemon running, and its port right",
-        "timeout": "give [poll] deadline more time",
+        "timeout": "raise [poll] deadline",
         "unknown_host": "check the name in [pool]",
     }
     with Gate(sites.pool.collector) as gate:
