@@ -20,15 +20,15 @@ EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 COMMANDS = {
     "run": "run the daemon: poll, account, serve metrics",
     "once": "poll every source once and print the metrics",
-    "check": "check configuration, authorization and reachability",
-    "sites": "show the sites now: state, reason, units, pilots, demand",
-    "pilots": "list pilots: where, since when, doing what, for whom, time left, where it went",
-    "pilot": "tell the whole life of one pilot as a timeline, and what each part rests on",
-    "report": "report hours, shares and efficiency over a period: table, CSV, JSON, HTML",
-    "reconcile": "compare pilots' time with jobs' time and the factory's own numbers",
-    "ledger": "prove the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",
+    "check": "check the configuration, and ask every daemon once",
+    "sites": "show the sites now: state, reason, capacity, pilots, demand",
+    "pilots": "list pilots: where they run, what they do, for whom, and where their time goes",
+    "pilot": "show the whole life of one pilot as a timeline, with the evidence for each part",
+    "report": "report where pilots' time went in a period: as a table, CSV, JSON, Markdown, HTML",
+    "reconcile": "compare the time of pilots with that of jobs and with the factory's own numbers",
+    "ledger": "check the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",
     "import": "account what pilots left in a factory's directories",
-    "record": "record a pool to a file that demo and tests can replay",
+    "record": "record a pool into a file that gwmond demo replays",
     "demo": "run the daemon on a recorded pool, at accelerated speed",
 }
 
@@ -38,10 +38,10 @@ _EPILOG = """\
 examples:
   gwmond demo                                try it, without any HTCondor
   gwmond check --collector cm.example.org    can this host see that pool?
-  gwmond sites --collector cm.example.org    which sites starve, which have nothing to do
+  gwmond sites --collector cm.example.org    which sites lack pilots, and which lack jobs
   gwmond run --config /etc/gwmond/gwmond.toml
 
-Without --config and --collector, this host's own HTCondor configuration says which pool.
+Without --config and --collector, this host's own HTCondor configuration names the pool.
 exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3 some sources are down.
 """
 
@@ -61,8 +61,8 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
         "gwmond",
-        description="Accounts the time of GlideinWMS pilots, and tells why a site is idle: too "
-        "few\npilots although jobs wait, or no job that could run there.",
+        description="Accounts the time of GlideinWMS pilots, and says why a site is idle: too few\n"
+        "pilots although jobs wait, or no idle job that could run there.",
         epilog=_EPILOG,
         formatter_class=formatter,
     )

@@ -42,13 +42,13 @@ its ads were not renewed for two updates."""
 SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "left", "hours"]
 
 _ENDED = {
-    "shutdown": "took leave",
+    "shutdown": "shut down",
     "vanished": "vanished",
     "assumed": "no more jobs",
     "logged": "ended (central log)",
     "queue": "ended (factory's queue)",
 }
-_WITHOUT_JOBS = {"idle": "idle", "open": "runs, jobs not told"}
+_WITHOUT_JOBS = {"idle": "idle", "open": "runs, jobs not known"}
 _NEVER_RAN = {
     Category.VALIDATION_FAILS: "failed validation",
     Category.DECISION_PROBLEM: "never ran a job",
@@ -85,7 +85,9 @@ class PilotLine(NamedTuple):
         """What it does, or how it ended, for people."""
         failed = self.row.validation is Validation.FAILED and self.attempts == 0
         if failed and (self.state == "failed" or self.row.ended == "assumed"):
-            return f"{_NEVER_RAN[Category.VALIDATION_FAILS]}: {self.row.failure or 'not told why'}"
+            return (
+                f"{_NEVER_RAN[Category.VALIDATION_FAILS]}: {self.row.failure or 'cause not known'}"
+            )
         if self.state == "ended":
             how = _ENDED.get(self.row.ended, "ended")
             never = _NEVER_RAN.get(_own(self.row) or Category.PILOT_OVERHEAD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.book import update_gaps, witnesses
+from gwmond.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES
 from gwmond.facts import Cursor
 from gwmond.ledger_text import cursor_lines
 from gwmond.periods import US
@@ -44,5 +44,6 @@ def test_cursors_of_logs_that_were_kept() -> None:
 
 def test_what_the_book_keeps_is_no_source() -> None:
     """Lines of logs that wait, and how often ads are renewed: nobody reads on from there."""
-    cursors = [Cursor(of.SOURCE, of.KIND, "60 60", None) for of in (update_gaps, witnesses)]
+    kinds = SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES
+    cursors = [Cursor("collector", kind, "60 60", None) for kind in kinds]
     assert cursor_lines(cursors, NOW_US, each=True) == []

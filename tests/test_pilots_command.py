@@ -97,7 +97,7 @@ def test_what_was(run: Run, ledger: Path) -> None:
     assert cpu(found[2]["categories"]) == {"decision_problem": 14_400.0}
     assert found[2]["start"] == "2023-11-15T00:00:00Z"
     _, out, _ = run("pilots", "--ledger", ledger, "--past")
-    assert "took leave: never ran a job" in out
+    assert "shut down: never ran a job" in out
 
 
 @pytest.mark.parametrize(

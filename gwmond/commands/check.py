@@ -1,7 +1,7 @@
-"""Check the configuration, then ask every daemon once and say what came of it.
+"""Check the configuration, then send each query to each daemon once.
 
-Each line has a daemon, a kind of query, a verdict, and where it failed, what to do about it.
-Nothing is written: neither to HTCondor nor to the ledger.
+Each line has a daemon, a query and its result. Below is what to do about each query that failed.
+Nothing is written, neither to HTCondor nor to the ledger.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Run the daemon on a recorded pool, at accelerated speed: no HTCondor is needed.
 
-The recording is replayed through the same sources as live ads, over and over. Of a configuration
-file only [http], [canonical], [metrics] and [log] are honoured. The ledger is a temporary one: that
-of the file stays as it is. --ledger names one to keep; one that has a live pool's time, or what was
-imported, is refused.
+The recording is read as live ads would be, again and again. Of a configuration file only [http],
+[canonical], [metrics] and [log] are used. The ledger is a temporary one, not that of the file.
+--ledger names one to keep; a ledger with the time of a live pool, or of an import, is refused.
 """
 
 from __future__ import annotations

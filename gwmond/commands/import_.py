@@ -1,25 +1,25 @@
 """Account what pilots and their factory left in a factory's directories, however old.
 
-PATH is any directory at or above what is to be read: all below it is looked for. It should have
-both of a factory's log directories, client and server (best is /var/log/gwms-factory itself):
+PATH is a directory with the logs, or one above: all directories below it are searched. It should
+have both of a factory's log directories, client and server (best is /var/log/gwms-factory itself):
   client/.../job.*.out, job.*.err       what each pilot wrote: validation, its startd's history
   client/.../condor_activity_*.log      when pilots began and ended, by the factory's queue
   server/.../completed_jobs_*.log       the factory's own line on each pilot (gwmond reconcile)
 --central-log FILE... reads logs of pilots' daemons besides (RFC 5424; docs/central-log.md), before
-or after the directories. Name them last, as all that follows is taken for one.
-Old condor_activity logs tell no time zone: name the factory's with --timezone where it is not this
-host's. What was read in a wrong one stays so: import into another ledger then.
-Each pilot is accounted once, together with what the ledger knows of it already; an import may be
-interrupted, killed and repeated: it goes on where it was. Its progress is of the pilots whose
-outputs were there when it looked for directories, also those that an earlier import has read. What
-this user may not read is named, and left for the next import; a first one fails where that is all
-there is. Stop the daemon meanwhile, for it holds the ledger, or import into another one: --ledger.
+or after the directories. Name them last: all words that follow are taken for log files.
+Old condor_activity logs have no time zone: give the factory's with --timezone if it is not this
+host's. What was imported with a wrong one stays wrong: import into another ledger then.
+Each pilot is accounted once, together with what the ledger already has of it; an import may be
+interrupted, killed and repeated: it continues where it stopped. Its progress counts the
+pilots whose outputs existed when it searched for directories, also those of earlier imports. Files
+that this user may not read are named, and left for the next import; the first one fails if there
+are no others. Stop the daemon before, as it locks the ledger, or import into another: --ledger.
 
 Examples:
   gwmond import /var/log/gwms-factory
   gwmond import --ledger sqlite:////tmp/past.sqlite /backup/factory-logs
   gwmond report --ledger sqlite:////tmp/past.sqlite --from 2025-10-01 --to 2025-11-01
-                                                   then look at it (import says from when to when)
+                                                   then see the result (import prints the period)
   gwmond import /var/log/gwms-factory --central-log /var/log/pilots/*.log
   gwmond import /backup/factory-logs --openmetrics past.om      and give it to Prometheus
 
@@ -70,7 +70,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE",
-        help="logs of pilots' daemons, also as gzip has packed them (.gz)",
+        help="logs of pilots' daemons, also compressed with gzip (.gz)",
     )
     parser.add_argument(
         "--timezone",

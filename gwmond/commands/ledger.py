@@ -1,6 +1,6 @@
-"""Look after the ledger: prove it, measure it, make it smaller, export it.
+"""Check the ledger, show its size, compact it, export it.
 
-A ledger is the one of the configuration ([ledger] url), unless --ledger names another.
+The ledger is that of the configuration ([ledger] url), unless --ledger names another.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _EXPORT = (
     """\
 Writes partitioned Parquet, a file a month: pilot_hours, site_hours, factory_hours, pilots and
 attempts (the latter two by the month in which they began, UTC), factory_jobs (by the last
-thing told). A month that is exported again is replaced, at once; one that retention has begun to
-take out of the ledger is kept as it was exported before.
+record of each). A month that is exported again is replaced, at once; one that retention has begun
+to take out of the ledger is kept as it was exported before.
 Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
 Attempts have the names of their users.
 
@@ -79,12 +79,12 @@ def options(parser: argparse.ArgumentParser) -> None:
         return action
 
     forms = "table", "json"
-    proof = add("check", "prove, exactly, that all time in the ledger sums up; exit code 1 if not")
+    proof = add("check", "check that all time in the ledger sums up exactly; exit code 1 if not")
     proof.add_argument("--format", choices=forms, default="table")
     stats = add("stats", "show rows, bytes, hours, cursors and gaps")
     stats.add_argument("--format", choices=forms, default="table")
-    stats.add_argument("--cursors", action="store_true", help="each cursor, not each kind of them")
-    add("vacuum", "give space that is not used back; the daemon must not run")
+    stats.add_argument("--cursors", action="store_true", help="each cursor, not only each kind")
+    add("vacuum", "give unused space back to the file system; stop the daemon first")
     _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))
 
 

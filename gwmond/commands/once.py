@@ -1,6 +1,6 @@
 """Poll every source once and print the metrics, in the Prometheus text format.
 
-Nothing is stored. Capacity that was observed before is read from the ledger, where there is one.
+Nothing is stored. The capacity that was observed before is read from the ledger, if there is one.
 Exit code 0 if all sources are up, 3 if some are down, 2 for bad configuration.
 """
 

@@ -1,6 +1,6 @@
-"""Tell the whole life of one pilot: what it did when, where its time goes, and what says so.
+"""Show the whole life of one pilot: what it did when, where its time went, and the evidence.
 
-ID is its number (see gwmond pilots), its startd's name, or a part of that which no other has.
+ID is its number (see gwmond pilots), the name of its startd, or a unique part of that name.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ examples:
   gwmond pilot glidein_3344_123@wn42.example.org
   gwmond pilot wn42 --format json | jq '.runs[] | {job, category, rule}'
 
-the picture: a lane for the pilot's own time and one for each run of a job, from left to right
+the picture: one line for the pilot's own time and one for each run of a job; time runs to the right
   G goodput   M misconfiguration badput   P preemption badput   U unclassified
   O pilot overhead   D decision problem (never ran a job)   V validation fails   ? not settled
-  small letters: a part of the pilot, beside jobs     ·: nothing is left of it
+  small letters: a part of the pilot, beside jobs     ·: jobs use all of it
 
-the tables: each run with the line of the table of outcomes that decided where its time goes, the
-sources that told of it (startd, epoch and schedd history, live slot; "inferred": none told that it
-was over, which was waited for), HTCondor's codes, and on what these sources contradict each other.
-"estimated": a stated rule stands for a missing fact.
-Sums are booked, in both measures; the residual is what the parts miss of the whole: 0.
+the tables: each run with the rule (docs/pilots.md) that decided its category, the sources that
+reported it (startd, epoch and schedd history, live slot; "inferred": no record of its end came),
+HTCondor's codes, and where these sources contradict each other.
+"estimated": a documented rule fills in for a missing fact.
+Sums are those of the ledger, in both measures; the residual is total minus parts: 0.
 """
 
 _TOLD = {

@@ -1,7 +1,7 @@
-"""List pilots: where they are, since when, what they do, for whom, and where their time goes.
+"""List pilots: where and since when they run, what they do, for whom, and where their time goes.
 
-Without options: the pilots that run now. All of it is from the ledger that the daemon keeps, as of
-its last poll.
+Without options: the pilots that run now. All of it comes from the daemon's ledger, as of the last
+poll.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ examples:
   gwmond pilots                                   what runs now
   gwmond pilots --site T2_US_Demo --sort left     at a site; who retires or dies next comes first
   gwmond pilots --past --from 24h --sort hours    those that ended in the last day, largest first
-  gwmond pilots --user alice@cern.ch --from 2h    wherever her jobs have run since two hours
+  gwmond pilots --user alice@cern.ch --from 2h    on which her jobs ran in the last two hours
   gwmond pilots --from 2026-01-31 --to 2026-02-01 --format csv > pilots.csv
-  gwmond pilot 4711                               one of them, with all that is known of it
+  gwmond pilot 4711                               one of them, with all that is known about it
 
-what is shown (what does not fit beside it is below, in a table with the same ids):
+columns (those that do not fit are in a second table below, with the same ids):
   size       cores, memory, GPUs; and how many canonical units that is (1 core + 2 GB)
-  doing      running jobs, idle, or retiring (it takes no new jobs); silent: its ads were not
-             renewed for two updates, it may have been killed; runs, jobs not told: only its output
-             tells of it, and no end; failed validation, and why (it says so in the
-             collector until it ends); of one that ended: how
-             (took leave of the collector; vanished: its ad expired; no more jobs: only records
-             of jobs told of it; ended: its output, the central log or the factory's queue says so)
-  heard of   when a collector heard of it last, if it has not ended: its hours are up to then
+  doing      running jobs, idle, or retiring (it accepts no new jobs); silent: its ads were not
+             renewed for two updates, so it may have been killed; runs, jobs not known: only its
+             output shows it, without an end; failed validation, and why (as it advertises until
+             it ends); of one that ended: how (shut down: it invalidated its ads; vanished: its
+             ads expired; no more jobs: only records of jobs show it; ended: its output, the
+             central log or the factory's queue has its end)
+  heard of   the last update of its ads at a collector, if it has not ended: hours are up to then
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
   hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
@@ -81,7 +81,7 @@ what is shown (what does not fit beside it is below, in a table with the same id
              validation failed; uncl.: unclassified; open: not settled, such as the time of
              jobs that run, up to when the pilot was last heard of
   json and csv have every category, in both measures (resource and canonical seconds); attempts
-  is empty there where nothing tells how many runs there were.
+  is empty there if the number of runs is not known.
 
 {FORMS_HELP}
 """

@@ -1,8 +1,8 @@
-"""Compare pilots' time with jobs' time and with the factory's own numbers, entry by entry.
+"""Compare the time of pilots with that of jobs and with the factory's own numbers, entry by entry.
 
 The factory's pilot hours are those of the lines of completed_jobs that it wrote in the period,
 gwmond's the part of pilots' lives within it. What they differ by is divided among causes; what no
-cause explains is shown as unexplained. docs/reconcile.md says what each column is.
+cause explains is shown as unexplained. docs/reconcile.md explains each column.
 """
 
 from __future__ import annotations

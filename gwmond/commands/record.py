@@ -1,4 +1,4 @@
-"""Record a pool to a file that gwmond demo and tests can replay.
+"""Record a pool into a file that gwmond demo replays.
 
 Every source is asked once a frame, as the daemon asks it. Only attributes that gwmond asks for
 are recorded, and what expressions among them refer to, unless its name is that of a secret; user

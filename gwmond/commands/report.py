@@ -1,7 +1,7 @@
 """Report where pilots' time went: hours, shares, efficiency, by site, user, day and more.
 
 Both measures (resource and canonical time), CPUs and GPUs; as a table, CSV, JSON, Markdown, or
-one HTML file with plots that can be sent by mail and printed.
+one HTML file with plots, to be mailed or printed.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ what is shown (shares are of settled time):
                  pilots of which that is known
     fval         time of pilots whose validation failed; in % of time, as those that follow
     idle         other time without jobs: overhead, validation that passed, pilots without jobs
-    unkn         time of which nothing is known (fval + idle + unkn = wst)
+    unkn         time about which nothing is known (fval + idle + unkn = wst)
     wst, badp    all time without jobs; all time but that of runs that exited 0
     job h        wall-clock hours of a run, on average
     used / total its efficiency: time in which jobs ran / all time (that above is goodput / time)
-    jobs: n/k    of pilots of which nothing tells how many ran (5+n/k: 5 on the others)
-    ~            rests on pilots of which only statistics tell of jobs
+    jobs: n/k    pilots with an unknown number of jobs (5+n/k: 5 on the others)
+    ~            rests on pilots whose jobs are known from statistics only
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or

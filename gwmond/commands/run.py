@@ -1,7 +1,7 @@
 """Run the daemon: poll, account, keep the ledger, serve metrics and a page.
 
-It stays in the foreground and logs to standard error, as service managers like it. SIGHUP reads
-the configuration again (a bad file keeps the old one), SIGTERM stops it.
+It stays in the foreground and logs to standard error, as service managers expect. SIGHUP makes it
+read the configuration again (if the file is wrong, the old one stays in use), SIGTERM stops it.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def test_the_list_of_pilots_does_not_call_it_idle() -> None:
     play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
     listed = line_of(only(play), (), us(600), 2000)
-    assert (listed.state, listed.doing) == ("open", "runs, jobs not told")
+    assert (listed.state, listed.doing) == ("open", "runs, jobs not known")
 
 
 @pytest.mark.parametrize("end", [700, 3000])
