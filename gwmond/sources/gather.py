@@ -170,8 +170,7 @@ class Gatherer:
         except child.QueryError as error:
             took = time.monotonic() - started
             if hurried and error.problem == "timeout":
-                detail = f"the deadline was used up: {max(self._took)[1]}" if self._took else ""
-                self._failed(source, kind, NO_TIME_LEFT, detail or error.detail, took)
+                self._failed(source, kind, NO_TIME_LEFT, self._used_up(), took)
                 return None
             self._took.append((took, f"{source} ({kind}): {error.detail}"))
             self._failed(source, kind, error.problem, error.detail, took)
@@ -185,6 +184,16 @@ class Gatherer:
             self._answers[source, kind] = Answer(value, time.monotonic())
         self._problems.extend(getattr(value, "problems", ()))
         return value
+
+    def _used_up(self) -> str:
+        """Return what has used up the deadline: one query, or many."""
+        took = list(self._took)
+        longest, what = max(took, default=(0.0, "nothing was asked before"))
+        if longest >= self._allowed / 2 or len(took) < 2:
+            return f"the deadline was used up: {what}"
+        return (
+            f"the deadline was used up by {len(took)} queries on a busy host; the longest: {what}"
+        )
 
     def failure(self, source: str, kind: str) -> Problem:
         """Return why a query failed that was run last."""

@@ -149,7 +149,7 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
     What is asked afterwards, of it or of another, has hardly any time: that is no silence of
     theirs, and the query that ate the deadline is named.
     """
-    late = World(tmp_path / "late", options(deadline="6s"), Targets(("cm",), (), ()))
+    late = World(tmp_path / "late", options(deadline="12s"), Targets(("cm",), (), ()))
     late.answers = world.answers | {("<ap1>", "demand"): ["~60"]}
     began = time.monotonic()
     found, _ = late.round()
@@ -164,6 +164,20 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
         of = status(late.gatherer.last(), name, "history")
         assert of.problem == "no_time_left"
         assert of.detail == f"the deadline was used up: ap1 (demand): {silent}"
+
+
+def test_many_queries_may_use_up_the_deadline(world: World) -> None:
+    """Where none of them was slow no daemon is accused."""
+    world.round()
+    world.gatherer.allow(60.0)
+    for kind in ("a", "b"):
+        world.gatherer.run("ap1", kind, child_tasks.echo, 7, 1)
+    world.gatherer._until = 0.0
+    slow: Any = child_tasks.sleep
+    world.gatherer.run("ap2", "history", slow)
+    of = status(world.gatherer.last(), "ap2", "history")
+    assert of.problem == "no_time_left"
+    assert of.detail.startswith("the deadline was used up by 2 queries on a busy host; the longest")
 
 
 def test_schedd_seen_for_the_first_time_is_asked_in_the_same_round(world: World) -> None:
