@@ -85,7 +85,7 @@ def test_every_word_has_a_remedy() -> None:
     """A word is in one of both tables; what it means goes to the log, and ends an import."""
     assert not set(FILES) & set(SOURCES)
     assert all(of.meaning and of.remedy for of in WORDS.values())
-    assert (told("bad_time"), told("no_such")) == ("times that cannot be [bad_time]", "no_such")
+    assert (told("bad_time"), told("no_such")) == ("impossible times [bad_time]", "no_such")
     assert (set(explained("denied")), explained("no_such")) == ({"meaning", "remedy"}, {})
 
 
