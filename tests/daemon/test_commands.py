@@ -264,7 +264,7 @@ def test_check_where_no_pool_is_named(tmp_path: Path) -> None:
     assert rows["local pool"]["problem"] == "no_pool"
     done = gwmond("check", "--config", config)
     assert done.stdout.count("no pool is named") == 1
-    assert "what to do: --collector" in done.stdout
+    assert "what to do: give --collector" in done.stdout
     once = gwmond("once", "--config", config)
     assert (once.returncode, once.stderr.count("no pool is named")) == (3, 1)
     named = gwmond("check", "--config", config, env={"_CONDOR_COLLECTOR_HOST": "127.0.0.1:1"})
