@@ -66,7 +66,7 @@ class LedgerTooNew(LedgerError):
 
 
 class LedgerTooOld(LedgerError):
-    """An earlier gwmond wrote this ledger, and a reader does not upgrade it."""
+    """An earlier gwmond wrote this ledger: a reader, or nobody, upgrades it."""
 
 
 class LedgerUnreachable(LedgerError):

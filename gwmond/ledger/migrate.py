@@ -60,6 +60,10 @@ def check_known(connection: Connection, where: str, *, upgradable: bool) -> bool
         # A PostgreSQL schema may be shared as long as no name is taken; a file belongs to one.
         if tables & set(metadata.tables) or (tables and connection.dialect.name == "sqlite"):
             raise foreign(tables, where)
+    elif found < REVISIONS[0]:
+        what = f"its schema {found} is older than gwmond {__version__} can upgrade ({HEAD})"
+        remedy = "Move it away: the gwmond daemon makes a new one."
+        raise LedgerTooOld(where, what, remedy)
     elif found not in REVISIONS:
         what = f"its schema {found} is unknown to gwmond {__version__}, which knows up to {HEAD}"
         raise LedgerTooNew(where, what, "Install the gwmond that wrote it, or a later one.")

@@ -9,7 +9,7 @@ import pytest
 
 from gwmond.accounting.pilot_facts import AttemptKey, Category, Resources
 from gwmond.facts import Cursor, EntryKey, Gap, Problem
-from gwmond.ledger import Ledger, LedgerConflict, LedgerReader, LedgerRefused, migrate
+from gwmond.ledger import Ledger, LedgerConflict, LedgerReader, LedgerRefused
 from gwmond.ledger.pilot_model import (
     CountKey,
     PilotBatch,
@@ -275,21 +275,3 @@ def test_attempts_move(url: str) -> None:
         moved = ((2, elsewhere.key), (7, elsewhere.key))  # gone and back; never was there
         ledger.commit_pilots(_empty(3)._replace(attempts=(elsewhere,), moved=moved))
         assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
-
-
-def test_a_ledger_of_site_time_alone_is_upgraded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger of revision 0001 keeps what it has, and can hold pilots then."""
-    upgrade = migrate.upgrade
-    with monkeypatch.context() as patch:
-        patch.setattr(migrate, "HEAD", "0001")
-        patch.setattr(migrate, "REVISIONS", ("0001",))
-        patch.setattr(migrate, "upgrade", lambda connection: upgrade(connection, "0001"))
-        with Ledger.open(url) as ledger:
-            for number in (1, 2):
-                ledger.commit(batches.batch(number))
-    with Ledger.open(url) as ledger:
-        batches.prove(ledger, 2)
-        ledger.commit(batches.batch(3))
-        ledger.commit_pilots(_empty())
-        assert ledger.load_pilots().batches == 1
-        batches.prove(ledger, 3)

@@ -9,9 +9,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect
 
-from gwmond.accounting.pilot_facts import Assumption
 from gwmond.ledger import (
     Ledger,
     LedgerError,
@@ -99,46 +98,9 @@ def test_tables_of_another_program_with_our_names(url: str) -> None:
         Ledger.open(url)
 
 
-def test_a_ledger_that_calls_provisioned_time_in_use(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Totals, hours and what is remembered of entries go on under the new name."""
-    upgrade = migrate.upgrade
-
-    def with_an_entry(connection: Connection) -> None:
-        upgrade(connection, "0008")
-        for row in (
-            "entries VALUES ('S', 'e', 1, 2, 16, 3)",
-            "site_seconds VALUES (1, 'cpu', 'in_use', '', 'S', 'e', 7, 5, 1, 4, 2)",
-            "site_hours VALUES (9, 1, 3, 3)",
-        ):
-            connection.execute(text(f"INSERT INTO {row}"))
-        upgrade(connection)
-
-    monkeypatch.setattr(migrate, "upgrade", with_an_entry)
-    with Ledger.open(url) as ledger:
-        state = ledger.load()
-        assert {(of.state, total.micros) for of, total in state.totals.items()} == {
-            ("provisioned", 7_000_005)
-        }
-        assert [of.provisioned for of in state.entries.values()] == [{"cpu": 16, "gpu": 3}]
-        assert [of.micros for of in ledger.check()] == [0]
-
-
-def test_a_ledger_without_evidence_of_factories(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an older gwmond had estimated is an assumed end, and pilots are found by number."""
-    upgrade = migrate.upgrade
-    numbers = "1, 'x', 1, 'ce#7.0', 'F', 'S', 'e', 'g', 'n', 'collector', 1, 9, 9, '[]', 'passed'"
-    rest = "'[[5,7],[7,9]]', 'vanished', NULL, NULL, 9, 9, 0, 1, '{}', '', 0"
-
-    def with_a_pilot(connection: Connection) -> None:
-        upgrade(connection, "0002")
-        connection.execute(text(f"INSERT INTO pilots VALUES ({numbers}, {rest})"))
-        upgrade(connection)
-
-    monkeypatch.setattr(migrate, "upgrade", with_a_pilot)
-    with Ledger.open(url) as ledger:
-        (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
-        assert row.assumed == {Assumption.END: (5, 9)}
-        assert (row.estimated, row.assumed_micros, row.validation_end_us) == (((5, 9),), {}, None)
-        assert ledger.pilots_of_entries(["e", "f"]) == {"e": [row]}
+def test_a_schema_from_before_the_first_release(url: str) -> None:
+    """A ledger that no gwmond upgrades is refused by all, and is not changed."""
+    _execute(url, f"UPDATE {VERSION_TABLE} SET version_num = '0009'")
+    for kind in (Ledger, LedgerReader, Ledger):
+        with pytest.raises(LedgerTooOld, match=f"0009.*{HEAD}.*Move it away"):
+            kind.open(url)
