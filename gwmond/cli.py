@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gwmond import __version__
+from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_OK, configuration
 
 if TYPE_CHECKING:
-    from gwmond.config import Config
+    from gwmond.config.settings import Config
 
-EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 
 COMMANDS = {
     "run": "run the daemon: poll, account, serve metrics",
@@ -102,22 +102,6 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return top
 
 
-def configuration(arguments: argparse.Namespace) -> Config:
-    """Return the configuration that the common options ask for; raises ConfigError."""
-    from gwmond.config import Config, load, parse  # noqa: PLC0415
-
-    config = load(arguments.config) if arguments.config else Config()
-    if arguments.collector:
-        given = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
-        pool = config.pool.model_copy(update={"collectors": given.collectors})
-        replay = config.replay.model_copy(update={"file": ""})
-        config = config.model_copy(update={"pool": pool, "replay": replay})
-    if arguments.log_level:
-        log = config.log.model_copy(update={"level": arguments.log_level})
-        config = config.model_copy(update={"log": log})
-    return config
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
@@ -132,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gwmond.config import ConfigError  # noqa: PLC0415 (pydantic takes a while to load)
+    from gwmond.config.settings import ConfigError  # noqa: PLC0415 (pydantic takes a while to load)
 
     try:
         return _module(arguments.command).execute(configuration(arguments), arguments)

@@ -35,13 +35,13 @@ LONG = (
     "systemd/",
     "daemon/",
     "recordings/test_live_runs.py",
-    "test_demo.py",
+    "commands/test_demo.py",
     "sources/test_histories_live",
     "pool/",
     "recordings/",
-    "accounting/test_flow.py",
-    "accounting/test_properties.py",
-    "accounting/test_pilot_properties.py",
+    "sites/test_flow.py",
+    "sites/test_properties.py",
+    "pilots/test_pilot_properties.py",
 )
 
 
@@ -105,7 +105,7 @@ def run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs a command of gwmond in this process: exit status, standard output and error."""
-    monkeypatch.setattr("gwmond.log.configure", lambda _options: None)
+    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = cli.main([*map(str, arguments)])

@@ -29,12 +29,31 @@ PURE = {
         "fractions",
         "functools",
     ),
-    *("heapq", "itertools", "math", "operator", "re", "statistics", "types", "typing"),
+    *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
     *("numpy", "scipy"),
 }
-CORE = {"gwmond.accounting", "gwmond.digits", "gwmond.facts", "gwmond.monitor", "gwmond.units"}
-OWN = {"digits.py", "facts.py", "monitor.py", "units.py"}  # of the core, besides the accounting
-MAY_PRINT = {"cli.py", "metrics/catalog.py", "problem_help.py"}
+#: The rooms of the package, and which others each may import.
+ROOMS: dict[str, set[str]] = {
+    "model": set(),
+    "config": {"model"},
+    "sources": {"model", "config"},
+    "sites": {"model"},
+    "pilots": {"model"},
+    "ledger": {"model", "pilots"},
+    "reports": {"model", "config", "sites", "pilots", "ledger"},
+    "metrics": {"model", "config", "sites", "pilots", "ledger", "reports"},
+    "web": {"model", "config", "sites", "metrics", "reports"},
+    "service": {
+        *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
+    },
+    "commands": {
+        *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
+        "service",
+    },
+}
+AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
+CORE = ("model/", "sites/", "pilots/")
+MAY_PRINT = {"cli.py", "metrics/catalog.py", "service/problem_help.py"}
 CLOCKS = {"time", "datetime", "sched", "asyncio"}
 
 
@@ -82,7 +101,7 @@ def calls(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def is_core(path: Path) -> bool:
-    return name(path).startswith("accounting/") or name(path) in OWN
+    return name(path).startswith(CORE)
 
 
 def test_imports_are_seen() -> None:
@@ -122,19 +141,19 @@ def test_only_sources_import_the_bindings() -> None:
 
 
 def test_core_is_pure() -> None:
-    """The accounting, facts and units import nothing that reads, waits, logs or stores."""
-
-    def pure(module: str) -> bool:
-        if module.startswith("gwmond"):
-            return any(module == part or module.startswith(f"{part}.") for part in CORE)
-        return module.partition(".")[0] in PURE
-
-    wrong = [(name(p), one) for p in FILES if is_core(p) for one in imports(p)]
-    assert [(where, one) for where, one in wrong if not pure(one.module)] == []
+    """The model, sites and pilots import nothing that reads, waits, logs or stores."""
+    wrong = [
+        (name(path), one)
+        for path in FILES
+        if is_core(path)
+        for one in imports(path)
+        if one.module.partition(".")[0] not in PURE | {"gwmond"}
+    ]
+    assert wrong == []
 
 
 def test_core_reads_no_clock_and_no_file() -> None:
-    """Time is an argument in the accounting, and facts are all that it knows."""
+    """Time is an argument in the core, and facts are all that the core knows."""
     forbidden = {"open", "input", "print", "exec", "eval"}
     wrong = [
         (where, called)
@@ -151,21 +170,19 @@ def test_only_commands_print() -> None:
     assert wrong == []
 
 
-def test_direction() -> None:
-    """Sources know nothing of what is made of their facts, nor does the ledger of who writes it."""
-    forbidden = {
-        "sources/": {"metrics", "web", "commands", "ledger", "daemon", "poller", "keeper"},
-        "ledger/": {"metrics", "web", "commands", "sources", "daemon", "poller", "config"},
-        "metrics/": {"web", "commands", "daemon", "poller", "keeper"},
-        "web/": {"commands", "daemon", "poller", "keeper"},
-    }
+def test_each_room_imports_only_what_it_may() -> None:
+    """Imports between the rooms have one direction; nothing but the command line is at the top."""
+    at_top = {name(path) for path in FILES if path.parent == PACKAGE}
+    assert at_top == AT_THE_TOP
+    assert {name(path).partition("/")[0] for path in FILES} - at_top == set(ROOMS)
     wrong = [
         (name(path), one.module)
-        for folder, others in forbidden.items()
         for path in FILES
-        if name(path).startswith(folder)
+        if path.parent != PACKAGE
+        for room in [name(path).partition("/")[0]]
         for one in imports(path)
-        if one.module.startswith("gwmond.") and one.module.split(".")[1] in others
+        if one.module.startswith("gwmond.") and not one.module.startswith("gwmond.__version__")
+        if one.module.split(".")[1] not in {room, *ROOMS[room]}
     ]
     assert wrong == []
 
@@ -184,7 +201,12 @@ _UNNEEDED = {"alembic", "fastapi", "scipy", "sqlalchemy.dialects.postgresql", "u
 _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
 _READERS = ("pilots", "pilot", "report", "reconcile")
-_WRITERS = {"gwmond.pilot_keeper", "gwmond.book.book", "gwmond.book.joining", "gwmond.historian"}
+_WRITERS = {
+    "gwmond.service.pilot_keeper",
+    "gwmond.pilots.book",
+    "gwmond.pilots.joining",
+    "gwmond.service.historian",
+}
 
 
 @pytest.mark.parametrize(
@@ -221,11 +243,11 @@ def loose_digits(tree: ast.AST) -> Iterator[int]:
 
 
 def test_digits_are_those_of_ascii() -> None:
-    """Where strangers write numbers; gwmond.digits says what is one."""
+    """Where strangers write numbers; gwmond.model.digits says what is one."""
     found = {
         str(path.relative_to(PACKAGE)): lines
         for path in FILES
         if (lines := [*loose_digits(ast.parse(path.read_text()))])
     }
     of_bytes = {f"sources/gwms/{name}.py" for name in ("embedded_history", "pilot_out")}
-    assert set(found) == {"digits.py", *of_bytes}, found
+    assert set(found) == {"model/digits.py", *of_bytes}, found

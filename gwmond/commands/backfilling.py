@@ -11,13 +11,16 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gwmond import backfill, cli, ledger_reading
-from gwmond.backfill import Hours, Written
-from gwmond.config import ConfigError
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import ConfigError
 from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger_text import NOTHING_YET
-from gwmond.periods import HOUR_US, US, parse_time, rfc3339, to_us
+from gwmond.metrics import backfill
+from gwmond.metrics.backfill import Hours, Written
+from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.reports import ledger_reading
+from gwmond.reports.ledger_text import NOTHING_YET
+from gwmond.reports.periods import parse_time, rfc3339, to_us
 
 HELP = """\
 OpenMetrics has the counters of pilot time, runs, pilots and site time as they would have stood at
@@ -46,7 +49,7 @@ def check(arguments: argparse.Namespace) -> None:
     since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise ConfigError("the period is empty: --from is not before --to")
-    if since_us is not None and since_us >= time.time() * US:
+    if since_us is not None and since_us >= time.time() * SECOND_US:
         raise ConfigError(f"the period is empty: --from {arguments.first} is yet to come")
 
 
@@ -66,7 +69,7 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
     Raises LedgerError, and ConfigError for the options.
     """
     labels = backfill.parse_labels(arguments.label)
-    now_us = round(time.time() * US)
+    now_us = round(time.time() * SECOND_US)
     since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
     found = hourly.reach(reader)
     hours = backfill.hours_of(found, since_us, until_us, now_us)
@@ -83,17 +86,17 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
             raise
         except OSError as error:
             print(f"gwmond: cannot write {output}: {error}", file=sys.stderr)
-            return cli.EXIT_FAILED
+            return EXIT_FAILED
     for line in _told(output, written, hours, found, until_us):
         print(line, file=sys.stderr if output == "-" else sys.stdout)
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _told(
     output: str, written: Written, hours: Hours, found: hourly.Reach, until_us: int | None
 ) -> list[str]:
-    poll_us = None if found.first_poll_s is None else round(found.first_poll_s * US)
-    polled = None if poll_us is None else rfc3339(poll_us // US * US)
+    poll_us = None if found.first_poll_s is None else round(found.first_poll_s * SECOND_US)
+    polled = None if poll_us is None else rfc3339(poll_us // SECOND_US * SECOND_US)
     if not written.samples:
         why = NOTHING_YET if found.start >= found.stop else "there is nothing to write"
         if polled is not None and until_us is None:
@@ -117,6 +120,6 @@ def _time(text: str | None, *, end: bool) -> int | None:
         number = int(month[1]) * 12 + int(month[2]) - 1 + end
         return to_us(datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC))
     try:
-        return parse_time(text, round(time.time() * US))
+        return parse_time(text, round(time.time() * SECOND_US))
     except ValueError as error:
         raise ConfigError(f"{error}; or a month, such as 2026-01") from None

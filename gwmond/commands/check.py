@@ -21,18 +21,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gwmond import cli, log, places
-from gwmond.config import Config
-from gwmond.cursor_kinds import SCHEDD_KINDS
+from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
+from gwmond.config.settings import Config
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
-from gwmond.periods import US, short, span
-from gwmond.pool import Pool
-from gwmond.problem_words import WORDS
-from gwmond.sources import child, history_tasks
-from gwmond.sources.access import Access
-from gwmond.sources.history_cursor import Limits
-from gwmond.sources.round import Round, Status
+from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.facts import Status
+from gwmond.model.times import SECOND_US
+from gwmond.reports.periods import short, span
+from gwmond.service import log, places
+from gwmond.service.pool import Pool
+from gwmond.service.problem_words import WORDS
+from gwmond.sources import child
+from gwmond.sources.htcondor import history_tasks
+from gwmond.sources.htcondor.access import Access
+from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.round import Round
 from gwmond.web.server import PortError, bind
 
 REMEDIES = {
@@ -99,7 +103,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         )
         for note in notes:
             print(f"\nnote: {note}")
-    return cli.EXIT_OK if all(of.status.up for of in verdicts) else cli.EXIT_SOURCES_DOWN
+    return EXIT_OK if all(of.status.up for of in verdicts) else EXIT_SOURCES_DOWN
 
 
 def _start() -> Status:
@@ -118,11 +122,11 @@ def _young(found: Round, now: float) -> list[str]:
     for (source, kind), answer in sorted(found.answers.items()):
         started = answer.value.started if kind == "collector" else None
         if started is not None and now - started < 2 * UPDATE_S:
-            until = short((started + 2 * UPDATE_S) * US)
+            until = short((started + 2 * UPDATE_S) * SECOND_US)
             notes.append(
-                f"{source} was started {span(round(max(0.0, now - started)) * US)} ago. Pilots may "
-                f"be missing until all have renewed their ads, by {until} UTC if they do so every "
-                "5 minutes, as is HTCondor's default."
+                f"{source} was started {span(round(max(0.0, now - started)) * SECOND_US)} ago. "
+                "Pilots may be missing until all have renewed their ads, by "
+                f"{until} UTC if they do so every 5 minutes, as is HTCondor's default."
             )
     return notes
 

@@ -14,15 +14,17 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from gwmond import central_logs, cli, historian, ledger_reading
-from gwmond.clock import REPLAY
 from gwmond.commands import run
-from gwmond.config import Config, ConfigError, Poll, parse
-from gwmond.config_pilots import Ledger
-from gwmond.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
+from gwmond.commands.common import EXIT_FAILED
+from gwmond.config.pilots import Ledger
+from gwmond.config.settings import Config, ConfigError, Poll, parse
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
-from gwmond.sources.recording import Recording
+from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
+from gwmond.reports import ledger_reading
+from gwmond.service import central_logs, historian
+from gwmond.service.clock import REPLAY
+from gwmond.sources.recording.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
@@ -53,7 +55,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop; the temporary ledger is removed."""
     if arguments.ledger is not None and (why := _unfit(arguments.ledger)):
         print(f"gwmond: {why}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     embedded = resources.files("gwmond") / "data" / "demo.zip"
     with (
         resources.as_file(embedded) as packaged,

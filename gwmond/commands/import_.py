@@ -37,15 +37,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gwmond import cli, ledger_reading, log
 from gwmond.commands import backfilling
-from gwmond.config import Config, ConfigError
-from gwmond.importer import Imported, Importer
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
-from gwmond.ledger_text import reach_times
-from gwmond.problem_words import told
+from gwmond.reports import ledger_reading
+from gwmond.reports.ledger_text import reach_times
+from gwmond.service import log
+from gwmond.service.importer import Imported, Importer
+from gwmond.service.problem_words import told
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
 from gwmond.sources.gwms.tail import PACKED
@@ -103,7 +105,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         filter(None, map(_no_log, arguments.logs)), None
     ):
         print(f"gwmond: {why}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if arguments.processes < 1:
         raise ConfigError("--processes: at least 1")
     if arguments.timezone is not None:
@@ -115,9 +117,9 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         raise ConfigError("--to and --label are for --openmetrics")
     if arguments.openmetrics is not None and (why := backfilling.unwritable(arguments.openmetrics)):
         print(f"gwmond: cannot write {arguments.openmetrics}: {why}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     child.start()
-    written = cli.EXIT_OK
+    written = EXIT_OK
     try:
         ledger = Ledger.open(arguments.ledger or config.ledger.url)
         try:
@@ -137,7 +139,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             ledger.close()
     except (LedgerError, child.QueryError) as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     return max(code, written)
 
 
@@ -231,14 +233,14 @@ def _say(
             "import again",
             file=sys.stderr,
         )
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if asked and not imported.directories:
         print(
             "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
             "completed_jobs_*.log below these directories",
             file=sys.stderr,
         )
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if imported.problems["unreadable"]:
         print("what could not be read is left for the next import: let this user read it")
     if not new:
@@ -246,4 +248,4 @@ def _say(
     if hours is not None:
         since, until = hours
         print(f"the ledger has {since} to {until}: {report} --from {since} --to {until}")
-    return cli.EXIT_OK
+    return EXIT_OK

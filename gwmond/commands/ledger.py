@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from gwmond import cli, ledger_reading, log
 from gwmond.commands import backfilling
-from gwmond.config import Config, ConfigError
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.extras import install
-from gwmond.ledger.pilot_model import PilotResidual
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats
 from gwmond.ledger.store import Ledger
-from gwmond.ledger_text import cursor_lines
-from gwmond.periods import US
+from gwmond.model.stored_pilots import PilotResidual
+from gwmond.model.times import SECOND_US
+from gwmond.reports import ledger_reading
+from gwmond.reports.ledger_text import cursor_lines
+from gwmond.service import log
 
 if TYPE_CHECKING:
     from gwmond.ledger.parquet import Month
@@ -129,7 +131,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 return _export(url, arguments)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
 
 
 # --- check ------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ def _check(url: str, memory_mib: int, form: str) -> int:
         print()
     else:
         _show_residuals(found)
-    return cli.EXIT_FAILED if any(of.micros for of in found) else cli.EXIT_OK
+    return EXIT_FAILED if any(of.micros for of in found) else EXIT_OK
 
 
 def _show_residuals(found: tuple[PilotResidual, ...]) -> None:
@@ -184,7 +186,7 @@ def _stats(url: str, form: str, each: bool) -> int:
     if form == "json":
         json.dump(_as_json(found), sys.stdout, indent=2)
         print()
-        return cli.EXIT_OK
+        return EXIT_OK
     console = Console(width=_WIDTH)
     table = _table("table", "rows", "MiB with indexes")
     for of in found.tables:
@@ -197,13 +199,13 @@ def _stats(url: str, form: str, each: bool) -> int:
             console.print(f"hours of {name}: {_hour(first)} to {_hour(last)}", highlight=False)
     if found.attempt_bytes is not None:
         console.print(f"bytes for each attempt: {found.attempt_bytes:.0f}")
-    for line in cursor_lines(found.cursors, round(time.time() * US), each):
+    for line in cursor_lines(found.cursors, round(time.time() * SECOND_US), each):
         console.print(line, markup=False, highlight=False)
     for gap in found.gaps:
         start = "?" if gap.start_us is None else _time(gap.start_us)
         line = f"gap of {gap.source} {gap.kind}: {start} to {_time(gap.end_us)}: {gap.detail}"
         console.print(line, markup=False, highlight=False)
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _as_json(found: LedgerStats) -> dict[str, object]:
@@ -245,7 +247,7 @@ def _vacuum(url: str) -> int:
         ledger.vacuum()
         after = sum(of.bytes or 0 for of in ledger.stats().tables)
     print(f"{ledger.where}: {before / 2**20:.2f} MiB of tables before, {after / 2**20:.2f} now")
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _openmetrics(url: str, arguments: argparse.Namespace) -> int:
@@ -255,7 +257,7 @@ def _openmetrics(url: str, arguments: argparse.Namespace) -> int:
     output = arguments.output or "-"
     if output != "-" and (why := backfilling.unwritable(output)):
         print(f"gwmond: cannot write {output}: {why}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     with LedgerReader.open(url) as ledger:
         return backfilling.write(ledger, arguments, output)
 
@@ -272,7 +274,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
             f"gwmond: no Parquet can be written here ({error}). Install it: {install('parquet')}",
             file=sys.stderr,
         )
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     months = parquet.Months(_month(arguments.first), _month(arguments.last))
     if months.first is not None and months.last is not None and months.first > months.last:
         raise ConfigError("the period is empty: --from is after --to")
@@ -281,12 +283,12 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
             found = datasets.export(ledger, arguments.directory, months, report)
     except OSError as error:
         print(f"gwmond: cannot export to {arguments.directory}: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     for of in found:
         print(f"{arguments.directory / of.dataset}: {of.rows} rows in {len(of.files)} files")
         for path in of.kept:
             print(f"{path}: kept, the ledger has no longer all of that month")
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _month(text: str | None) -> Month | None:

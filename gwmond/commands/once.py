@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gwmond import cli, log
-from gwmond.config import Config
+from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
+from gwmond.config.settings import Config
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
-from gwmond.poller import poll_once
+from gwmond.service import log
+from gwmond.service.poller import poll_once
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -33,4 +34,4 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     exposition = render(catalog.FAMILIES, snapshot, config.metrics.series_budget)
     wanted = exposition.text if arguments.format == "text" else exposition.openmetrics
     sys.stdout.write(wanted.decode())
-    return cli.EXIT_OK if all(s.up for s in snapshot.sources) else cli.EXIT_SOURCES_DOWN
+    return EXIT_OK if all(s.up for s in snapshot.sources) else EXIT_SOURCES_DOWN

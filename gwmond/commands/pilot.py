@@ -14,11 +14,18 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from gwmond import cli, log
-from gwmond.accounting.attempts import Source
-from gwmond.accounting.pilot_facts import MEASURES, Category
-from gwmond.book.rules import SECOND_US, Rules
-from gwmond.category_time import (
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.commands.pilots import size_text
+from gwmond.config.settings import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.attempts import Source
+from gwmond.model.pilot_facts import MEASURES, Category
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.times import SECOND_US
+from gwmond.model.units import Resource
+from gwmond.pilots.rules import Rules
+from gwmond.reports.category_time import (
     CATEGORIES,
     COLOURS,
     HOUR,
@@ -31,20 +38,15 @@ from gwmond.category_time import (
     ratio,
     words,
 )
-from gwmond.commands.pilots import size_text
-from gwmond.config import Config
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.pilot_model import PilotRow
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.periods import US, short, span
-from gwmond.pilot_story import OwnSpan, Run, Story, find
-from gwmond.pilot_story import tell as story_of
-from gwmond.story_json import story_json
-from gwmond.table_text import Cell, Grid, room, show, tell
-from gwmond.timeline import axis, ends, lanes
-from gwmond.units import Resource
-from gwmond.validation_phases import validation_text
+from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.reports.periods import short, span
+from gwmond.reports.pilot_story import OwnSpan, Run, Story, find
+from gwmond.reports.pilot_story import tell as story_of
+from gwmond.reports.story_json import story_json
+from gwmond.reports.table_text import Cell, Grid, room, show, tell
+from gwmond.reports.timeline import axis, ends, lanes
+from gwmond.reports.validation_phases import validation_text
+from gwmond.service import log
 
 _LABEL = 8
 _LANES = 40
@@ -99,7 +101,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Tell; 1 when there is no ledger, no such pilot, or more than one."""
     log.quiet()
-    now_us = round(time.time() * US)
+    now_us = round(time.time() * SECOND_US)
     tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
     rules = Rules(q=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
     try:
@@ -107,12 +109,12 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             found = find(ledger, arguments.id)
             if len(found) != 1:
                 _not_one(arguments.id, found, ledger.where)
-                return cli.EXIT_FAILED
+                return EXIT_FAILED
             age = age_of(ledger, now_us, config.poll.interval)
             story = story_of(ledger, found[0], now_us, rules)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if arguments.format == "json":
         json.dump({**age.as_json(), **story_json(story, now_us)}, sys.stdout, indent=2)
         print()
@@ -121,7 +123,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         _show(story, age, max(40, width), arguments.lanes)
     if age.warning and story.life.end_us is None:
         print(f"gwmond: {age.warning}", file=sys.stderr)
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _not_one(text: str, found: list[PilotRow], where: str) -> None:

@@ -14,23 +14,25 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from gwmond import cli, log
-from gwmond.accounting.pilot_facts import Category
-from gwmond.book.silence import silent_before_us
-from gwmond.category_time import BADPUT, OF_PILOTS, Kind, hours, part, percent
-from gwmond.config import Config, ConfigError
-from gwmond.digits import is_number
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.ledger_text import nothing
-from gwmond.open_runs import as_json as waits_json
-from gwmond.open_runs import open_runs, sentence
-from gwmond.periods import FORMS_HELP, US, parse_time, short, span
-from gwmond.pilot_tables import PilotLine, as_json, lines, write_csv
-from gwmond.table_text import Grid, empty, not_shown, room, show, tell
-from gwmond.waiting_periods import later_us, rules
+from gwmond.model.digits import is_number
+from gwmond.model.pilot_facts import Category
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.silence import silent_before_us
+from gwmond.reports.category_time import BADPUT, OF_PILOTS, Kind, hours, part, percent
+from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.reports.ledger_text import nothing
+from gwmond.reports.open_runs import as_json as waits_json
+from gwmond.reports.open_runs import open_runs, sentence
+from gwmond.reports.periods import FORMS_HELP, parse_time, short, span
+from gwmond.reports.pilot_tables import PilotLine, as_json, lines, write_csv
+from gwmond.reports.table_text import Grid, empty, not_shown, room, show, tell
+from gwmond.service import log
+from gwmond.service.waiting_periods import later_us, rules
 
 _LIMIT = 1000
 _CPU: Kind = ("cpu", "canonical")
@@ -124,7 +126,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """List pilots; 1 when there is no ledger that can be read."""
     log.quiet()
-    now_us = round(time.time() * US)
+    now_us = round(time.time() * SECOND_US)
     wanted = _wanted(arguments, now_us)
     limit = arguments.limit or None
     try:
@@ -147,7 +149,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 why = "none runs now. Those that have ended: gwmond pilots --past --from 24h"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     truncated = limit is not None and len(made) > limit
     made = made[:limit]
     if arguments.format == "json":
@@ -165,7 +167,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         print(f"gwmond: only {limit} pilots are shown; see --limit", file=sys.stderr)
     if age.warning:
         print(f"gwmond: {age.warning}", file=sys.stderr)
-    return cli.EXIT_OK
+    return EXIT_OK
 
 
 def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:

@@ -16,17 +16,21 @@ import time
 
 from rich.console import Console
 
-from gwmond import cli, csv_text, log
-from gwmond.config import Config, ConfigError
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.periods import FORMS_HELP, US, Period, both, parse_period, rfc3339
-from gwmond.reconcile import Reconciled, unexplained_ratio
-from gwmond.reconcile_gather import Reconciliation, gather
-from gwmond.reconcile_tables import explanations, record, tables
-from gwmond.report_markdown import escape
-from gwmond.table_text import Grid, empty, not_shown, room, show, tell
+from gwmond.model.reconciliation import Reconciled, Reconciliation
+from gwmond.model.times import SECOND_US, Period
+from gwmond.reports import csv_text
+from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.reports.periods import FORMS_HELP, both, parse_period, rfc3339
+from gwmond.reports.reconcile import unexplained_ratio
+from gwmond.reports.reconcile_gather import gather
+from gwmond.reports.reconcile_tables import explanations, record, tables
+from gwmond.reports.report_markdown import escape
+from gwmond.reports.table_text import Grid, empty, not_shown, room, show, tell
+from gwmond.service import log
 
 _EPILOG = f"""\
 examples:
@@ -75,7 +79,7 @@ def _percent(text: str) -> float:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Reconcile; 1 when there is no ledger that can be read, or too much is unexplained."""
     log.quiet()
-    now_us = round(time.time() * US)
+    now_us = round(time.time() * SECOND_US)
     period = _period(arguments, now_us)
     try:
         with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
@@ -84,7 +88,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             found = gather(ledger, period, until_us, arguments.entry)
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if age.warning and period.until_us > (age.written_us or 0):
         print(f"gwmond: {age.warning}", file=sys.stderr)
     if found.partial:
@@ -106,18 +110,18 @@ def _period(arguments: argparse.Namespace, now_us: int) -> Period:
 
 def _verdict(rows: list[Reconciled], most: float | None) -> int:
     if most is None:
-        return cli.EXIT_OK
+        return EXIT_OK
     ratio = unexplained_ratio(rows)
     if ratio is None:
         print("gwmond: no factory numbers for this period", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if 100 * ratio > most:
         print(
             f"gwmond: {100 * ratio:.2f} % of pilots' time is unexplained, more than {most:g} %",
             file=sys.stderr,
         )
-        return cli.EXIT_FAILED
-    return cli.EXIT_OK
+        return EXIT_FAILED
+    return EXIT_OK
 
 
 def _text(found: Reconciliation, age: Age, form: str) -> str:

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from gwmond import cli, log
-from gwmond.config import Config, ConfigError
-from gwmond.durations import parse_duration
-from gwmond.pool import Pool
-from gwmond.sources.recorder import Recorder
-from gwmond.sources.recording import Writer
+from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
+from gwmond.config.settings import Config, ConfigError
+from gwmond.model.times import parse_duration
+from gwmond.service import log
+from gwmond.service.pool import Pool
+from gwmond.sources.recording.recorder import Recorder
+from gwmond.sources.recording.recording import Writer
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -73,4 +74,4 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     )
     for source, text in sorted(recorder.errors.items()):
         print(f"gwmond: {source}: {text}", file=sys.stderr)
-    return cli.EXIT_SOURCES_DOWN if recorder.errors else cli.EXIT_OK
+    return EXIT_SOURCES_DOWN if recorder.errors else EXIT_OK

@@ -17,25 +17,28 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gwmond import analyze_report, cli, log
-from gwmond.analyze_report import STYLES, Asked, asked
-from gwmond.config import Config, ConfigError
-from gwmond.digits import is_number
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.ledger_text import nothing, unknown
-from gwmond.open_runs import open_runs
-from gwmond.periods import FORMS_HELP, US, parse_period
-from gwmond.report import BYS, Report, Scope, parse_by
-from gwmond.report_failures import MOST
-from gwmond.report_gather import gather
-from gwmond.report_html import html
-from gwmond.report_markdown import markdown
-from gwmond.report_records import DEFINITIONS, notes, report_json, write_csv
-from gwmond.report_sections import period, sections, title
-from gwmond.table_text import Grid, room, show, tell
-from gwmond.waiting_periods import later_us, rules
+from gwmond.model.digits import is_number
+from gwmond.model.times import SECOND_US
+from gwmond.reports import analyze_report
+from gwmond.reports.analyze_report import STYLES, Asked, asked
+from gwmond.reports.failures import MOST
+from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.reports.ledger_text import nothing, unknown
+from gwmond.reports.open_runs import open_runs
+from gwmond.reports.periods import FORMS_HELP, parse_period
+from gwmond.reports.report import BYS, Report, Scope, parse_by
+from gwmond.reports.report_gather import gather
+from gwmond.reports.report_html import html
+from gwmond.reports.report_markdown import markdown
+from gwmond.reports.report_records import DEFINITIONS, notes, report_json, write_csv
+from gwmond.reports.report_sections import period, sections, title
+from gwmond.reports.table_text import Grid, room, show, tell
+from gwmond.service import log
+from gwmond.service.waiting_periods import later_us, rules
 
 _EPILOG = f"""\
 examples:
@@ -152,7 +155,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     if arguments.limit is not None and not arguments.failures:
         raise ConfigError("--limit is for --failures")
-    now_us = round(time.time() * US)
+    now_us = round(time.time() * SECOND_US)
     of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     terminal = arguments.output is None and sys.stdout.isatty()
     why = ""
@@ -182,20 +185,20 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 why = cause and f"nothing in this period: {cause}"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
+        return EXIT_FAILED
     if age.warning and of.period.until_us > (age.written_us or 0):
         print(f"gwmond: {age.warning}", file=sys.stderr)
     if why:
         print(f"gwmond: {why}", file=sys.stderr)
     if arguments.output is None:
         sys.stdout.write(text)
-        return cli.EXIT_OK
+        return EXIT_OK
     try:
         _write(arguments.output, text)
     except OSError as error:
         print(f"gwmond: cannot write {arguments.output}: {error.strerror}", file=sys.stderr)
-        return cli.EXIT_FAILED
-    return cli.EXIT_OK
+        return EXIT_FAILED
+    return EXIT_OK
 
 
 def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import structlog
 
-from gwmond import cli, log, places
-from gwmond.config import Config
-from gwmond.daemon import Daemon
-from gwmond.log_socket import PlaceError
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, configuration
+from gwmond.config.settings import Config
+from gwmond.service import log, places
+from gwmond.service.daemon import Daemon
+from gwmond.service.log_socket import PlaceError
 from gwmond.web.server import PortError
 
 
@@ -28,7 +29,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log)
 
     def reload() -> Config:
-        found = cli.configuration(arguments)
+        found = configuration(arguments)
         _warn(found, arguments)
         return found
 
@@ -63,5 +64,5 @@ def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
         daemon.run()
     except PortError as error:
         print(f"gwmond: {error}", file=sys.stderr)
-        return cli.EXIT_FAILED
-    return cli.EXIT_OK
+        return EXIT_FAILED
+    return EXIT_OK

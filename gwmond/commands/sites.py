@@ -18,13 +18,15 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from gwmond import cli, csv_text, log
-from gwmond.config import Config
-from gwmond.poller import poll_once
-from gwmond.snapshot import Snapshot
-from gwmond.sources.round import Status
-from gwmond.table_text import Cell, Grid, empty, not_shown, room, show, tell
-from gwmond.tables import Row, as_json, entry_rows, jobs_text, site_rows, verdicts_text
+from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
+from gwmond.config.settings import Config
+from gwmond.model.facts import Status
+from gwmond.model.snapshot import Snapshot
+from gwmond.reports import csv_text
+from gwmond.reports.site_table import Row, as_json, entry_rows, jobs_text, site_rows, verdicts_text
+from gwmond.reports.table_text import Cell, Grid, empty, not_shown, room, show, tell
+from gwmond.service import log
+from gwmond.service.poller import poll_once
 
 _EPILOG = """\
 examples:
@@ -89,7 +91,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     down = [s for s in snapshot.sources if not s.up]
     for line in dict.fromkeys(map(_down, down)):
         print(f"gwmond: {line}", file=sys.stderr)
-    return cli.EXIT_SOURCES_DOWN if down else cli.EXIT_OK
+    return EXIT_SOURCES_DOWN if down else EXIT_OK
 
 
 def _none(snapshot: Snapshot) -> str:

@@ -7,7 +7,6 @@
 Everything that fails is a ``LedgerError`` with a remedy.  A report opens a ``LedgerReader``.
 """
 
-from gwmond.accounting.elapsed import Tick
 from gwmond.ledger.errors import (
     LedgerClosed,
     LedgerConflict,
@@ -25,7 +24,10 @@ from gwmond.ledger.errors import (
     LedgerTooOld,
     LedgerUnreachable,
 )
-from gwmond.ledger.model import (
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.elapsed import Tick
+from gwmond.model.totals import (
     Batch,
     Difference,
     EntryState,
@@ -39,8 +41,6 @@ from gwmond.ledger.model import (
     TimedProblem,
     Total,
 )
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.store import Ledger
 
 __all__ = [
     "Batch",

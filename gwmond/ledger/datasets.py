@@ -9,9 +9,7 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Select, Table, func, select
 
-from gwmond.accounting.factory_jobs import jobs
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
-from gwmond.ledger.hours import from_columns
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
@@ -26,8 +24,10 @@ from gwmond.ledger.pilot_writes import Stored, stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import site_hours, site_seconds
+from gwmond.model.hours import from_columns
+from gwmond.model.times import HOUR_US
+from gwmond.pilots.factory_evidence import jobs
 
-HOUR_US = 3_600_000_000
 _AT_ONCE = 2000
 _TEXT, _INT, _FLOAT, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TIME = pa.timestamp("us", tz="UTC")

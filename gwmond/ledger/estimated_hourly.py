@@ -11,16 +11,17 @@ from itertools import groupby
 
 from sqlalchemy import func, select
 
-from gwmond.accounting.pilot_facts import Assumption
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.hourly import HOUR_US, Done, Found, HourlySeries, Labels
+from gwmond.ledger.hourly import Done, Found, HourlySeries, Labels
 from gwmond.ledger.pilot_codec import counted_rules
-from gwmond.ledger.pilot_model import ASSUMED
 from gwmond.ledger.pilot_schema import pilot_counts, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
-from gwmond.units import Resource
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import ASSUMED
+from gwmond.model.times import HOUR_US
+from gwmond.model.units import Resource
 
 _AT_ONCE = 2000
 _OF = {what: resource for resource, what in ASSUMED.items()}

@@ -10,13 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, literal_column, select
 
-from gwmond.accounting.states import State
-from gwmond.accounting.verdict_check import Experiment, Result, Verdict
-from gwmond.facts import EntryKey
 from gwmond.ledger.backend import upsert
 from gwmond.ledger.pilot_codec import Undecodable, time_us, whole
 from gwmond.ledger.pilot_schema import verdict_checks
 from gwmond.ledger.writes import Row, clean
+from gwmond.model.experiments import Experiment, Result, Verdict
+from gwmond.model.facts import EntryKey
+from gwmond.model.states import State
 
 _ROW = tuple(verdict_checks.c)
 

@@ -10,11 +10,11 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_facts import Resources
-from gwmond.ledger.pilot_model import AttemptRow
 from gwmond.ledger.writes import clean
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.stored_pilots import AttemptRow
 
 IDENTITY_CHARACTERS = 512  # fits into an index of PostgreSQL (2704 bytes)
 

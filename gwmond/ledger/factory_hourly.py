@@ -13,11 +13,11 @@ from sqlalchemy import select
 
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.factory_model import FactoryKind
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
 from gwmond.ledger.hourly import Done, Found, HourlySeries, Labels
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.factory_totals import FactoryKind
 
 _AT_ONCE = 5000
 

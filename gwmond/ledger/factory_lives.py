@@ -13,21 +13,21 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
-from gwmond.accounting.factory_jobs import jobs
-from gwmond.accounting.outcomes import SUMMARISED
-from gwmond.accounting.pilot_facts import Assumption, Category
-from gwmond.accounting.queue_jobs import FactoryJob
-from gwmond.ledger.factory_model import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
-from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_codec import Undecodable
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilot_hours, pilot_seconds, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.factory_jobs import FactoryJob
+from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
+from gwmond.model.hours import from_columns
+from gwmond.model.outcomes import SUMMARISED
+from gwmond.model.pilot_facts import Assumption, Category
+from gwmond.model.times import HOUR_US
+from gwmond.pilots.factory_evidence import jobs
 
-HOUR_US = 3_600_000_000
 _LATE_US = 7 * 24 * HOUR_US
 """A line is written at most so long after its pilot's end, as far as runs are looked for."""
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, func, select
 
-from gwmond.ledger.factory_model import FactoryKey, FactoryKind, FactoryTotalKey
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
-from gwmond.ledger.pilot_model import Hour, PilotDifference, PilotResidual, Shown
 from gwmond.ledger.session import Session
+from gwmond.model.factory_totals import FactoryKey, FactoryKind, FactoryTotalKey
+from gwmond.model.stored_pilots import Hour, PilotDifference, PilotResidual, Shown
 
 WORST = 10
 

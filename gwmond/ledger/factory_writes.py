@@ -11,11 +11,11 @@ from typing import TypeAlias
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.factory_model import FactoryKey, FactoryKind, FactoryTotalKey
 from gwmond.ledger.factory_schema import factory_hours, factory_totals
 from gwmond.ledger.pilot_codec import HOURS, whole
-from gwmond.ledger.pilot_model import Hour
 from gwmond.ledger.writes import Row, clean
+from gwmond.model.factory_totals import FactoryKey, FactoryKind, FactoryTotalKey
+from gwmond.model.stored_pilots import Hour
 
 _TOTAL = ("entry", "client", "kind")
 

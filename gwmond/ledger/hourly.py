@@ -26,20 +26,19 @@ from sqlalchemy import (
     true,
 )
 
-from gwmond.accounting.pilot_facts import Category, Measure, Validation
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.factory_schema import factory_hours
-from gwmond.ledger.hours import from_columns
-from gwmond.ledger.pilot_model import Hour
 from gwmond.ledger.pilot_schema import attempts, pilot_counts, pilot_hours, pilot_seconds, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import entries, site_hours, site_seconds
 from gwmond.ledger.writes import stored_tick
-from gwmond.units import MICRO
+from gwmond.model.hours import from_columns
+from gwmond.model.pilot_facts import Category, Measure, Validation
+from gwmond.model.stored_pilots import Hour
+from gwmond.model.times import HOUR_US
 
-HOUR_US = 3600 * MICRO
 _AT_ONCE = 5000
 
 Labels: TypeAlias = tuple[str, ...]

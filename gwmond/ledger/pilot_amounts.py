@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from gwmond.ledger.backend import many, mark
-from gwmond.ledger.hours import to_columns
 from gwmond.ledger.pilot_codec import HOURS, whole
-from gwmond.ledger.pilot_model import Hour, Micros, PilotBatch, PilotSeries
 from gwmond.ledger.pilot_schema import pilot_seconds
 from gwmond.ledger.writes import Row, clean
-from gwmond.units import MICRO
+from gwmond.model.hours import to_columns
+from gwmond.model.stored_pilots import Hour, Micros, PilotBatch, PilotSeries
+from gwmond.model.units import MICRO
 
 SERIES_COLUMNS = (
     *("resource", "measure", "category", "outcome", "site", "entry", "group_name", "evidence"),

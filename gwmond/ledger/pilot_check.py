@@ -22,23 +22,23 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, exists, func, select
 
-from gwmond.accounting.pilot_facts import Category, Measure
-from gwmond.accounting.pilot_time import partition, total
 from gwmond.ledger import factory_reader, place_rows
-from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
 from gwmond.ledger.pilot_life import booked, life_of
-from gwmond.ledger.pilot_model import (
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
+from gwmond.ledger.pilot_schema import attempts, pilot_carried, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.site_check import WORST, site_residual
+from gwmond.model.hours import from_columns
+from gwmond.model.pilot_facts import Category, Measure
+from gwmond.model.stored_pilots import (
     AttemptRow,
     Micros,
     PilotDifference,
     PilotResidual,
     PilotRow,
 )
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
-from gwmond.ledger.pilot_schema import attempts, pilot_carried, pilot_hours, pilot_seconds, pilots
-from gwmond.ledger.site_check import WORST, site_residual
-from gwmond.units import Resource
+from gwmond.model.units import Resource
+from gwmond.pilots.pilot_time import partition, total
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 Place: TypeAlias = tuple[str, ...]

@@ -14,7 +14,10 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeAlias
 
-from gwmond.accounting.pilot_facts import (
+from gwmond.ledger.fact_codec import IDENTITY_CHARACTERS, decode_facts, encode_facts, encode_json
+from gwmond.ledger.writes import clean
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import (
     Assumption,
     AttemptKey,
     Category,
@@ -25,9 +28,7 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.facts import EntryKey
-from gwmond.ledger.fact_codec import IDENTITY_CHARACTERS, decode_facts, encode_facts, encode_json
-from gwmond.ledger.pilot_model import (
+from gwmond.model.stored_pilots import (
     AttemptRow,
     Micros,
     OwnAmounts,
@@ -36,8 +37,7 @@ from gwmond.ledger.pilot_model import (
     PilotRow,
     Told,
 )
-from gwmond.ledger.writes import clean
-from gwmond.units import RESOURCES, Resource
+from gwmond.model.units import RESOURCES, Resource
 
 Values: TypeAlias = tuple[Any, ...]
 Counted: TypeAlias = dict[tuple[Assumption, Resource], Micros]

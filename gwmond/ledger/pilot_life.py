@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_facts import (
+from gwmond.model.pilot_facts import (
     AttemptKey,
     Category,
     Measure,
     PilotLife,
     estimates,
 )
-from gwmond.accounting.pilot_time import Amounts
-from gwmond.ledger.pilot_model import AttemptRow, Micros, OwnAmounts, PilotRow
-from gwmond.units import Resource
+from gwmond.model.stored_pilots import AttemptRow, Micros, OwnAmounts, PilotRow
+from gwmond.model.units import Resource
+from gwmond.pilots.pilot_time import Amounts
 
 
 class Booked(NamedTuple):

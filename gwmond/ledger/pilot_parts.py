@@ -7,25 +7,19 @@ refused as a whole would be tried for ever, and all accounting would wait for on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from gwmond.ledger.classify import is_refusal
-from gwmond.ledger.pilot_model import CountKey, Hour, PilotBatch, PilotId, PilotSeries
+from gwmond.model.stored_pilots import CountKey, Hour, Part, Parts, PilotBatch, PilotSeries
 
 _T = TypeVar("_T")
 
 MOST = 1000
 """So many are found at once, so that a search takes a bounded time."""
-
-Part: TypeAlias = PilotId | str
-"""What can be left out alone: a pilot, by its number, or a place (see ``Place``), by its name."""
-
-Parts: TypeAlias = Mapping[Part, PilotBatch]
-"""Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""
 
 
 def joined(parts: Sequence[PilotBatch]) -> PilotBatch:

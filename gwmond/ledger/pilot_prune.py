@@ -12,9 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.hours import from_columns, to_columns
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
-from gwmond.ledger.pilot_model import Hour, Micros
 from gwmond.ledger.pilot_schema import (
     attempts,
     corrections,
@@ -24,7 +22,9 @@ from gwmond.ledger.pilot_schema import (
     pilots,
 )
 from gwmond.ledger.pilot_writes import store_batches, stored_batches
-from gwmond.units import MICRO
+from gwmond.model.hours import from_columns, to_columns
+from gwmond.model.stored_pilots import Hour, Micros
+from gwmond.model.units import MICRO
 
 PILOTS_AT_ONCE = 1000
 ATTEMPTS_AT_ONCE = 10_000

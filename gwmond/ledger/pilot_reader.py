@@ -9,15 +9,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, literal_column, or_, select
 
-from gwmond.accounting.factory_jobs import Place
-from gwmond.accounting.pilot_facts import Category
-from gwmond.accounting.states import State
-from gwmond.accounting.verdict_check import Experiment
-from gwmond.facts import Cursor
 from gwmond.ledger import experiment_rows, factory_reader, place_rows, witness_rows
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_amounts import SERIES_COLUMNS
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
@@ -29,7 +23,17 @@ from gwmond.ledger.pilot_codec import (
     pilot_kind,
     pilot_row,
 )
-from gwmond.ledger.pilot_model import (
+from gwmond.ledger.pilot_schema import attempts, cursors, pilot_counts, pilot_seconds, pilots
+from gwmond.ledger.pilot_writes import stored_batches
+from gwmond.ledger.session import Session
+from gwmond.ledger.writes import clean
+from gwmond.model.experiments import Experiment
+from gwmond.model.factory_jobs import Place
+from gwmond.model.facts import Cursor
+from gwmond.model.hours import from_columns
+from gwmond.model.pilot_facts import Category
+from gwmond.model.states import State
+from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
     PilotId,
@@ -39,10 +43,6 @@ from gwmond.ledger.pilot_model import (
     PilotState,
     Shown,
 )
-from gwmond.ledger.pilot_schema import attempts, cursors, pilot_counts, pilot_seconds, pilots
-from gwmond.ledger.pilot_writes import stored_batches
-from gwmond.ledger.session import Session
-from gwmond.ledger.writes import clean
 
 AT_ONCE = 500
 

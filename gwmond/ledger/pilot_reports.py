@@ -10,21 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
-from gwmond.accounting.early_failure import EARLY_US, MOST_TRIALS, Result, Trial
-from gwmond.facts import Gap
-from gwmond.ledger.hours import from_columns
 from gwmond.ledger.pilot_check import Progress, check
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
-from gwmond.ledger.pilot_model import (
-    AttemptRow,
-    Hour,
-    PilotCorrection,
-    PilotHour,
-    PilotId,
-    PilotIdentity,
-    PilotResidual,
-    PilotRow,
-)
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES, PilotLookup, chunks, to_series
 from gwmond.ledger.pilot_schema import (
     attempts,
@@ -36,7 +23,21 @@ from gwmond.ledger.pilot_schema import (
 )
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.ledger.writes import clean
-from gwmond.units import DEFAULT_MEMORY_MIB
+from gwmond.model.endings import EARLY_US
+from gwmond.model.facts import Gap
+from gwmond.model.hours import from_columns
+from gwmond.model.stored_pilots import (
+    AttemptRow,
+    Hour,
+    PilotCorrection,
+    PilotHour,
+    PilotId,
+    PilotIdentity,
+    PilotResidual,
+    PilotRow,
+)
+from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
 
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
 _ORDERS = {"start": "start_us", "end": "end_us", "contact": "contact_us"}

@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
-from gwmond.facts import Cursor, Gap
 from gwmond.ledger import experiment_rows, factory_writes, place_rows
 from gwmond.ledger.backend import many, mark, upsert
-from gwmond.ledger.model import TimedProblem
 from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
@@ -31,15 +29,17 @@ from gwmond.ledger.pilot_codec import (
     time_us,
     whole,
 )
-from gwmond.ledger.pilot_model import (
+from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches, pilot_counts
+from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
+from gwmond.model.facts import Cursor, Gap
+from gwmond.model.stored_pilots import (
     CountKey,
     Hour,
     PilotBatch,
     PilotCorrection,
     PilotId,
 )
-from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches, pilot_counts
-from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
+from gwmond.model.totals import TimedProblem
 
 GAPS_KEPT = 10_000
 STATE_CHARACTERS = 1_000_000

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from gwmond.facts import EntryKey, Problem
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.factory_reader import FactoryReader
-from gwmond.ledger.hours import from_columns
-from gwmond.ledger.model import (
+from gwmond.ledger.pilot_reports import PilotReports
+from gwmond.ledger.pilot_schema import pilot_seconds
+from gwmond.ledger.schema import entries, problems, site_hours, site_seconds
+from gwmond.ledger.site_check import site_residual
+from gwmond.ledger.writes import stored_peaks, stored_tick
+from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.hours import from_columns
+from gwmond.model.totals import (
     EntryState,
     Hour,
     HourTotal,
@@ -19,12 +24,7 @@ from gwmond.ledger.model import (
     TimedProblem,
     Total,
 )
-from gwmond.ledger.pilot_reports import PilotReports
-from gwmond.ledger.pilot_schema import pilot_seconds
-from gwmond.ledger.schema import entries, problems, site_hours, site_seconds
-from gwmond.ledger.site_check import site_residual
-from gwmond.ledger.writes import stored_peaks, stored_tick
-from gwmond.units import RESOURCES
+from gwmond.model.units import RESOURCES
 
 _KEY = tuple(site_seconds.c[name] for name in SiteKey._fields)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from gwmond.ledger.hours import from_columns
-from gwmond.ledger.model import Difference, Residual, SiteKey
 from gwmond.ledger.schema import site_hours, site_seconds
+from gwmond.model.hours import from_columns
+from gwmond.model.totals import Difference, Residual, SiteKey
 
 WORST = 10
 _KEY = tuple(site_seconds.c[name] for name in SiteKey._fields)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from gwmond.facts import Cursor, Gap
 from gwmond.ledger.factory_schema import factory_hours
-from gwmond.ledger.pilot_model import Hour
 from gwmond.ledger.pilot_schema import attempts, cursors, gaps, pilot_hours
 from gwmond.ledger.schema import metadata, site_hours
+from gwmond.model.facts import Cursor, Gap
+from gwmond.model.stored_pilots import Hour
 
 GAPS_SHOWN = 20
 

@@ -9,7 +9,6 @@ from typing import Self
 from sqlalchemy import Connection, delete
 from sqlalchemy.exc import IntegrityError
 
-from gwmond.accounting.elapsed import Tick
 from gwmond.ledger import (
     experiment_rows,
     factory_writes,
@@ -22,14 +21,15 @@ from gwmond.ledger import (
 )
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
-from gwmond.ledger.hours import HOUR_S
 from gwmond.ledger.location import SqliteFile, parse
-from gwmond.ledger.model import Batch, Pruned
-from gwmond.ledger.pilot_model import PilotBatch
-from gwmond.ledger.pilot_parts import Part, Parts, find_refused
+from gwmond.ledger.pilot_parts import find_refused
 from gwmond.ledger.pilot_prune import PilotsPruned
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import problems
+from gwmond.model.elapsed import Tick
+from gwmond.model.stored_pilots import Part, Parts, PilotBatch
+from gwmond.model.times import HOUR_S
+from gwmond.model.totals import Batch, Pruned
 
 PROBLEM_RETENTION_S = 30 * 86400
 _OTHER_WRITER = "Another writer was here, or the batch is old: load the ledger and go on from it."

@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
-from gwmond.accounting.pilot_evidence import short_node
-from gwmond.ledger.pilot_model import PilotId
 from gwmond.ledger.pilot_schema import pilots
+from gwmond.model.pilot_evidence import short_node
+from gwmond.model.stored_pilots import PilotId
 
 _AT_ONCE = 200
 _ROWS_AT_ONCE = 5000

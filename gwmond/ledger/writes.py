@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, func, literal, select, update
 
-from gwmond.accounting.elapsed import Tick
-from gwmond.facts import EntryKey
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.hours import from_columns, microseconds, split_hours, to_columns
-from gwmond.ledger.model import Batch, EntryState, Hour, Micros, Peak, SiteKey, TimedProblem
 from gwmond.ledger.schema import entries, peaks, problems, site_hours, site_seconds, ticks
-from gwmond.units import MICRO
+from gwmond.model.elapsed import Tick
+from gwmond.model.facts import EntryKey
+from gwmond.model.hours import from_columns, microseconds, split_hours, to_columns
+from gwmond.model.totals import Batch, EntryState, Hour, Micros, Peak, SiteKey, TimedProblem
+from gwmond.model.units import MICRO
 
 PROBLEMS_KEPT = 10_000
 NAME_CHARACTERS = 128  # five of them fit into an index of PostgreSQL (2704 bytes)

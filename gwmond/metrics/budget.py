@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import inf
 
-from gwmond.accounting.names import OTHER
 from gwmond.metrics.family import Sample
+from gwmond.model.names import OTHER
 
 # These say what a number is; summing over them would mix unlike things.
 KEPT_LABELS = frozenset(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gwmond.accounting.flow import SCALE
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.snapshot import Snapshot
+from gwmond.model.evaluation import SCALE
+from gwmond.model.snapshot import Snapshot
 
 _FATES = ("absorbed", "assigned", "unmatched")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from gwmond.facts import EntryRequest
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.monitor import Monitor
-from gwmond.snapshot import Snapshot
+from gwmond.model.facts import EntryRequest
+from gwmond.model.monitor import Monitor
+from gwmond.model.snapshot import Snapshot
 
 _Samples: TypeAlias = Callable[[Snapshot], Iterator[Sample]]
 

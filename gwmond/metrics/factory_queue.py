@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.zeros import places, with_zeros
-from gwmond.snapshot import Snapshot
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.snapshot import Snapshot
 
 _EVENTS = "gwmond_factory_queue_events_total"
 _QUEUE = "queue_"

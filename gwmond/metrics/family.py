@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from gwmond.snapshot import Snapshot
+    from gwmond.model.snapshot import Snapshot
 
 Kind: TypeAlias = Literal["counter", "gauge", "info"]
 

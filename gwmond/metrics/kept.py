@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gwmond.accounting.names import OTHER
-from gwmond.facts import EntryKey
 from gwmond.metrics.family import Family, Sample
-from gwmond.snapshot import KeptNames
+from gwmond.model.facts import EntryKey
+from gwmond.model.names import OTHER
+from gwmond.model.snapshot import KeptNames
 
 
 def shown(family: Family, samples: Iterable[Sample], names: KeptNames | None) -> list[Sample]:

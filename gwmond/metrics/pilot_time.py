@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from gwmond.accounting.outcomes import RUNS
-from gwmond.accounting.pilot_facts import BEARS, Category, Measure
-from gwmond.accounting.pilot_time import OWN
-from gwmond.accounting.verdict_check import CHECKED
-from gwmond.facts import EVIDENCE
-from gwmond.ledger.pilot_model import ASSUMED, CountKey, Shown
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.zeros import entries, places, with_zeros
-from gwmond.snapshot import Snapshot
-from gwmond.units import MICRO, Resource
+from gwmond.model.experiments import CHECKED
+from gwmond.model.facts import EVIDENCE
+from gwmond.model.outcomes import RUNS
+from gwmond.model.pilot_facts import BEARS, Category, Measure
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.stored_pilots import ASSUMED, CountKey, Shown
+from gwmond.model.units import MICRO, Resource
+from gwmond.pilots.pilot_time import OWN
 
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED

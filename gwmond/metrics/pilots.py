@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from gwmond.facts import EntryRequest
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.snapshot import Snapshot
+from gwmond.model.facts import EntryRequest
+from gwmond.model.snapshot import Snapshot
 
 _PLACE = ("site", "entry", "group")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.reconcile import Cause, Reconciled
-from gwmond.snapshot import Snapshot
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.reconciliation import Cause, Reconciled
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.times import SECOND_US
 
-_US = 1_000_000
 _DAY = (
     " Of 24 complete hours that ended an hour ago or more, computed once an hour; none for an "
     "entry of which the factory tells nothing." + POLLED
@@ -26,12 +26,12 @@ def _sum(kind: FactoryKind) -> Callable[[Reconciled], float | None]:
 
 
 FIGURES: dict[str, Callable[[Reconciled], float | None]] = {
-    "pilots": lambda row: row.pilots_us / _US,
-    "pilot_cores": lambda row: row.pilot_core_us / _US,
-    "jobs": lambda row: row.jobs.core_us / _US,
-    "jobs_by_summaries": lambda row: row.jobs.summarised_core_us / _US,
-    "jobs_by_category": lambda row: row.booked_core_us / _US,
-    "factory_pilots": lambda row: None if row.factory_us is None else row.factory_us / _US,
+    "pilots": lambda row: row.pilots_us / SECOND_US,
+    "pilot_cores": lambda row: row.pilot_core_us / SECOND_US,
+    "jobs": lambda row: row.jobs.core_us / SECOND_US,
+    "jobs_by_summaries": lambda row: row.jobs.summarised_core_us / SECOND_US,
+    "jobs_by_category": lambda row: row.booked_core_us / SECOND_US,
+    "factory_pilots": lambda row: None if row.factory_us is None else row.factory_us / SECOND_US,
     "factory_condor": _sum(FactoryKind.SUMMARY_CONDOR_SECONDS),
     "factory_jobs": _sum(FactoryKind.SUMMARY_JOB_SECONDS),
     "registered_slots": _sum(FactoryKind.CLIENT_SLOTS_TOTAL_SECONDS),
@@ -79,7 +79,7 @@ def _differences(s: Snapshot) -> Iterator[Sample]:
     for row in _told(s):
         for cause in Cause:
             part = row.parts.get(cause)
-            yield Sample((row.entry, cause.value), 0.0 if part is None else part.us / _US)
+            yield Sample((row.entry, cause.value), 0.0 if part is None else part.us / SECOND_US)
 
 
 def _ratios(s: Snapshot) -> Iterator[Sample]:
@@ -90,7 +90,7 @@ def _ratios(s: Snapshot) -> Iterator[Sample]:
 
 def _until(s: Snapshot) -> Iterator[Sample]:
     if s.reconciliation is not None:
-        yield Sample((), s.reconciliation.period.until_us / _US)
+        yield Sample((), s.reconciliation.period.until_us / SECOND_US)
 
 
 FAMILIES = (

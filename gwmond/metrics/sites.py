@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from gwmond.accounting.evaluation import PROVISIONED, EntryJobs, entry_states
-from gwmond.accounting.flow import SCALE
-from gwmond.accounting.reasons import REASONS
-from gwmond.accounting.states import State
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.pilots import requested
 from gwmond.metrics.zeros import entries, with_zeros
-from gwmond.snapshot import Snapshot
-from gwmond.units import MICRO
+from gwmond.model.evaluation import PROVISIONED, SCALE, EntryJobs, entry_states
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.states import State
+from gwmond.model.units import MICRO
+from gwmond.sites.reasons import REASONS
 
 Samples: TypeAlias = Callable[[Snapshot], Iterable[Sample]]
 

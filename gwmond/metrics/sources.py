@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gwmond import __version__
-from gwmond.accounting.pilot_facts import MEASURES
 from gwmond.metrics.family import POLLED, Family, Sample
-from gwmond.snapshot import STAGES, Snapshot
+from gwmond.model.pilot_facts import MEASURES
+from gwmond.model.snapshot import STAGES, Snapshot
 
 
 def _up(s: Snapshot) -> Iterator[Sample]:

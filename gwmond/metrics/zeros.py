@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from gwmond.facts import EntryKey, EntryRequest
 from gwmond.metrics.family import Sample
-from gwmond.snapshot import Snapshot
-from gwmond.units import RESOURCES, Resource
+from gwmond.model.facts import EntryKey, EntryRequest
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.units import RESOURCES, Resource
 
 Place: TypeAlias = tuple[str, str, str]
 """Site, entry and frontend group."""

@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 #: What the fork server loads.  Whatever a child would import by itself costs it 80 ms: options come
-#: pickled as models of gwmond.config, and every child imports the parent's main module.
+#: pickled as models of gwmond.config.settings, and every child imports the parent's main module.
 PRELOAD = [
-    *("htcondor2", "classad2", "gwmond.cli", "gwmond.config"),
-    *("gwmond.sources.tasks", "gwmond.sources.history_tasks"),
+    *("htcondor2", "classad2", "gwmond.cli", "gwmond.config.settings"),
+    *("gwmond.sources.tasks", "gwmond.sources.htcondor.history_tasks"),
 ]
 PRELOAD_FILES = "gwmond.sources.gwms_tasks"
 

@@ -1,4 +1,4 @@
-"""Applies the bound on names to answers, before anything is made of them (``accounting.names``).
+"""Applies the bound on names to answers, before anything is made of them (``model.names``).
 
 What is folded is summed, not dropped: pilots stay pilots, under the name ``other``; what frontends
 ask of several entries or groups that are folded into one is added up.  There is no template of
@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gwmond.accounting.names import OTHER, OTHER_ENTRY, Berth, Names
-from gwmond.facts import EntryKey, EntryRequest, JobCount, Pilot
-from gwmond.sources import advertised
+from gwmond.model.facts import EntryKey, EntryRequest, JobCount, Pilot
+from gwmond.model.names import OTHER, OTHER_ENTRY, Berth, Names
+from gwmond.sources.htcondor import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Answer
 
 if TYPE_CHECKING:
-    from gwmond.sources.demand import ScheddDemand
-    from gwmond.sources.glideresource import Requests
-    from gwmond.sources.schedds import Schedds
-    from gwmond.sources.slots import Slots
-    from gwmond.sources.startds import Startds
+    from gwmond.sources.htcondor.demand import ScheddDemand
+    from gwmond.sources.htcondor.glideresource import Requests
+    from gwmond.sources.htcondor.schedds import Schedds
+    from gwmond.sources.htcondor.slots import Slots
+    from gwmond.sources.htcondor.startds import Startds
 
 SUBMITTERS = "submitters"
 PLACES = (SLOTS, STARTDS, advertised.KIND, REQUESTS)

@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 
 import structlog
 
-from gwmond.accounting.names import Names
-from gwmond.config import Config
-from gwmond.facts import Pilot, Problem
-from gwmond.sources import advertised, child, demand, folding, history_tasks, schedds, tasks
-from gwmond.sources.access import Access, Daemon
+from gwmond.config.settings import Config
+from gwmond.model.facts import Pilot, Problem, Status
+from gwmond.model.names import Names
+from gwmond.sources import child, folding, tasks
+from gwmond.sources.htcondor import advertised, demand, history_tasks, schedds
+from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.templates import Templates
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
@@ -30,11 +33,8 @@ from gwmond.sources.round import (
     WMS,
     Answer,
     Round,
-    Status,
     Targets,
 )
-from gwmond.sources.slots import Sample
-from gwmond.sources.templates import Templates
 
 T = TypeVar("T")
 log = structlog.get_logger()

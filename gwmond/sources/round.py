@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gwmond.accounting.names import Standing
-from gwmond.facts import EntryKey, Problem, Template
-from gwmond.sources import schedds
+from gwmond.model.facts import EntryKey, Problem, Status, Template
+from gwmond.model.names import Standing
+from gwmond.sources.htcondor import schedds
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 CLAIMS = "claims"
@@ -24,22 +24,6 @@ class Answer(NamedTuple):
 
     value: Any
     at_s: float
-
-
-class Status(NamedTuple):
-    """How one kind of query to one source went last."""
-
-    source: str
-    kind: str
-    up: bool
-    duration_s: float
-    cpu_s: float
-    peak_mib: float
-    last_success: float | None
-    records: int
-    skipped: int
-    problem: str
-    detail: str
 
 
 class Targets(NamedTuple):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from gwmond.sources import (
+from gwmond.model.facts import FrontendJobs
+from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import (
     ads,
     advertised,
     demand,
@@ -16,19 +18,18 @@ from gwmond.sources import (
     glideresource,
     matching,
     monitors,
-    recording,
     schedds,
     slots,
     startds,
 )
-from gwmond.sources.access import Access, Daemon, Query
-from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.recording import recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gwmond.config import Attributes, Demand
-    from gwmond.facts import Pilot, Template
+    from gwmond.config.settings import Attributes, Demand
+    from gwmond.model.facts import Pilot, Template
 
 T = TypeVar("T")
 Counted = tuple[T, int]
@@ -74,9 +75,7 @@ def collector_requests(
     return glideresource.decode(found, attributes, host, now), len(found)
 
 
-def collector_frontends(
-    access: Access, host: str, now: float
-) -> Counted[tuple[frontend.FrontendJobs, ...]]:
+def collector_frontends(access: Access, host: str, now: float) -> Counted[tuple[FrontendJobs, ...]]:
     """Ask a collector for its glidefrontendmonitor ads."""
     found = access.collector_ads(host, frontend.query())
     return frontend.decode(found, now), len(found)

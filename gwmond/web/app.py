@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
-from gwmond.snapshot import Snapshot
+from gwmond.model.snapshot import Snapshot
 from gwmond.web import landing
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 

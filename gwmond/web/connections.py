@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gwmond.digits import is_number
-from gwmond.facts import Problem
+from gwmond.model.digits import is_number
+from gwmond.model.facts import Problem
 
 MOST = 200
 REQUEST_S = 10.0

@@ -8,12 +8,13 @@ from collections import defaultdict
 from html import escape
 
 from gwmond import __version__
-from gwmond.accounting.states import State
-from gwmond.open_runs import sentence
-from gwmond.periods import US, span
-from gwmond.snapshot import Snapshot
-from gwmond.sources.round import Status
-from gwmond.tables import Row, entry_state_counts, jobs_text, site_rows, verdicts_text
+from gwmond.model.facts import Status
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.states import State
+from gwmond.model.times import SECOND_US
+from gwmond.reports.open_runs import sentence
+from gwmond.reports.periods import span
+from gwmond.reports.site_table import Row, entry_state_counts, jobs_text, site_rows, verdicts_text
 from gwmond.web.words import reason_meaning, state_meaning, words
 
 _STYLE = """
@@ -77,7 +78,7 @@ def page(snapshot: Snapshot | None, now: float) -> str:
 
 def current(text: str, now: float) -> str:
     """Return a page that was ``made`` before, with ages as of ``now``."""
-    return _AGE.sub(lambda found: span(round(max(0.0, now - float(found[1]))) * US), text)
+    return _AGE.sub(lambda found: span(round(max(0.0, now - float(found[1]))) * SECOND_US), text)
 
 
 def made(snapshot: Snapshot | None) -> str:
@@ -210,7 +211,7 @@ def _silent(s: Snapshot) -> str:
         return ""
     lines = [
         f"<tr><td>{escape(of.entry.site)}<td>{escape(of.entry.entry)}<td>{escape(of.name)}"
-        f"<td>{_time(of.heard_us / US)}, {_ago(of.heard_us / US)}"
+        f"<td>{_time(of.heard_us / SECOND_US)}, {_ago(of.heard_us / SECOND_US)}"
         for of in silent[:_SILENT]
     ]
     more = f"<p>And {len(silent) - _SILENT} more." if len(silent) > _SILENT else ""

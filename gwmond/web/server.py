@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from gwmond.config import Http
+from gwmond.config.settings import Http
 from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
 
 if TYPE_CHECKING:

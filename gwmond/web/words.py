@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gwmond.accounting.elapsed import REASONS as UNKNOWN_TIME
-from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
-from gwmond.accounting.states import State
+from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.model.states import State
+from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 
 STATES: dict[State, str] = {
     State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",

@@ -6,7 +6,7 @@ import argparse
 import time
 from importlib import resources
 
-from gwmond.sources.recording import Recording
+from gwmond.sources.recording.recording import Recording
 
 _STREAMS = ("slots", "claims")
 _HOST = "cm.demo.example"

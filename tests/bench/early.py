@@ -1,8 +1,9 @@
 """Verdicts on early failures against the truth of simulated pools, and what they cost.
 
-Every scenario of ``tests.early.scenarios`` is played with seeds on which nothing was developed
-(those were 1 to 8).  Where a place is at fault: precision and recall of what is blamed on places,
-in runs and in core-seconds.  Where none is: the share of failed runs that is blamed all the same.
+Every scenario of ``tests.pilots.early.scenarios`` is played with seeds on which nothing was
+developed (those were 1 to 8). Where a place is at fault: precision and recall of what is blamed on
+places, in runs and in core-seconds. Where none is: the share of failed runs that is blamed all the
+same.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import time
 from operator import add
 from random import Random
 
-from gwmond.accounting.early_failure import MOST_TRIALS, Result, Trial, weigh
-from tests.early.scenarios import SCENARIOS
-from tests.early.simulator import BEGIN_US, Score, score
-from tests.early.verdicts import blamed
+from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, weigh
+from tests.pilots.early.scenarios import SCENARIOS
+from tests.pilots.early.simulator import BEGIN_US, Score, score
+from tests.pilots.early.verdicts import blamed
 
 NODES = 5000
 

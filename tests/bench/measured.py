@@ -39,8 +39,8 @@ def _usage() -> tuple[float, float]:
 def _query(collector: str, schedd: str, config: str, *, group: bool) -> dict[str, float]:
     import htcondor2  # noqa: PLC0415
 
-    from gwmond.config import load  # noqa: PLC0415
-    from gwmond.sources import demand  # noqa: PLC0415
+    from gwmond.config.settings import load  # noqa: PLC0415
+    from gwmond.sources.htcondor import demand  # noqa: PLC0415
 
     settings = load(Path(config))
     wanted = demand.query(settings.attributes, settings.demand)
@@ -62,12 +62,12 @@ def _query(collector: str, schedd: str, config: str, *, group: bool) -> dict[str
 
 def _poll(config: str) -> dict[str, float]:
     """Measure the second poll of a poller: the first has templates and matches to learn."""
-    from gwmond.config import load  # noqa: PLC0415
-    from gwmond.keeper import Keeper  # noqa: PLC0415
+    from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.metrics import catalog  # noqa: PLC0415
     from gwmond.metrics.render import render  # noqa: PLC0415
-    from gwmond.poller import Poller  # noqa: PLC0415
-    from gwmond.pool import Pool  # noqa: PLC0415
+    from gwmond.service.keeper import Keeper  # noqa: PLC0415
+    from gwmond.service.poller import Poller  # noqa: PLC0415
+    from gwmond.service.pool import Pool  # noqa: PLC0415
 
     settings = load(Path(config))
     keeper = Keeper(settings.ledger)

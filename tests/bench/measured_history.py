@@ -52,7 +52,7 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
     import classad2  # noqa: PLC0415
     import htcondor2  # noqa: PLC0415
 
-    from gwmond.sources import histories  # noqa: PLC0415
+    from gwmond.sources.htcondor import histories  # noqa: PLC0415
 
     names = list(histories.query("epochs").projection)
     records, began = 0, time.perf_counter()
@@ -87,14 +87,14 @@ def _bare_files(pattern: str) -> Numbers:
 
 def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
-    from gwmond.accountant import Accountant, Seen  # noqa: PLC0415
-    from gwmond.accounting.evaluation import Evaluation  # noqa: PLC0415
-    from gwmond.config import load  # noqa: PLC0415
+    from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
-    from gwmond.pilot_keeper import PilotKeeper  # noqa: PLC0415
-    from gwmond.pool import Pool  # noqa: PLC0415
-    from gwmond.sources.access import Daemon  # noqa: PLC0415
-    from gwmond.sources.claims import Claims  # noqa: PLC0415
+    from gwmond.model.evaluation import Evaluation  # noqa: PLC0415
+    from gwmond.service.accountant import Accountant, Seen  # noqa: PLC0415
+    from gwmond.service.pilot_keeper import PilotKeeper  # noqa: PLC0415
+    from gwmond.service.pool import Pool  # noqa: PLC0415
+    from gwmond.sources.htcondor.access import Daemon  # noqa: PLC0415
+    from gwmond.sources.htcondor.claims import Claims  # noqa: PLC0415
     from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round  # noqa: PLC0415
 
     settings = load(Path(config))

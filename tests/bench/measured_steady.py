@@ -12,19 +12,19 @@ import sys
 import time
 from pathlib import Path
 
-from gwmond.accountant import Accountant, Seen
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.evaluation import Evaluation
-from gwmond.accounting.pilot_facts import Resources
-from gwmond.accounting.records import JobRecord
-from gwmond.config import load
-from gwmond.facts import EntryKey, Pilot, Size
+from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
-from gwmond.pilot_keeper import PilotKeeper
-from gwmond.pool import Pool
-from gwmond.sources import history_tasks
-from gwmond.sources.access import Daemon
-from gwmond.sources.claims import Claims
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.evaluation import Evaluation
+from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.records import JobRecord
+from gwmond.service.accountant import Accountant, Seen
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.pool import Pool
+from gwmond.sources.htcondor import history_tasks
+from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.claims import Claims
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import attempts
 from tests.bench.attempts import Feigned, Run

@@ -23,8 +23,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gwmond.ledger.pilot_model import PilotSeries
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.stored_pilots import PilotSeries
 from tests.bench import pilot_files
 from tests.bench.pilot_files import Written
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Resources
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_facts import Resources
 from tests.daemon.running import RunningDaemon
 from tests.gwms import generate, simulated
 from tests.pool import feign

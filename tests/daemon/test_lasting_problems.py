@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.problem_words import WORDS
+from gwmond.service.problem_words import WORDS
 from tests.daemon.running import RunningDaemon, polls
 from tests.daemon.scene import Scene
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Category
-from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_facts import Category
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from tests.daemon.running import RunningDaemon, gwmond
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool

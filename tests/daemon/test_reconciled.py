@@ -10,8 +10,8 @@ from pathlib import Path
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from gwmond.periods import HOUR_US, US
-from gwmond.reconciler import due
+from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.service.reconciler import due
 from gwmond.sources.gwms.factory_dir import SETTLE_S
 from tests.daemon.running import RunningDaemon, gwmond
 from tests.daemon.scene import Scene
@@ -112,7 +112,7 @@ def test_outputs_that_are_missing_or_empty(
 
 def test_what_the_factory_says(shared_scene: Scene, daemon: Start, tmp_path: Path) -> None:
     """Its numbers are counters that go on after a kill; the last day is compared with ours."""
-    until = due(time.time_ns() // 1000).until_us // US
+    until = due(time.time_ns() // 1000).until_us // SECOND_US
     pilots = [
         ending(pilot, until - 3 * 3600 - 900 * number % (17 * 3600))
         for number, pilot in enumerate(simulated.pilots(5, NUMBER))
@@ -143,7 +143,7 @@ def test_what_the_factory_says(shared_scene: Scene, daemon: Start, tmp_path: Pat
     assert metrics.sum(ratio) == 0
     end = metrics.value("gwmond_reconciliation_end_timestamp_seconds")
     assert end is not None
-    assert end * US % HOUR_US == 0
+    assert end * SECOND_US % HOUR_US == 0
 
     running.kill9()
     running.start()

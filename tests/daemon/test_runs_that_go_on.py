@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Category
-from gwmond.ledger.pilot_model import AttemptRow
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_facts import Category
+from gwmond.model.stored_pilots import AttemptRow
 from tests.daemon.running import RunningDaemon, gwmond
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gwmond.accounting.states import State
-from gwmond.accounting.verdict_check import Result
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.experiments import Result
+from gwmond.model.states import State
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import Scene, pledged
 from tests.daemon.test_pilots import TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.accounting.pilot_evidence import QueueState
+from gwmond.model.pilot_evidence import QueueState
 from gwmond.sources.gwms import completed_jobs, condor_events
 from tests.gwms import generate, simulated
 

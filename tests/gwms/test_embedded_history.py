@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.records import JobRecord
-from gwmond.sources import history_files
+from gwmond.model.records import JobRecord
 from gwmond.sources.gwms import embedded_history
+from gwmond.sources.htcondor import history_files
 from tests.examples import examples
 from tests.gwms import generate, simulated
 from tests.sources.test_histories import RECORDINGS

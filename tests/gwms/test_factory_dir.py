@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
+from gwmond.model.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
 from gwmond.sources.gwms import (
     factory_dir,
     layout,

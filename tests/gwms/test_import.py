@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Assumption
-from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from tests.gwms import generate, simulated
 
 NUMBER, SEED = 300, 7

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
-from gwmond.accounting.pilot_facts import Assumption
-from gwmond.config import Config
-from gwmond.facts import Cursor
-from gwmond.importer import Importer
-from gwmond.ledger.pilot_model import AttemptRow
+from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.pilot_keeper import PilotKeeper
+from gwmond.model.endings import Ending
+from gwmond.model.facts import Cursor
+from gwmond.model.pilot_evidence import CompletedPilot, PilotName
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import AttemptRow
+from gwmond.service.importer import Importer
+from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources import child
-from tests.book import play
+from tests.pilots import play
 
 EARLY = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
 PLACE = PilotName(user="fe", instance="factory_instance", entry="E", cluster=7, proc=0)

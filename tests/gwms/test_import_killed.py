@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.config import Config
-from gwmond.importer import Importer
-from gwmond.ledger.pilot_model import PilotBatch, PilotRow
+from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
+from gwmond.model.stored_pilots import PilotBatch, PilotRow
+from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.gwms import generate
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.attempts import Source
-from gwmond.config import Config
-from gwmond.cursor_kinds import IMPORTED_LOG
-from gwmond.imported_logs import Place
-from gwmond.importer import Importer
+from gwmond.config.settings import Config
 from gwmond.ledger import Ledger
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.attempts import Source
+from gwmond.model.cursor_kinds import IMPORTED_LOG
+from gwmond.service.imported_logs import Place
+from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.gwms import simulated
 from tests.gwms.test_import import Totals, pilots, totals

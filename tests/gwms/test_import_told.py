@@ -14,10 +14,10 @@ from rich.progress import Progress
 
 from gwmond import cli
 from gwmond.commands import import_
-from gwmond.config import Config
-from gwmond.importer import Importer
+from gwmond.config.settings import Config
 from gwmond.ledger import Ledger
 from gwmond.ledger.reader import LedgerReader
+from gwmond.service.importer import Importer
 from tests.gwms import generate
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gwmond import places
-from gwmond.config import Config
+from gwmond.config.settings import Config
+from gwmond.service import places
 from tests.gwms import generate, simulated
 from tests.gwms.test_import import command, pilots, run, totals
 from tests.gwms.test_import_killed import stored
@@ -22,7 +22,8 @@ from tests.unprivileged import give_up, unprivileged
 NUMBER, SEED = 40, 7
 _KILLED = """
 import os, signal, sys
-from gwmond import cli, importer
+from gwmond import cli
+from gwmond.service import importer
 from gwmond.ledger.store import Ledger
 commit, left = Ledger.commit_pilots, [int(sys.argv.pop(1))]
 def counted(self, batch):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gwmond import problem_words
-from gwmond.accounting.pilot_evidence import PilotOutput, QueueEvent
+from gwmond.model.pilot_evidence import PilotOutput, QueueEvent
+from gwmond.service import problem_words
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import generate, simulated

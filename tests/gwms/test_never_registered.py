@@ -7,16 +7,16 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.accounting.pilot_evidence import FileFact, PilotOutput
-from gwmond.accounting.pilot_facts import Assumption
-from gwmond.ledger.pilot_model import PilotRow
+from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.sources.gwms import pilot_output
-from tests.book.play import Play, shown
-from tests.book.test_factory_jobs import JOB, SIZE, line, queue
-from tests.book.test_outputs import output
-from tests.book.test_properties import _check
 from tests.gwms import generate
 from tests.gwms.test_outputs import one
+from tests.pilots.play import Play, shown
+from tests.pilots.test_factory_jobs import JOB, SIZE, line, queue
+from tests.pilots.test_outputs import output
+from tests.pilots.test_properties import _check
 
 DENIED = (
     '11/18/26 10:00:00 ERROR: SECMAN:2010:Received "DENIED" from server for user '

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.accounting.job_statistics import Jobs
-from gwmond.accounting.pilot_evidence import FailureClass, PilotName
-from gwmond.accounting.pilot_facts import Validation
+from gwmond.model.job_statistics import Jobs
+from gwmond.model.pilot_evidence import FailureClass, PilotName
+from gwmond.model.pilot_facts import Validation
 from gwmond.sources.gwms import completed_jobs, condor_events, pilot_err, pilot_out, pilot_output
 from gwmond.sources.gwms import starter_log as starters
 from gwmond.sources.gwms.texts import Zone

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from gwmond import file_facts
-from gwmond.accounting.pilot_evidence import CompletedPilot, FileFact
-from gwmond.central_logs import CentralLogs
-from gwmond.config import Config
-from gwmond.factory_files import FactoryFiles
-from gwmond.facts import Cursor
-from gwmond.file_facts import read_on
+from gwmond.config.settings import Config
+from gwmond.model.facts import Cursor
+from gwmond.model.pilot_evidence import CompletedPilot, FileFact
+from gwmond.service import file_facts
+from gwmond.service.central_logs import CentralLogs
+from gwmond.service.factory_files import FactoryFiles
+from gwmond.service.file_facts import read_on
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms import factory_dir, following, layout, tail
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits

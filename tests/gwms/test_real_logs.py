@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gwmond.accounting.pilot_evidence import PilotOutput
+from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.sources.gwms import pilot_err, pilot_output, texts
 from tests.gwms import generate
 from tests.pool.condor import CondorPool

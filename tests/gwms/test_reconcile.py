@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from gwmond.ledger.factory_model import FactoryKey, FactoryKind
 from gwmond.ledger.reader import LedgerReader
-from gwmond.periods import HOUR_US, US, Period
-from gwmond.reconcile import Cause, Reconciled
-from gwmond.reconcile_gather import gather
+from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.reconciliation import Cause, Reconciled
+from gwmond.model.times import HOUR_US, SECOND_US, Period
+from gwmond.reports.reconcile_gather import gather
 from tests.gwms import generate, simulated
 from tests.gwms.simulated import BASE, SPREAD_S, Pilot
 
 NUMBER, SEED = 400, 11
-FIRST_US = BASE * US // HOUR_US * HOUR_US
-ALL = Period(FIRST_US - 24 * HOUR_US, FIRST_US + SPREAD_S * US + 72 * HOUR_US)
+FIRST_US = BASE * SECOND_US // HOUR_US * HOUR_US
+ALL = Period(FIRST_US - 24 * HOUR_US, FIRST_US + SPREAD_S * SECOND_US + 72 * HOUR_US)
 DAY = Period(FIRST_US + 48 * HOUR_US, FIRST_US + 72 * HOUR_US)
 UTC = {"TZ": "UTC", "PATH": "/usr/bin:/bin", "CONDOR_CONFIG": "ONLY_ENV"}
 
@@ -152,18 +152,18 @@ def test_all_of_it_is_explained_by_its_defects(imported: str) -> None:
         Cause.NO_DURATION: kinds["empty"] + kinds["no_files"] + kinds["truncated"],
     }
     told = sum(seconds or 0 for _, seconds in written(truth()))
-    assert sum(row.factory_us or 0 for row in rows) == told * US
+    assert sum(row.factory_us or 0 for row in rows) == told * SECOND_US
     for row in rows:
         theirs = [pilot for pilot in truth() if pilot.entry_name == row.entry]
         assert row.ended == len(theirs)
         whole = sum(p.end - p.start for p in theirs if p.returned)
-        assert row.pilots_us >= whole * US
+        assert row.pilots_us >= whole * SECOND_US
 
 
 def test_a_day_within_is_explained_as_well(imported: str) -> None:
     """Lives stick out of it, lines come later: nothing is left over."""
     rows = reconciled(imported, DAY)
-    since, until = DAY.since_us // US, DAY.until_us // US
+    since, until = DAY.since_us // SECOND_US, DAY.until_us // SECOND_US
     causes = {cause for row in rows for cause in row.parts}
     assert causes >= {Cause.OUTSIDE, Cause.RUNNING, Cause.NO_DURATION, Cause.NO_LINE}
     for row in rows:
@@ -172,7 +172,7 @@ def test_a_day_within_is_explained_as_well(imported: str) -> None:
             assert not any(since <= p.start < until for p in theirs)
             continue
         lines = [n or 0 for p, n in written(theirs) if since <= p.end + 200 < until]
-        assert row.factory_us == sum(lines) * US
+        assert row.factory_us == sum(lines) * SECOND_US
         assert row.residual_us == sum(part.us for part in row.parts.values())
         assert row.unexplained_us == 0
 
@@ -183,7 +183,7 @@ def test_the_time_of_jobs_is_that_of_their_records(imported: str) -> None:
     known = [p for p in truth() if p.returned and p.kind != "no_history"]
     told = sum(job.end - job.start for p in known for job in p.jobs)
     found = sum(row.jobs.core_us for row in rows)
-    assert found >= told * US
+    assert found >= told * SECOND_US
     assert sum(row.jobs.open_core_us for row in rows) == 0
     fits = sum((row.fits for row in rows), Counter[str]())
     cores = Counter((p.form == 2, p.cores == 1) for p in known if p.jobs and p.kind != "evicted")
@@ -209,7 +209,7 @@ def test_killed_and_repeated(factory: Path, imported: str, tmp_path: Path) -> No
 
 # --- the command ----------------------------------------------------------------------------------
 
-PERIOD = "--from", str(DAY.since_us // US), "--to", str(DAY.until_us // US)
+PERIOD = "--from", str(DAY.since_us // SECOND_US), "--to", str(DAY.until_us // SECOND_US)
 
 
 def entries(url: str, *words: str) -> list[dict[str, Any]]:
@@ -272,7 +272,15 @@ def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None
     assert run("import", "--ledger", url, copy).returncode == 0
     causes = {cause for row in reconciled(url, ALL) for cause in row.parts}
     assert Cause.NOT_TOLD in causes
-    words = ("reconcile", "--ledger", url, "--from", ALL.since_us // US, "--to", ALL.until_us // US)
+    words = (
+        "reconcile",
+        "--ledger",
+        url,
+        "--from",
+        ALL.since_us // SECOND_US,
+        "--to",
+        ALL.until_us // SECOND_US,
+    )
     done = run(*words, "--max-unexplained", "0.01")
     assert (done.returncode, "is unexplained, more than 0.01 %" in done.stderr) == (1, True)
     assert run(*words, "--max-unexplained", "90").returncode == 0

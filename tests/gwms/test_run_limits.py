@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_evidence import StarterRun
-from gwmond.accounting.records import JobRecord
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.pilot_evidence import StarterRun
+from gwmond.model.records import JobRecord
 from gwmond.sources.gwms import pilot_err, run_limits
-from tests.book.play import T0
+from tests.pilots.play import T0
 
 
 def record(job: str, start: int, end: int) -> JobRecord:

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
-from gwmond.accounting.job_statistics import Jobs
-from gwmond.accounting.pilot_evidence import (
+from gwmond.model.facts import Problem
+from gwmond.model.job_statistics import Jobs
+from gwmond.model.pilot_evidence import (
     CompletedPilot,
     FailureClass,
     PilotOutput,
     QueueEvent,
     QueueState,
 )
-from gwmond.accounting.pilot_facts import Validation
-from gwmond.facts import Problem
+from gwmond.model.pilot_facts import Validation
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileLimits
 from tests.gwms import generate, simulated

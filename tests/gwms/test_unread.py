@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.sources.gwms import factory_dir, unread
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import generate, simulated

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gwmond.accounting.pilot_evidence import FileFact, PilotOutput
-from gwmond.config import Config
-from gwmond.file_facts import LIMITS
-from gwmond.importer import Importer
+from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.pilot_keeper import PilotKeeper
+from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.service.file_facts import LIMITS
+from gwmond.service.importer import Importer
+from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms_tasks import Directory
 from tests.gwms import generate, simulated

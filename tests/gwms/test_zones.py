@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.pilot_evidence import QueueEvent
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import QueueEvent
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import completed_jobs, factory_dir, zones
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from gwmond.sources.history_endings import US
 from tests.gwms import generate, simulated
 from tests.gwms.test_import import totals
 
@@ -56,7 +56,7 @@ def wrong(entry: Path, zone: str) -> list[Problem]:
 def test_the_zone_that_is_named_counts(entry: Path) -> None:
     """Events are where the simulation has them, and nothing is wrong."""
     answer = fetch(entry, "UTC")
-    told = {of.at_us // US for of in answer.facts if isinstance(of, QueueEvent)}
+    told = {of.at_us // SECOND_US for of in answer.facts if isinstance(of, QueueEvent)}
     assert {of.start for of in PILOTS} <= told
     assert len(answer.samples) == len(PILOTS)
     assert wrong(entry, "UTC") == []
@@ -91,7 +91,7 @@ def test_a_few_pilots_or_ones_that_differ_tell_nothing(entry: Path) -> None:
 def test_logs_with_few_pilots_are_judged_together() -> None:
     """Each is named; one that has enough of its own is judged by these, and said once."""
     judge = zones.Judge("UTC")
-    at_us = PILOTS[0].start * US
+    at_us = PILOTS[0].start * SECOND_US
     judge.add(zones.Sample(f"log{number}", -32, at_us) for number in range(4))
     judge.add([zones.Sample("other", 0, at_us)] * 5)
     assert [of.source for of in judge.problems()] == ["log0", "log1", "log2", "log3"]
@@ -111,7 +111,7 @@ def test_a_summary_without_a_zone() -> None:
     assert completed_jobs.parse("p", bare).pilots[0].written_us is None
     told = completed_jobs.parse("p", bare, zone=UTC).pilots[0].written_us
     assert told is not None
-    assert (told - zoned.written_us) % (900 * US) == 0
+    assert (told - zoned.written_us) % (900 * SECOND_US) == 0
 
 
 def _import(entry: Path, ledger: Path, *options: str) -> subprocess.CompletedProcess[str]:

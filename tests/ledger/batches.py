@@ -8,7 +8,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 
-from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import (
     Batch,
     EntryState,
@@ -21,8 +20,9 @@ from gwmond.ledger import (
     Tick,
     TimedProblem,
 )
-from gwmond.ledger.hours import HOUR_S
-from gwmond.units import Resource
+from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.times import HOUR_S
+from gwmond.model.units import Resource
 
 EPOCH = 1_700_000_000 // HOUR_S * HOUR_S - 90  # the second tick crosses an hour
 STATES = ("full", "filling", "provisioning_bottleneck", "insufficient_demand")

@@ -11,12 +11,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.accounting import pilot_time
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.factory_jobs import Place
-from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
-from gwmond.accounting.pilot_facts import (
+from gwmond.ledger import LedgerReader
+from gwmond.ledger.pilot_life import booked, life_of
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.experiments import CHECKED, Experiment, Result, Verdict
+from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.pilot_facts import (
     Assumption,
     AttemptKey,
     Category,
@@ -25,12 +29,7 @@ from gwmond.accounting.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.accounting.verdict_check import CHECKED, Experiment, Result, Verdict
-from gwmond.facts import Cursor, EntryKey, Gap, Problem
-from gwmond.ledger import LedgerReader
-from gwmond.ledger.factory_model import FactoryKey, FactoryKind
-from gwmond.ledger.pilot_life import booked, life_of
-from gwmond.ledger.pilot_model import (
+from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
     PilotBatch,
@@ -39,6 +38,8 @@ from gwmond.ledger.pilot_model import (
     PilotRow,
     PilotSeries,
 )
+from gwmond.pilots import pilot_time
+from gwmond.pilots.factory_evidence import add
 
 MINUTE = 60_000_000
 HOUR = 60 * MINUTE
@@ -225,7 +226,7 @@ def places(number: int) -> tuple[Place, ...]:
     told = [QueueEvent("", name, state, at + n) for n, state in enumerate(QueueState)]
     line = CompletedPilot("", name, at + 9, 100, True, 90, 1, 50, 40, 45, 100, 400, 0, 900)
     place = Place("entry", f"{number}.0", checked=("ambiguous",), open=number % 3 == 0)
-    return (place.add([*told, line]).place,)
+    return (add(place, [*told, line]).place,)
 
 
 def factory_numbers(number: int) -> dict[FactoryKey, int]:

@@ -14,22 +14,21 @@ from typing import cast
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from gwmond import backfill
-from gwmond.accounting.pilot_facts import Assumption, Category
-from gwmond.backfill import Hours
-from gwmond.config import Config
+from gwmond.config.settings import Config
 from gwmond.ledger import Ledger, LedgerReader, hourly
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.factory_model import FactoryKey, FactoryKind
-from gwmond.ledger.pilot_model import ASSUMED, CountKey, PilotBatch, Shown
-from gwmond.metrics import factory_queue, pilot_time, sites
-from gwmond.pilot_keeper import PilotKeeper
-from gwmond.snapshot import PilotTime, Snapshot
-from gwmond.units import RESOURCES
-from tests.backfilled import Filled, Labels, create_blocks
+from gwmond.metrics import backfill, factory_queue, pilot_time, sites
+from gwmond.metrics.backfill import Hours
+from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.pilot_facts import Assumption, Category
+from gwmond.model.snapshot import PilotTime, Snapshot
+from gwmond.model.stored_pilots import ASSUMED, CountKey, PilotBatch, Shown
+from gwmond.model.units import RESOURCES
+from gwmond.service.pilot_keeper import PilotKeeper
+from tests.build.backfilled import Filled, Labels, create_blocks
+from tests.build.pilot_ledger import write
 from tests.ledger import batches
 from tests.ledger.pilot_batches import HOUR, batch, now_us
-from tests.pilot_ledger import write
 
 FAMILIES = {
     family.name: family

@@ -13,10 +13,12 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
-from gwmond import backfill, cli
+from gwmond import cli
+from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Ledger, LedgerReader
+from gwmond.metrics import backfill
+from tests.build.pilot_ledger import BASE, write
 from tests.ledger.pilot_batches import batch
-from tests.pilot_ledger import BASE, write
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 ATTEMPTS = "gwmond_job_runs_total"
@@ -68,7 +70,7 @@ def samples(text: str) -> dict[str, set[float]]:
 def test_to_standard_output(run: Run, imported: Path) -> None:
     """The text alone is on standard output; what is said of it is not."""
     code, out, err = run(*EXPORT, imported)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     assert set(samples(out)) == set(list(backfill.SOURCES)[:3]) | FACTORY
     assert out.endswith("# EOF\n")
     assert err.startswith("-: ")
@@ -81,7 +83,7 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
     file = tmp_path / "past.om"
     file.write_text("old")
     code, out, err = run(*EXPORT, imported, "--output", file, "--label", "job=a b")
-    assert (code, err) == (cli.EXIT_OK, "")
+    assert (code, err) == (EXIT_OK, "")
     assert str(file) in out
     text = file.read_text()
     assert samples(text)
@@ -90,7 +92,7 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
     with Ledger.open(str(imported)) as ledger, ledger._transaction() as connection:
         connection.exec_driver_sql("UPDATE pilot_seconds SET whole = 0, high_whole = 0")
     code, _, err = run(*EXPORT, imported, "--output", file)
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert "gwmond ledger check" in err
     assert file.read_text() == text
     assert list(tmp_path.glob(".*")) == []
@@ -98,7 +100,7 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
 
 def test_where_no_file_can_be(run: Run, imported: Path, tmp_path: Path) -> None:
     code, _, err = run(*EXPORT, imported, "--output", tmp_path / "none" / "past.om")
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert f"cannot write {tmp_path}/none/past.om: {tmp_path}/none is no directory" in err
     assert ".new" not in err
     assert "ledger" not in err.partition("cannot write")[0]
@@ -120,7 +122,7 @@ def test_an_empty_period(
     file = tmp_path / "past.om"
     file.write_text("old")
     code, out, err = run(*EXPORT, imported, "--output", file, *period)
-    assert (code, out) == (cli.EXIT_BAD_CONFIG, "")
+    assert (code, out) == (EXIT_BAD_CONFIG, "")
     assert f"the period is empty: {told}" in err
     assert file.read_text() == "old"
 
@@ -128,7 +130,7 @@ def test_an_empty_period(
 def test_an_empty_period_of_parquet(run: Run, imported: Path, tmp_path: Path) -> None:
     months = "--from", "2025-12", "--to", "2025-11"
     code, _, err = run("ledger", "export", tmp_path / "out", "--ledger", imported, *months)
-    assert (code, "the period is empty" in err) == (cli.EXIT_BAD_CONFIG, True)
+    assert (code, "the period is empty" in err) == (EXIT_BAD_CONFIG, True)
     assert not (tmp_path / "out").exists()
 
 
@@ -137,14 +139,14 @@ def test_a_disk_that_is_full(imported: Path) -> None:
     command = [sys.executable, "-m", "gwmond", *EXPORT, str(imported)]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
-    assert done.returncode == cli.EXIT_FAILED
+    assert done.returncode == EXIT_FAILED
     assert b"cannot write -: " in done.stderr
 
 
 def test_it_ends_at_the_first_poll(run: Run, polled: Path) -> None:
     """What was scraped is not written unless another end is given, and then it is said."""
     code, out, err = run(*EXPORT, polled)
-    assert (code, out) == (cli.EXIT_OK, "# EOF\n")
+    assert (code, out) == (EXIT_OK, "# EOF\n")
     assert "before the daemon's first poll at 2023-11-15T00:00:00Z; --to names another end" in err
     _, out, err = run(*EXPORT, polled, "--to", BASE + 3600)
     assert set().union(*samples(out).values()) == {BASE, BASE + 3600}
@@ -164,7 +166,7 @@ def test_it_ends_at_the_first_poll(run: Run, polled: Path) -> None:
 def test_from_and_to(run: Run, polled: Path, first: str, last: str, hours: set[int]) -> None:
     """Times as of reports, and months, of which --to is the last."""
     code, out, _ = run(*EXPORT, polled, "--from", first, "--to", last)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     found: set[float] = set().union(*samples(out).values())
     assert {int(at - BASE) // 3600 for at in found} == hours
 
@@ -184,16 +186,16 @@ def test_from_and_to(run: Run, polled: Path, first: str, last: str, hours: set[i
 )
 def test_bad_options(run: Run, imported: Path, options: tuple[str, ...], told: str) -> None:
     code, out, err = run(*EXPORT, imported, *options)
-    assert (code, out) == (cli.EXIT_BAD_CONFIG, "")
+    assert (code, out) == (EXIT_BAD_CONFIG, "")
     assert told in err
 
 
 def test_parquet_needs_a_directory_and_no_labels(run: Run, imported: Path, tmp_path: Path) -> None:
     code, _, err = run("ledger", "export", "--ledger", imported)
-    assert (code, "needs a directory" in err) == (cli.EXIT_BAD_CONFIG, True)
+    assert (code, "needs a directory" in err) == (EXIT_BAD_CONFIG, True)
     for option in (("--output", "x"), ("--label", "a=b")):
         code, _, err = run("ledger", "export", tmp_path / "out", "--ledger", imported, *option)
-        assert (code, "for --format openmetrics" in err) == (cli.EXIT_BAD_CONFIG, True)
+        assert (code, "for --format openmetrics" in err) == (EXIT_BAD_CONFIG, True)
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +216,7 @@ def test_import(run: Run, tmp_path: Path) -> None:
     ledger = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     arguments = ("import", "--ledger", ledger, factory, "--openmetrics", file, "--label", "job=g")
     code, out, _ = run(*arguments)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     assert f"{file}: " in out
     text = file.read_text()
     found = samples(text)
@@ -232,13 +234,13 @@ def test_import(run: Run, tmp_path: Path) -> None:
         assert set(begins.values()) == {0}
     ended = {key.category.value for key in numbers if key.what == "pilots"}
     assert ended >= {"pilot_overhead", "decision_problem", "validation_fails"}
-    assert run(*arguments)[0] == cli.EXIT_OK
+    assert run(*arguments)[0] == EXIT_OK
     assert file.read_text() == text
 
 
 def test_import_needs_a_file(run: Run, tmp_path: Path) -> None:
     for options in (("--label", "a=b"), ("--to", "now"), ("--openmetrics", "-")):
         code, _, err = run("import", "--ledger", tmp_path / "x.sqlite", tmp_path, *options)
-        assert code == cli.EXIT_BAD_CONFIG
+        assert code == EXIT_BAD_CONFIG
         assert "--openmetrics" in err
     assert not (tmp_path / "x.sqlite").exists()

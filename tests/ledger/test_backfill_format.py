@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from gwmond import backfill
-from gwmond.backfill import Hours
 from gwmond.ledger.hourly import HourlySeries, Reach
-from gwmond.metrics import factory_queue, pilot_time, sites
+from gwmond.metrics import backfill, factory_queue, pilot_time, sites
+from gwmond.metrics.backfill import Hours
 from gwmond.metrics.family import Family
 from tests.examples import examples
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from gwmond import cli
-from gwmond.clock import ReplayClock
 from gwmond.commands import demo
-from gwmond.facts import Cursor
+from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger import Ledger
-from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.model.facts import Cursor
+from gwmond.model.stored_pilots import PilotBatch
+from gwmond.service.clock import ReplayClock
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
 
@@ -30,7 +31,7 @@ def test_a_ledger_of_a_live_pool(url: str, capsys: pytest.CaptureFixture[str]) -
     """What a daemon has written, or only an import, is refused, and nothing is added to it."""
     with Ledger.open(url) as ledger:
         ledger.commit(batch(1))
-    assert cli.main(["demo", "--ledger", url]) == cli.EXIT_FAILED
+    assert cli.main(["demo", "--ledger", url]) == EXIT_FAILED
     said = capsys.readouterr()
     assert (said.out, "has a live pool's time" in said.err) == ("", True)
     with Ledger.open(url) as ledger:
@@ -65,9 +66,9 @@ def test_a_ledger_of_a_demo_into_which_files_were_read(url: str, kind: str, take
 def test_a_url_that_is_none(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It is told in a line, without its password, as other commands tell it."""
     url = f"{scheme}://user:secretpw@host/x"
-    assert cli.main(["report", "--ledger", url]) == cli.EXIT_FAILED
+    assert cli.main(["report", "--ledger", url]) == EXIT_FAILED
     said = capsys.readouterr()
-    assert cli.main(["demo", "--ledger", url]) == cli.EXIT_FAILED
+    assert cli.main(["demo", "--ledger", url]) == EXIT_FAILED
     assert capsys.readouterr() == said
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert f"no ledger can be kept in {scheme}" in said.err
@@ -93,7 +94,7 @@ def test_a_place_where_none_can_be_made(tmp_path: Path, capsys: pytest.CaptureFi
     }
     with unprivileged():
         for place, why in told.items():
-            assert cli.main(["demo", "--ledger", str(place)]) == cli.EXIT_FAILED
+            assert cli.main(["demo", "--ledger", str(place)]) == EXIT_FAILED
             said = capsys.readouterr()
             assert (said.out, why in said.err) == ("", True)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.facts import Problem
 from gwmond.ledger import (
     Batch,
     Ledger,
@@ -18,6 +17,7 @@ from gwmond.ledger import (
     LedgerReadOnly,
     TimedProblem,
 )
+from gwmond.model.facts import Problem
 from tests.ledger.batches import EPOCH, batch, killed_after, prove, tick
 from tests.ledger.conftest import as_nobody
 from tests.ledger.tmpfs import Tmpfs

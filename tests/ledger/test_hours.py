@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger.hours import HOUR_S, from_columns, split_hours, to_columns
-from gwmond.units import MICRO
+from gwmond.model.hours import from_columns, split_hours, to_columns
+from gwmond.model.times import HOUR_S
+from gwmond.model.units import MICRO
 from tests.examples import examples
 
 bounded = settings(max_examples=examples(200))

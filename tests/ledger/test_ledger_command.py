@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from gwmond import cli
+from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Ledger
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch
@@ -40,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_check(run: Run, filled: str) -> None:
     """A sound ledger is proven; one micro makes it fail and is shown."""
     code, out, err = run("check", "--ledger", filled)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     assert "All sums up" in out
     assert err == ""
     with Ledger.open(filled) as ledger, ledger._transaction() as connection:
@@ -48,11 +49,11 @@ def test_check(run: Run, filled: str) -> None:
             "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 2 AND micros > 0"
         )
     code, out, _ = run("check", "--ledger", filled)
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert "does not sum up" in out
     assert "off by -0.000001 s" in out
     code, out, _ = run("check", "--ledger", filled, "--format", "json")
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert {of["what"]: of["micros"] for of in json.loads(out)} == {
         "hours": 1,
         "pilots": 0,
@@ -70,15 +71,15 @@ def test_check_takes_the_canonical_unit_of_the_configuration(
     """--config may come before the action and after it, and names the ledger too."""
     config = tmp_path / "gwmond.toml"
     config.write_text(f'[ledger]\nurl = "{filled}"\n[canonical]\nmemory_mib = 2000\n')
-    assert run("--config", config, "check")[0] == cli.EXIT_OK
-    assert run("check", "--config", config)[0] == cli.EXIT_OK
+    assert run("--config", config, "check")[0] == EXIT_OK
+    assert run("check", "--config", config)[0] == EXIT_OK
     config.write_text(f'[ledger]\nurl = "{filled}"\n[canonical]\nmemory_mib = 4000\n')
-    assert run("check", "--config", config)[0] == cli.EXIT_FAILED
+    assert run("check", "--config", config)[0] == EXIT_FAILED
 
 
 def test_stats(run: Run, filled: str) -> None:
     code, out, _ = run("stats", "--ledger", filled)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     for text in ("attempts", "pilot_hours", "bytes for each attempt", "cursor schedd history"):
         assert text in out
     code, out, _ = run("stats", "--ledger", filled, "--format", "json")
@@ -95,7 +96,7 @@ def test_stats(run: Run, filled: str) -> None:
 def test_stats_of_a_new_ledger(run: Run, url: str) -> None:
     Ledger.open(url).close()
     code, out, _ = run("stats", "--ledger", url)
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     assert "hours of" not in out
 
 
@@ -109,9 +110,9 @@ def test_vacuum(run: Run, url: str) -> None:
         ledger.commit_pilots(batch(4))
         ledger.vacuum()
     code, out, err = run("vacuum", "--ledger", url)
-    assert (code, err) == (cli.EXIT_OK, "")
+    assert (code, err) == (EXIT_OK, "")
     assert "MiB" in out
-    assert run("check", "--ledger", url)[0] == cli.EXIT_OK
+    assert run("check", "--ledger", url)[0] == EXIT_OK
 
 
 def test_vacuum_makes_a_file_smaller(run: Run, file: Path) -> None:
@@ -126,14 +127,14 @@ def test_vacuum_makes_a_file_smaller(run: Run, file: Path) -> None:
             connection.exec_driver_sql("DELETE FROM gaps")
     before = file.stat().st_size
     assert before > 10**6
-    assert run("vacuum", "--ledger", file)[0] == cli.EXIT_OK
+    assert run("vacuum", "--ledger", file)[0] == EXIT_OK
     assert file.stat().st_size < before / 3
 
 
 def test_vacuum_while_the_daemon_runs(run: Run, filled: str) -> None:
     with Ledger.open(filled):
         code, _, err = run("vacuum", "--ledger", filled)
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert "in use by another gwmond" in err
 
 
@@ -142,31 +143,31 @@ def test_no_ledger(run: Run, tmp_path: Path, action: str) -> None:
     """Where there is no ledger none is made."""
     path = tmp_path / "none.sqlite"
     code, _, err = run(action, "--ledger", path, *([tmp_path] if action == "export" else []))
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert "does not exist" in err
     assert not path.exists()
 
 
 def test_export(run: Run, filled: str, tmp_path: Path) -> None:
     code, out, err = run("export", "--ledger", filled, tmp_path / "out", "--from", "2023-11")
-    assert (code, err) == (cli.EXIT_OK, "")
+    assert (code, err) == (EXIT_OK, "")
     assert "pilots: 15 rows in 1 files" in out
     assert (tmp_path / "out/attempts/year=2023/month=11/part-0.parquet").exists()
     code, out, _ = run("export", "--ledger", filled, tmp_path / "none", "--to", "2023-10")
-    assert code == cli.EXIT_OK
+    assert code == EXIT_OK
     assert not (tmp_path / "none").exists()
 
 
 def test_export_of_a_month_that_is_none(run: Run, filled: str, tmp_path: Path) -> None:
     code, _, err = run("export", "--ledger", filled, tmp_path, "--from", "2026-13")
-    assert code == cli.EXIT_BAD_CONFIG
+    assert code == EXIT_BAD_CONFIG
     assert '"2026-13" is not a month' in err
 
 
 def test_export_to_where_nothing_can_be(run: Run, filled: str, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     code, _, err = run("export", "--ledger", filled, tmp_path / "out")
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert "cannot export to" in err
     assert "ledger" not in err.replace("gwmond-ledger", "")[:40]
 
@@ -183,6 +184,6 @@ def test_export_without_pyarrow(
     monkeypatch.delattr("gwmond.ledger.parquet", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, _, err = run("export", "--ledger", filled, tmp_path / "out")
-    assert code == cli.EXIT_FAILED
+    assert code == EXIT_FAILED
     assert f"Install it: {sys.executable} -m pip install 'pyarrow>=" in err
-    assert run("check", "--ledger", filled)[0] == cli.EXIT_OK
+    assert run("check", "--ledger", filled)[0] == EXIT_OK

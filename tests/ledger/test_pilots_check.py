@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from gwmond.ledger import Ledger, LedgerCorrupt
-from gwmond.ledger.pilot_model import PilotResidual
+from gwmond.model.stored_pilots import PilotResidual
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch, now_us
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from gwmond.accounting.factory_jobs import jobs
 from gwmond.ledger import Ledger, LedgerReader, datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
+from gwmond.pilots.factory_evidence import jobs
 from tests.ledger import batches
 from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places
 

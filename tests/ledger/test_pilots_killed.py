@@ -8,7 +8,7 @@ import time
 from multiprocessing.connection import Connection
 
 from gwmond.ledger import LedgerReader
-from gwmond.ledger.pilot_model import PilotBatch
+from gwmond.model.stored_pilots import PilotBatch
 from tests.ledger.batches import fork
 from tests.ledger.pilot_batches import batch, prove_pilots
 from tests.ledger.test_killed import await_commits, take_over

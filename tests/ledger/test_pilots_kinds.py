@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from gwmond.accounting.pilot_facts import Assumption, Resources, Step
-from gwmond.facts import EntryKey
 from gwmond.ledger import Ledger, LedgerCorrupt
-from gwmond.ledger.pilot_model import PilotBatch, PilotKind, PilotRow, Told
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import Assumption, Resources, Step
+from gwmond.model.stored_pilots import PilotBatch, PilotKind, PilotRow, Told
 from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
 
 LIFE = (ORIGIN, ORIGIN + 1000)

@@ -10,17 +10,17 @@ from sqlalchemy import Connection, select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from gwmond.accounting.factory_jobs import Place
-from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
-from gwmond.accounting.records import JobRecord
-from gwmond.facts import Gap, Pilot
 from gwmond.ledger import Ledger, LedgerRefused, pilot_parts, pilot_writes, place_rows
 from gwmond.ledger.pilot_codec import Values, pilot_values
-from gwmond.ledger.pilot_model import PilotBatch, PilotCorrection, PilotRow
 from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds, pilots
-from gwmond.pilot_keeper import PilotKeeper
-from tests.book.play import T0, record, shown
-from tests.test_pilot_keeper import attached, now_us
+from gwmond.model.factory_jobs import Place
+from gwmond.model.facts import Gap, Pilot
+from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.records import JobRecord
+from gwmond.model.stored_pilots import Parts, PilotBatch, PilotCorrection, PilotRow
+from gwmond.service.pilot_keeper import PilotKeeper
+from tests.pilots.play import T0, record, shown
+from tests.service.test_pilot_keeper import attached, now_us
 
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
@@ -184,7 +184,7 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
         takes = [
             PilotCorrection(now_us(0), n, of.hour, of.series, -amount, "revised") for n in range(3)
         ]
-        parts: pilot_parts.Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
+        parts: Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
         for one in parts.values():
             assert ledger.refused_parts({7: one}) == {}
         assert ledger.refused_parts(parts).keys() == {1, 2}

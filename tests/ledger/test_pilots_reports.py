@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import event
 
-from gwmond.accounting.early_failure import EARLY_US, Result, Trial
-from gwmond.facts import Gap
 from gwmond.ledger import Ledger, LedgerReader, pilot_reports
-from gwmond.ledger.pilot_model import AttemptRow, PilotBatch, PilotRow
 from gwmond.ledger.pilot_reports import AttemptFilter, Order, PilotFilter
+from gwmond.model.endings import EARLY_US
+from gwmond.model.facts import Gap
+from gwmond.model.stored_pilots import AttemptRow, PilotBatch, PilotRow
+from gwmond.pilots.early_failure import Result, Trial
 from tests.ledger.pilot_batches import HOUR, ORIGIN, batch, identity, now_us, pilots_at
 
 BATCHES = 24

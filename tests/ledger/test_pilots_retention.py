@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger import Ledger, LedgerRefused, pilot_prune
-from gwmond.ledger.pilot_model import PilotBatch, PilotCorrection, PilotSeries
 from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.model.stored_pilots import PilotBatch, PilotCorrection, PilotSeries
 from tests.ledger.pilot_batches import (
     HOUR,
     ORIGIN,

@@ -9,18 +9,6 @@ from typing import Any, get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.attempts import AttemptFact, Source
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_facts import (
-    Assumption,
-    AttemptKey,
-    Category,
-    Outcome,
-    Resources,
-    Step,
-    Validation,
-)
-from gwmond.facts import EntryKey
 from gwmond.ledger import Ledger
 from gwmond.ledger.fact_codec import _ENDING, _PLAIN, decode_facts, encode_facts
 from gwmond.ledger.pilot_codec import (
@@ -32,7 +20,19 @@ from gwmond.ledger.pilot_codec import (
     pilot_row,
     pilot_values,
 )
-from gwmond.ledger.pilot_model import (
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.model.stored_pilots import (
     AttemptRow,
     End,
     PilotBatch,
@@ -40,7 +40,7 @@ from gwmond.ledger.pilot_model import (
     PilotRow,
     Told,
 )
-from gwmond.units import RESOURCES
+from gwmond.model.units import RESOURCES
 from tests.examples import examples
 from tests.ledger.pilot_batches import now_us, pilot_at
 

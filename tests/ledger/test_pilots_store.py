@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.accounting.pilot_facts import AttemptKey, Category, Resources
-from gwmond.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.ledger import Ledger, LedgerConflict, LedgerReader, LedgerRefused
-from gwmond.ledger.pilot_model import (
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.pilot_facts import AttemptKey, Category, Resources
+from gwmond.model.stored_pilots import (
     CountKey,
     PilotBatch,
     PilotCorrection,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.facts import Problem
 from gwmond.ledger import (
     Ledger,
     LedgerClosed,
@@ -23,6 +22,7 @@ from gwmond.ledger import (
     LedgerUnreachable,
     TimedProblem,
 )
+from gwmond.model.facts import Problem
 from tests.ledger.batches import EPOCH, batch, prove
 from tests.ledger.server import PASSWORD, Server
 from tests.ledger.test_killed import take_over

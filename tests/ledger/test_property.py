@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
-from gwmond.ledger.hours import HOUR_S
+from gwmond.model.times import HOUR_S
 from tests.examples import examples
 from tests.ledger.batches import EPOCH, key, totals
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.facts import Problem
 from gwmond.ledger import Batch, Ledger, Tick, TimedProblem, writes
-from gwmond.ledger.hours import HOUR_S
+from gwmond.model.facts import Problem
+from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, batch, expected, key, tick, totals
 
 FIRST = Tick(EPOCH + 60.1, 60.2, 1e-9, "boot")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gwmond.facts import EntryKey, Problem
 from gwmond.ledger import (
     Batch,
     EntryState,
@@ -24,7 +23,8 @@ from gwmond.ledger import (
     Tick,
     TimedProblem,
 )
-from gwmond.ledger.hours import HOUR_S
+from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, batch, expected, fork, prove, tick, totals
 
 KEY = SiteKey("cpu", "full", "", "S", "e")

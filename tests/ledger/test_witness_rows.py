@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger import Ledger
-from gwmond.ledger.pilot_model import PilotBatch, PilotRow, Told
+from gwmond.model.stored_pilots import PilotBatch, PilotRow, Told
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6

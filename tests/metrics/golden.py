@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
-from tests.snapshots import snapshot
+from tests.build.snapshots import snapshot
 
 DIRECTORY = Path(__file__).parent.parent / "golden"
 TEXT, OPENMETRICS = DIRECTORY / "metrics.txt", DIRECTORY / "metrics.openmetrics.txt"

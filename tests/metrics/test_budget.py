@@ -7,9 +7,9 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting.names import OTHER
 from gwmond.metrics.budget import KEPT_LABELS, within
 from gwmond.metrics.family import Sample
+from gwmond.model.names import OTHER
 from tests.examples import examples
 
 LABELS = ("state", "site", "resource", "entry")

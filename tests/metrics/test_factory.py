@@ -8,10 +8,10 @@ from gwmond.metrics import catalog
 from gwmond.metrics.budget import within
 from gwmond.metrics.factory import FAMILIES
 from gwmond.metrics.family import Family
-from gwmond.monitor import EntryMonitor, Monitor
-from gwmond.snapshot import Snapshot
-from tests.accounting.make import NOW, A, B, request
-from tests.snapshots import MONITOR, snapshot
+from gwmond.model.monitor import EntryMonitor, Monitor
+from gwmond.model.snapshot import Snapshot
+from tests.build.facts import NOW, A, B, request
+from tests.build.snapshots import MONITOR, snapshot
 
 NUMBERS = MONITOR._asdict()
 NAMES = {family.name: family for family in FAMILIES}

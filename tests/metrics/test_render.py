@@ -17,15 +17,15 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from gwmond.accounting.names import OTHER
-from gwmond.facts import EntryKey
 from gwmond.metrics import catalog
 from gwmond.metrics.family import Family, Kind, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
-from gwmond.snapshot import KeptNames, LedgerStatus
-from tests.accounting.make import request
+from gwmond.model.facts import EntryKey
+from gwmond.model.names import OTHER
+from gwmond.model.snapshot import KeptNames, LedgerStatus
+from tests.build.facts import request
+from tests.build.snapshots import DARK, ODD, STARVING, snapshot
 from tests.metrics import golden
-from tests.snapshots import DARK, ODD, STARVING, snapshot
 
 REMEDY = "Run: python -m tests.metrics.golden, and look at what has changed with git diff"
 

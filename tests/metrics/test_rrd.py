@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Category
-from gwmond.ledger.factory_model import FactoryKind
 from gwmond.metrics import catalog, factory
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.pilot_facts import Category
 from tests.metrics import golden
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "rrd.md"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gwmond.accounting.outcomes import RUNS
-from gwmond.accounting.pilot_facts import Category
-from gwmond.accounting.reasons import REASONS
-from gwmond.facts import EntryKey
-from gwmond.ledger.factory_model import FactoryKind
-from gwmond.ledger.pilot_model import Shown
 from gwmond.metrics import catalog
 from gwmond.metrics.budget import within
 from gwmond.metrics.family import Sample
 from gwmond.metrics.zeros import places
-from gwmond.snapshot import LedgerStatus, PilotTime, Snapshot
-from tests.accounting.make import NOW, request
-from tests.snapshots import BORED, STARVING, pilot_time, snapshot
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.facts import EntryKey
+from gwmond.model.outcomes import RUNS
+from gwmond.model.pilot_facts import Category
+from gwmond.model.snapshot import LedgerStatus, PilotTime, Snapshot
+from gwmond.model.stored_pilots import Shown
+from gwmond.sites.reasons import REASONS
+from tests.build.facts import NOW, request
+from tests.build.snapshots import BORED, STARVING, pilot_time, snapshot
 
 NEW = EntryKey("T2_New", "new-ce1")
 GROUP = "frontend.main"

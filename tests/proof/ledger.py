@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gwmond.accounting.attempts import Source
-from gwmond.ledger.pilot_model import AttemptRow, PilotRow
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.attempts import Source
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 
 MICRO = 1_000_000
 

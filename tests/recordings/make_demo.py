@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from gwmond.config import Config
+from gwmond.config.settings import Config
 from gwmond.sources import child
-from gwmond.sources.recorder import Recorder
-from gwmond.sources.recording import Writer
+from gwmond.sources.recording.recorder import Recorder
+from gwmond.sources.recording.recording import Writer
 from gwmond.sources.round import Targets
 from tests.pool.condor import CondorPool
 from tests.recordings.kinds import kinds

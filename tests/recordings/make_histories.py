@@ -17,9 +17,10 @@ import sys
 import time
 from pathlib import Path
 
-from gwmond.config import Attributes
-from gwmond.sources import child, claims, slots, startds
-from gwmond.sources.access import LiveAccess
+from gwmond.config.settings import Attributes
+from gwmond.sources import child
+from gwmond.sources.htcondor import claims, slots, startds
+from gwmond.sources.htcondor.access import LiveAccess
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.sources import ads, histories, recorded_runs, replayed_runs
-from gwmond.sources.access import Daemon, LiveAccess, Query
 from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import ads, histories
+from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
+from gwmond.sources.recording import recorded_runs, replayed_runs
 from tests.recordings.world import DOMAIN
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gwmond import log
-from gwmond.accounting.elapsed import Tick
-from gwmond.accounting.states import State
-from gwmond.clock import ReplayClock
-from gwmond.config import Config, Replay
-from gwmond.facts import EntryKey
+from gwmond.config.settings import Config, Replay
 from gwmond.metrics import factory
-from gwmond.poller import Poller
-from gwmond.pool import Pool
-from gwmond.snapshot import Snapshot
+from gwmond.model.elapsed import Tick
+from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.states import State
+from gwmond.model.units import Resource
+from gwmond.service import log
+from gwmond.service.clock import ReplayClock
+from gwmond.service.poller import Poller
+from gwmond.service.pool import Pool
 from gwmond.sources import child
-from gwmond.sources.recording import Recording
-from gwmond.units import Resource
+from gwmond.sources.recording.recording import Recording
 
 
 class Shown(NamedTuple):
@@ -148,7 +148,7 @@ def _main() -> None:
     parser.add_argument("--every", type=int, default=6)
     options = parser.parse_args()
     log.configure(Config().log)
-    start_children("gwmond.poller")
+    start_children("gwmond.service.poller")
     print(json.dumps(show(options.file, options.every)._asdict(), indent=1))
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.states import State
 from gwmond.metrics import factory
-from gwmond.sources import ads, claims, histories, matching, slots
-from gwmond.sources.access import Daemon
-from gwmond.sources.recording import Recording, ReplayAccess
+from gwmond.model.states import State
+from gwmond.sources.htcondor import ads, claims, histories, matching, slots
+from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.recording.recording import Recording, ReplayAccess
 from tests.pool.sandbox import USERS
 from tests.recordings.summary import Shown
 from tests.sources.make import ATTRIBUTES, names

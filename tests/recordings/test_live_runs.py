@@ -12,17 +12,20 @@ from typing import NamedTuple
 
 import pytest
 
-from gwmond.accounting.pilot_facts import Category
-from gwmond.book.book import Book
-from gwmond.book.rules import SECOND_US, Rules
-from gwmond.config import Config
-from gwmond.sources import child, history_tasks, recorded_runs, tasks
-from gwmond.sources.access import Access, Daemon, LiveAccess
-from gwmond.sources.history_cursor import Limits
-from gwmond.sources.recorder import Recorder
-from gwmond.sources.recording import Recording, ReplayAccess, Writer
+from gwmond.config.settings import Config
+from gwmond.model.pilot_facts import Category
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.book import Book
+from gwmond.pilots.rules import Rules
+from gwmond.sources import child, tasks
+from gwmond.sources.htcondor import history_tasks
+from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess
+from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.recording import recorded_runs
+from gwmond.sources.recording.recorder import Recorder
+from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.round import Targets
-from tests.book.stored import NoTrials, Stored
+from tests.pilots.stored import NoTrials, Stored
 from tests.pool.condor import CondorPool
 from tests.sources.history_scenario import Job as Case
 from tests.sources.history_scenario import daemon, submit

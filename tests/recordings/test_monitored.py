@@ -9,9 +9,9 @@ import pytest
 
 from gwmond.metrics import factory
 from gwmond.sources import tasks
-from gwmond.sources.glideresource import Requests
-from gwmond.sources.recording import Recording, ReplayAccess
-from tests.snapshots import snapshot
+from gwmond.sources.htcondor.glideresource import Requests
+from gwmond.sources.recording.recording import Recording, ReplayAccess
+from tests.build.snapshots import snapshot
 from tests.sources.make import ATTRIBUTES
 
 HOST = "cm.demo.example"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.accounting.records import JobRecord
-from gwmond.sources import claims, histories, recorded_runs, recording
-from gwmond.sources.deltas import Ad
-from gwmond.sources.recording import Writer
+from gwmond.model.records import JobRecord
+from gwmond.sources.htcondor import claims, histories
+from gwmond.sources.recording import recorded_runs, recording
+from gwmond.sources.recording.deltas import Ad
+from gwmond.sources.recording.recording import Writer
 from tests.recordings.test_runs import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made
 from tests.sources.fake_history import SCHEDD
 from tests.sources.make import classad

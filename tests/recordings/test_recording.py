@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.clock import ReplayClock, SystemClock
-from gwmond.config import Demand
-from gwmond.sources import advertised, demand, glideresource, matching, recording, slots
-from gwmond.sources import factory as factories
-from gwmond.sources.access import Daemon, Query
+from gwmond.config.settings import Demand
+from gwmond.service.clock import ReplayClock, SystemClock
 from gwmond.sources.child import QueryError
-from gwmond.sources.recording import Ad, Answer, Recording, ReplayAccess, Writer
+from gwmond.sources.htcondor import advertised, demand, glideresource, matching, slots
+from gwmond.sources.htcondor import factory as factories
+from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.recording import recording
+from gwmond.sources.recording.recording import Ad, Answer, Recording, ReplayAccess, Writer
 from tests.examples import examples
 from tests.pool import feign
 from tests.pool.adtext import Ad as AdOfValues

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.config import Config, Replay
-from gwmond.pool import Pool
-from gwmond.sources import ads, claims, history_fetch, recorded_runs, recording
-from gwmond.sources.access import Query
+from gwmond.config.settings import Config, Replay
+from gwmond.service.pool import Pool
 from gwmond.sources.child import QueryError
-from gwmond.sources.deltas import Ad
-from gwmond.sources.history_cursor import Limits
-from gwmond.sources.recording import Recording, ReplayAccess, Writer
-from gwmond.sources.shifted import moved
+from gwmond.sources.htcondor import ads, claims, history_fetch
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.recording import recorded_runs, recording
+from gwmond.sources.recording.deltas import Ad
+from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
+from gwmond.sources.recording.shifted import moved
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 from tests.sources.make import classad

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gwmond.config import Config, Demand
-from gwmond.facts import DemandGroup, Verdict
-from gwmond.sources import demand, matching, slots
-from gwmond.sources.access import Daemon
-from gwmond.sources.recorder import Recorder
-from gwmond.sources.recording import Recording, ReplayAccess, Writer
+from gwmond.config.settings import Config, Demand
+from gwmond.model.facts import DemandGroup, Verdict
+from gwmond.sources.htcondor import demand, matching, slots
+from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.recording.recorder import Recorder
+from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.round import Targets
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, partitionable_slot

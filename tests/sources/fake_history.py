@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import classad2
 
-from gwmond.sources.access import Daemon, Query
-from gwmond.sources.histories import KINDS
+from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.histories import KINDS
 from tests.pool.adtext import Ad
 from tests.sources.make import classad
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import classad2
 
-from gwmond.sources.access import Daemon, Query
-from gwmond.sources.ads import parse
 from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.ads import parse
 
 
 class Feigned(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import classad2
 
-from gwmond.config import Attributes
+from gwmond.config.settings import Attributes
 from gwmond.sources import child
 from tests.pool.adtext import Ad, Value, ad_text
 

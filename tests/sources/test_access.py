@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from gwmond.sources import access
+from gwmond.sources.htcondor import access
 from tests.pool.ports import free_port
 
 

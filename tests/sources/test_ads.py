@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.sources import ads
+from gwmond.sources.htcondor import ads
 from tests.sources.make import LATIN_1, attributes, classad
 
 TRAPS = f"""[

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gwmond.config import Attributes
-from gwmond.facts import EntryKey
-from gwmond.sources import advertised, slots
-from gwmond.sources.slots import Slots
+from gwmond.config.settings import Attributes
+from gwmond.model.facts import EntryKey
+from gwmond.sources.htcondor import advertised, slots
+from gwmond.sources.htcondor.slots import Slots
 from tests.pool.adtext import Ad, Expr
 from tests.pool.feign import failed_validation, glidein, partitionable_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.config import Attributes, Demand
-from gwmond.sources import advertised, claims, demand, histories, schedds, slots, startds
-from gwmond.sources.access import Query
+from gwmond.config.settings import Attributes, Demand
+from gwmond.sources.htcondor import advertised, claims, demand, histories, schedds, slots, startds
+from gwmond.sources.htcondor.access import Query
 
 PAGE = Path(__file__).parents[2] / "docs" / "attributes.md"
 ATTRIBUTES, DEMAND = Attributes(), Demand()

@@ -66,7 +66,9 @@ def test_large_result() -> None:
 def test_children_find_everything_loaded() -> None:
     """A child imports nothing: bindings, decoders and configuration are in the fork server."""
     loaded, usage = child.run(tasks.modules, deadline_s=60)
-    assert {"htcondor2", "classad2", "gwmond.sources.tasks", "gwmond.config"} <= set(loaded)
+    assert {"htcondor2", "classad2", "gwmond.sources.tasks", "gwmond.config.settings"} <= set(
+        loaded
+    )
     assert usage.cpu_s < 0.2
 
 
@@ -171,8 +173,8 @@ def test_many_at_once() -> None:
 
 ALONE = """
 import sys
-from gwmond.config import Config
-from gwmond.poller import poll_once
+from gwmond.config.settings import Config
+from gwmond.service.poller import poll_once
 
 config = Config.model_validate({
     "pool": {"collectors": ["127.0.0.1:%d"]},

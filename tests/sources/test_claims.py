@@ -5,9 +5,9 @@ from __future__ import annotations
 import classad2
 import pytest
 
-from gwmond.accounting.attempts import Source
-from gwmond.accounting.pilot_facts import Resources
-from gwmond.sources import claims
+from gwmond.model.attempts import Source
+from gwmond.model.pilot_facts import Resources
+from gwmond.sources.htcondor import claims
 from tests.pool.adtext import Ad
 from tests.sources.make import NOW, classad, classads, heard
 from tests.sources.test_histories import RECORDINGS

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import classad2
 import pytest
 
-from gwmond.accounting.names import OTHER
-from gwmond.config import Attributes, Demand
-from gwmond.facts import DemandGroup, JobCount, Size
-from gwmond.sources import ads, demand
-from gwmond.sources.access import Daemon, Query
+from gwmond.config.settings import Attributes, Demand
+from gwmond.model.facts import DemandGroup, JobCount, Size
+from gwmond.model.names import OTHER
 from gwmond.sources.child import QueryError
-from gwmond.sources.demand import NO_KEYS, Apart, ScheddDemand, StartKeys
+from gwmond.sources.htcondor import ads, demand
+from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.demand import NO_KEYS, Apart, ScheddDemand, StartKeys
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import classad2
 
-from gwmond.facts import Limit
-from gwmond.monitor import EntryMonitor, Monitor
-from gwmond.sources import factory, frontend
-from gwmond.sources.access import Daemon, Query
-from gwmond.sources.factory import ClientAsk, QueueCount
-from gwmond.sources.frontend import FrontendJobs
+from gwmond.model.facts import FrontendJobs, Limit
+from gwmond.model.monitor import EntryMonitor, Monitor
+from gwmond.sources.htcondor import factory, frontend
+from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.factory import ClientAsk, QueueCount
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import (
     glideclient,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gwmond.accounting.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
-from gwmond.facts import DemandGroup, EntryKey, JobCount, Limit, Size
-from gwmond.monitor import Monitor
+from gwmond.model.facts import DemandGroup, EntryKey, JobCount, Limit, Size
+from gwmond.model.monitor import Monitor
+from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.sources import folding
-from gwmond.sources.demand import ScheddDemand
-from gwmond.sources.glideresource import Requests
-from gwmond.sources.monitors import FactoryEntry
+from gwmond.sources.htcondor.demand import ScheddDemand
+from gwmond.sources.htcondor.glideresource import Requests
+from gwmond.sources.htcondor.monitors import FactoryEntry
+from gwmond.sources.htcondor.slots import Sample, Slots
 from gwmond.sources.round import Answer
-from gwmond.sources.slots import Sample, Slots
-from tests.accounting.make import NOW, A, B, pilot, request, template
+from tests.build.facts import NOW, A, B, pilot, request, template
 
 C = EntryKey("Gamma", "gamma-ce1")
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from gwmond.accounting.names import DAY_S, OTHER_ENTRY, Limits, Names, Standing
-from gwmond.config import Config
-from gwmond.facts import EntryKey, Size
-from gwmond.sources import gather, matching, templates
+from gwmond.config.settings import Config
+from gwmond.model.facts import EntryKey, Size, Status
+from gwmond.model.names import DAY_S, OTHER_ENTRY, Limits, Names, Standing
+from gwmond.sources import gather
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.round import Round, Status, Targets
-from tests.accounting.make import pilot
+from gwmond.sources.htcondor import matching, templates
+from gwmond.sources.round import Round, Targets
+from tests.build.facts import pilot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import (
     failed_master,

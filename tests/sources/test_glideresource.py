@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from gwmond.config import Attributes
-from gwmond.facts import EntryKey, EntryRequest, Limit, Size, Verdict
-from gwmond.monitor import EntryMonitor, Monitor
-from gwmond.sources import glideresource, matching
-from gwmond.sources.glideresource import Requests
-from gwmond.sources.monitors import FactoryEntry
+from gwmond.config.settings import Attributes
+from gwmond.model.facts import EntryKey, EntryRequest, Limit, Size, Verdict
+from gwmond.model.monitor import EntryMonitor, Monitor
+from gwmond.sources.htcondor import glideresource, matching
+from gwmond.sources.htcondor.glideresource import Requests
+from gwmond.sources.htcondor.monitors import FactoryEntry
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import glideresource as feigned
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classads, heard

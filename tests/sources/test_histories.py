@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.accounting import attempts
-from gwmond.accounting.outcomes import classify, rule_of
-from gwmond.accounting.pilot_facts import Category, Resources
-from gwmond.accounting.records import JobRecord
-from gwmond.sources import ads, histories
+from gwmond.model.outcomes import classify, rule_of
+from gwmond.model.pilot_facts import Category, Resources
+from gwmond.model.records import JobRecord
+from gwmond.pilots import attempt_facts
+from gwmond.sources.htcondor import ads, histories
 from tests.sources.make import LATIN_1, classad
 
 #: Records of pools by their HTCondor: 23, 25, and 25 with pilots of 23 (make_histories.py).
@@ -221,7 +221,9 @@ def test_exits_are_the_same_by_each_history(pool: str) -> None:
     }
     for case, exit_ in ended_itself.items():
         facts = [record.fact for kind in KINDS for record in records(kind, case, pool)]
-        for ending in (one.ending for group in (facts, attempts.merge(facts)) for one in group):
+        for ending in (
+            one.ending for group in (facts, attempt_facts.merge(facts)) for one in group
+        ):
             assert (ending.exit_code, ending.exit_signal) == exit_, case
             assert ending.exited, (case, ending)
     for case in ("caught_and_removed", "caught_and_evicted"):
@@ -311,7 +313,7 @@ def test_all_sources_together(pool: str) -> None:
     but the end of a run whose starter stayed longer than its shadow."""
     facts = [decoded(kind, ad).fact for kind in KINDS for _, ad in load(kind, pool)]
     cases = {decoded(kind, ad).fact.job: case for kind in KINDS for case, ad in load(kind, pool)}
-    merged = attempts.merge(facts, tolerance_us=5 * 10**6)
+    merged = attempt_facts.merge(facts, tolerance_us=5 * 10**6)
     found: dict[str, list[str]] = {}
     for one in merged:
         outcome = classify(one.ending)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.facts import Gap
-from gwmond.sources import history_cursor, history_fetch
-from gwmond.sources.history_cursor import HistoryAnswer, Limits, State
+from gwmond.model.facts import Gap
+from gwmond.sources.htcondor import history_cursor, history_fetch
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits, State
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from gwmond.accounting.outcomes import rule_of
-from gwmond.sources import child, history_tasks
-from gwmond.sources.access import Daemon, LiveAccess, Query
-from gwmond.sources.claims import Claims
-from gwmond.sources.history_cursor import HistoryAnswer, Limits
+from gwmond.model.outcomes import rule_of
+from gwmond.sources import child
+from gwmond.sources.htcondor import history_tasks
+from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
+from gwmond.sources.htcondor.claims import Claims
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario

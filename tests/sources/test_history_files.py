@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.sources import history_files
 from gwmond.sources.child import QueryError
-from gwmond.sources.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.htcondor import history_files
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
 from tests.sources import make  # noqa: F401 (starts the fork server before the bindings)
 from tests.sources.test_histories import RECORDINGS
 

@@ -8,10 +8,10 @@ import sys
 import classad2
 import pytest
 
-from gwmond.config import Attributes
-from gwmond.facts import EntryKey, Size, Template, Verdict
-from gwmond.sources import matching
-from gwmond.sources.slots import Sample
+from gwmond.config.settings import Attributes
+from gwmond.model.facts import EntryKey, Size, Template, Verdict
+from gwmond.sources.htcondor import matching
+from gwmond.sources.htcondor.slots import Sample
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import dynamic_slot, glidein, glideresource, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
@@ -358,7 +358,7 @@ def test_attributes_are_looked_up_in_both_ads() -> None:
     """An attribute without MY or TARGET is found in the other ad, in a process of its own too."""
     script = (
         "from gwmond.sources import matching\n"
-        "from gwmond.facts import EntryKey, Size, Template\n"
+        "from gwmond.model.facts import EntryKey, Size, Template\n"
         'slot = \'[ Site = "A"; Requirements = VO == "cms" ]\'\n'
         "template = Template(EntryKey('a', 'a'), slot, '', Size(1, 1), None, 'measured')\n"
         'job = \'[ VO = "cms"; Requirements = Site == "A" ]\'\n'

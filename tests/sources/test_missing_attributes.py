@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.accounting import attempts
-from gwmond.accounting.outcomes import classify
-from gwmond.accounting.records import JobRecord
-from gwmond.sources import ads, claims, histories, slots, startds
+from gwmond.model.outcomes import classify
+from gwmond.model.records import JobRecord
+from gwmond.pilots import attempt_facts
+from gwmond.sources.htcondor import ads, claims, histories, slots, startds
 from tests.examples import examples
 from tests.pool import feign
 from tests.sources.make import ATTRIBUTES, NOW, classad, heard
@@ -61,12 +61,12 @@ def check(kind: str, row: Row, changed: Row) -> None:
     assert identity == (whole.fact.job, whole.fact.run, whole.startd)
     if all(row.get(name) == changed.get(name) for name in CLAIM):
         assert found.started == whole.started
-    (merged,) = attempts.merge([found.fact])
+    (merged,) = attempt_facts.merge([found.fact])
     assert merged.ending.over
     assert classify(merged.ending) is not None
     assert merged.start_us is None or merged.end_us is None or merged.end_us >= merged.start_us
     # Beside the whole record it adds nothing that leaves the run without an outcome.
-    (both,) = attempts.merge([found.fact, whole.fact])
+    (both,) = attempt_facts.merge([found.fact, whole.fact])
     assert classify(both.ending) is not None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.monitor import EntryMonitor, Monitor
-from gwmond.sources import monitors
+from gwmond.model.monitor import EntryMonitor, Monitor
+from gwmond.sources.htcondor import monitors
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import glidefactory, glidefactoryclient, glideresource
 from tests.sources.make import classad

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.facts import JobCount
-from gwmond.sources import schedds
-from gwmond.sources.access import Daemon
-from gwmond.sources.schedds import ScheddSeen
+from gwmond.model.facts import JobCount
+from gwmond.sources.htcondor import schedds
+from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.schedds import ScheddSeen
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import NOW, classads, heard
 

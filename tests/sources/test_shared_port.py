@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from gwmond.sources import child
-from gwmond.sources.access import Access, Daemon, LiveAccess, Query
+from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Query
 from tests.pool.condor import CondorPool
 from tests.pool.config import deny_read_config
 from tests.pool.sandbox import VERSIONS

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from gwmond.config import Attributes
-from gwmond.facts import EntryKey, Pilot, Size
-from gwmond.sources import slots
-from gwmond.sources.slots import Sample, Slots
+from gwmond.config.settings import Attributes
+from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.sources.htcondor import slots
+from gwmond.sources.htcondor.slots import Sample, Slots
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard

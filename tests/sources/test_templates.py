@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gwmond.facts import EntryKey, Evidence, Size, Template
-from gwmond.sources.slots import Sample
-from gwmond.sources.templates import TTL_S, UNUSED_S, Templates
+from gwmond.model.facts import EntryKey, Evidence, Size, Template
+from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.templates import TTL_S, UNUSED_S, Templates
 
 ENTRY = EntryKey("Site", "entry")
 SIZE = Size(8, 16000)

@@ -14,19 +14,19 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from gwmond import picture
-from gwmond.accounting import elapsed
-from gwmond.accounting.reasons import INSUFFICIENT, REASONS, UNKNOWN
-from gwmond.accounting.states import State
 from gwmond.metrics.render import Exposition
-from gwmond.snapshot import LedgerStatus, Snapshot
+from gwmond.model import elapsed
+from gwmond.model.snapshot import LedgerStatus, Snapshot
+from gwmond.model.states import State
+from gwmond.service import pool_state as picture
+from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
 from gwmond.web.landing import made, page
 from gwmond.web.words import STATES as STATE_WORDS
 from gwmond.web.words import reason_meaning
-from tests.accounting.make import NOW
+from tests.build.facts import NOW
+from tests.build.snapshots import STATES, snapshot, status
 from tests.metrics.golden import exposition
-from tests.snapshots import STATES, snapshot, status
 
 README = Path(__file__).parents[2] / "README.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gwmond.config import Http
+from gwmond.config.settings import Http
 from gwmond.metrics.render import Exposition
 from gwmond.web import connections
 from gwmond.web.app import create

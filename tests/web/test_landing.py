@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gwmond.accounting.evaluation import EntryTime
-from gwmond.accounting.states import State
-from gwmond.facts import EntryKey
-from gwmond.snapshot import SilentPilot
-from gwmond.units import Resource
+from gwmond.model.evaluation import EntryTime
+from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import SilentPilot
+from gwmond.model.states import State
+from gwmond.model.units import Resource
 from gwmond.web.landing import current, made, page
-from tests.accounting.make import NOW
 from tests.browser import LAPTOP, PAPER, Layout, layout, printed
-from tests.snapshots import evaluation, row, snapshot, status
+from tests.build.facts import NOW
+from tests.build.snapshots import evaluation, row, snapshot, status
 
 
 def test_landing_page_says_at_its_top_what_is_down() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gwmond.config import Http
+from gwmond.config.settings import Http
 from gwmond.web.app import create
 from gwmond.web.server import PortError, Server, bind
 from tests.web.test_app import Daemon

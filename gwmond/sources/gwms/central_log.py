@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName
 from gwmond.sources.gwms import texts
 
 _HEAD = re.compile(

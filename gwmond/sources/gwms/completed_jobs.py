@@ -14,17 +14,17 @@ from datetime import tzinfo
 from itertools import pairwise
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_evidence import CompletedPilot, PilotName
-from gwmond.accounting.queue_jobs import AGE_US
+from gwmond.model.factory_jobs import AGE_US
+from gwmond.model.pilot_evidence import CompletedPilot, PilotName
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
-from gwmond.sources.history_endings import US
 
 _ELEMENT = re.compile(rb"<(job|user|wastemill)\b((?:[^<>\"]|\"[^\"]*\")*)>")
 _JOB = re.compile(rb"<job\s")
 _ATTRIBUTE = re.compile(rb"(\w{1,40})\s*=\s*\"([^\"]*)\"")
 _ID = re.compile(rb"(?:b')?(\d{1,12})\.(\d{1,9})'?")
 _LEAST_PER_MILLE = -(10**9)
-_LONGEST_S = AGE_US // US
+_LONGEST_S = AGE_US // SECOND_US
 
 
 class Lines(NamedTuple):
@@ -119,4 +119,8 @@ def _written(told: str, zone: tzinfo | None) -> int | None:
     written = texts.iso(told)
     if written is None or written[1] is not None:
         return None if written is None else written[0]
-    return None if zone is None else texts.of_wall(written[0] // US, zone, written[0] % US)
+    return (
+        None
+        if zone is None
+        else texts.of_wall(written[0] // SECOND_US, zone, written[0] % SECOND_US)
+    )

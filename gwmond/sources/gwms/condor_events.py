@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from typing import NamedTuple
 
-from gwmond.accounting.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
-from gwmond.sources.history_endings import US
 
 END = b"\n...\n"
 _NEXT = re.compile(rb"\n(?=\d{3} \(-?\d)")
@@ -135,12 +135,12 @@ def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | N
         told = texts.iso(texts.text(head[4]))
         if told is None or told[1] is not None:
             return None if told is None else told[0]
-        return texts.of_wall(told[0] // US, zone, told[0] % US)
+        return texts.of_wall(told[0] // SECOND_US, zone, told[0] % SECOND_US)
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (
         texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
     )
     times = [texts.of_wall(one, zone) for one in walls if one is not None]
-    latest = int(about_s + _DAY_S) * US
+    latest = int(about_s + _DAY_S) * SECOND_US
     return next((one for one in times if one is not None and one <= latest), None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
 from gwmond.sources.gwms.tail import Known
 from gwmond.sources.gwms.unread import Number, Position, Span
 
 if TYPE_CHECKING:
-    from gwmond.accounting.pilot_evidence import FileFact
+    from gwmond.model.pilot_evidence import FileFact
     from gwmond.sources.gwms.zones import Sample
 
 

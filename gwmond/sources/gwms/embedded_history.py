@@ -12,8 +12,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from gwmond.accounting.records import JobRecord
-from gwmond.sources import histories, history_files
+from gwmond.model.records import JobRecord
+from gwmond.sources.htcondor import histories, history_files
 
 MAX_RECORDS = 20_000
 MAX_WRONG = 1000

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import (
     directory_cursor,
     layout,
@@ -29,7 +30,6 @@ from gwmond.sources.gwms import (
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
 from gwmond.sources.gwms.unread import Number, Position, Span
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -98,7 +98,10 @@ def _nothing(state: str, problems: Sequence[Problem]) -> FileAnswer:
 
 def _complete_us(state: State, now: float) -> int:
     """Return until when all that was written is known: up to the first pilot that waits."""
-    times = [int((now - SETTLE_S) * US), *(span.first[0] * US // 10**9 for span in state.spans)]
+    times = [
+        int((now - SETTLE_S) * SECOND_US),
+        *(span.first[0] * SECOND_US // 10**9 for span in state.spans),
+    ]
     return min(times)
 
 

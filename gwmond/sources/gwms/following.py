@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from typing import IO, TYPE_CHECKING
 
-from gwmond.accounting.pilot_evidence import FileFact
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import FileFact
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail, zones
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
 from gwmond.sources.gwms.tail import Known
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.accounting.pilot_evidence import QueueEvent
+    from gwmond.model.pilot_evidence import QueueEvent
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
     from gwmond.sources.gwms.zones import Sample

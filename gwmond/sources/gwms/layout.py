@@ -15,8 +15,8 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import EVENT_LOG, PilotName
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import EVENT_LOG, PilotName
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.pilot_output import job_file
 

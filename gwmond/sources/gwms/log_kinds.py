@@ -8,14 +8,14 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import EVENT_LOG
+from gwmond.model.pilot_evidence import EVENT_LOG
 from gwmond.sources.gwms import central_log, completed_jobs, condor_events, layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.accounting.pilot_evidence import FileFact, PilotName, QueueEvent
+    from gwmond.model.pilot_evidence import FileFact, PilotName, QueueEvent
 
 _LIFE_S = 180 * 86400
 

@@ -16,14 +16,14 @@ import re
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import PilotName
+from gwmond.model.pilot_evidence import PilotName
 from gwmond.sources.gwms import blobs, embedded_history, run_limits, starter_log, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gwmond.accounting.pilot_evidence import StarterRun
-    from gwmond.accounting.records import JobRecord
+    from gwmond.model.pilot_evidence import StarterRun
+    from gwmond.model.records import JobRecord
     from gwmond.sources.gwms.blobs import Blob
     from gwmond.sources.gwms.texts import Zone
 

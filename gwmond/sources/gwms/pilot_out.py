@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.job_statistics import Jobs, JobStatistics
-from gwmond.accounting.pilot_evidence import PilotName, StarterRun, XmlResult
+from gwmond.model.endings import Ending
+from gwmond.model.job_statistics import Jobs, JobStatistics
+from gwmond.model.pilot_evidence import PilotName, StarterRun, XmlResult
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import result_xml, texts
 from gwmond.sources.gwms.texts import Zone
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -221,9 +221,14 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
             exit_code=code if found[10] == b"status" else None,
             exit_signal=code if found[10] == b"signal" else None,
         )
-        if start * US > 0:
-            runs.append(StarterRun(job, "", "", start * US, max(at, start) * US, ending))
-    left = (StarterRun(job, "", "", at * US, None, Ending(began=True)) for job, at in begun.items())
+        if start * SECOND_US > 0:
+            runs.append(
+                StarterRun(job, "", "", start * SECOND_US, max(at, start) * SECOND_US, ending)
+            )
+    left = (
+        StarterRun(job, "", "", at * SECOND_US, None, Ending(began=True))
+        for job, at in begun.items()
+    )
     return (*runs, *left)
 
 

@@ -19,7 +19,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.pilot_evidence import (
+from gwmond.model.factory_jobs import ZONES_US
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import (
     LEAST_CONDOR_S,
     Failure,
     FailureClass,
@@ -28,18 +30,16 @@ from gwmond.accounting.pilot_evidence import (
     PilotOutput,
     XmlResult,
 )
-from gwmond.accounting.pilot_facts import Validation
-from gwmond.accounting.queue_jobs import ZONES_US
-from gwmond.facts import Problem
+from gwmond.model.pilot_facts import Validation
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, run_limits, texts
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
 from gwmond.sources.gwms.pilot_out import PilotOut
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gwmond.accounting.records import JobRecord
+    from gwmond.model.records import JobRecord
 
 EMPTY_BYTES = 10
 """A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""
@@ -102,7 +102,7 @@ def parse(
     logs = pilot_err.unpack(
         other,
         zone,
-        None if about is None else about // US,
+        None if about is None else about // SECOND_US,
         lambda attempts: listed is not None and attempts >= listed,
     )
     wrong += logs.wrong
@@ -149,7 +149,9 @@ def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | 
     ran_jobs = output.attempts or output.runs or output.activations or total
     seconds = said.condor_s if said.condor_s is not None else output.xml and output.xml.condor_s
     if seconds is None and output.condor_end_us is not None:
-        seconds = (output.condor_end_us - (output.condor_start_us or output.condor_end_us)) // US
+        seconds = (
+            output.condor_end_us - (output.condor_start_us or output.condor_end_us)
+        ) // SECOND_US
     if output.validation is not Validation.PASSED or ran_jobs or seconds is None:
         return None
     if seconds < LEAST_CONDOR_S:
@@ -214,7 +216,7 @@ def _condor_end(said: PilotOut, xml: XmlResult | None) -> int | None:
     if said.condor_end_us is not None or said.condor_start_us is None:
         return said.condor_end_us
     seconds = said.condor_s if said.condor_s is not None else (xml.condor_s if xml else None)
-    return None if seconds is None else said.condor_start_us + seconds * US
+    return None if seconds is None else said.condor_start_us + seconds * SECOND_US
 
 
 def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str, object]:
@@ -227,7 +229,7 @@ def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str,
     pause = _pause(said, xml) if bad else None
     ended = said.last_script_us or said.condor_start_us
     if ended is None and said.start_us is not None and said.validated_s is not None:
-        ended = said.start_us + said.validated_s * US
+        ended = said.start_us + said.validated_s * SECOND_US
     if validation is Validation.FAILED:
         if xml is not None and not xml.early and xml.end_us is not None:
             ended = xml.end_us
@@ -248,7 +250,7 @@ def _pause(said: PilotOut, xml: XmlResult | None) -> Pause | None:
     if xml is not None and not xml.early and xml.end_us is not None:
         return Pause(xml.end_us, end, "measured") if xml.end_us < end else None
     usual = PAUSE_S.get(said.mode, USUAL_PAUSE_S)
-    start = end - usual * US
+    start = end - usual * SECOND_US
     if said.start_us is not None:
         start = max(start, said.start_us)
     return Pause(start, end, "estimated") if start < end else None

@@ -6,13 +6,13 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import layout, pilot_output, same_file, tail
 from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
-    from gwmond.accounting.pilot_evidence import PilotOutput
+    from gwmond.model.pilot_evidence import PilotOutput
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.unread import Number, Position
 
@@ -73,7 +73,7 @@ class PilotReading(Following):
         path = pilot.files[0].path
         written = max(found.status.st_mtime for found in pilot.files)
         place = self._place._replace(cluster=cluster, proc=proc)
-        written_us, shown = int(written * US), layout.shown(path)
+        written_us, shown = int(written * SECOND_US), layout.shown(path)
         limits = self._limits.file_s, self._limits.file_mib
         try:
             try:

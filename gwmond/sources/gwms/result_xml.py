@@ -15,10 +15,10 @@ import re
 from typing import NamedTuple
 from xml.parsers import expat
 
-from gwmond.accounting.job_statistics import Jobs, JobStatistics
-from gwmond.accounting.pilot_evidence import Check, PilotName, XmlResult
+from gwmond.model.job_statistics import Jobs, JobStatistics
+from gwmond.model.pilot_evidence import Check, PilotName, XmlResult
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
-from gwmond.sources.history_endings import US
 
 MAX_TESTS = 500
 _MAX_DEPTH = 64
@@ -203,7 +203,7 @@ def _result(test: _Test, tests: list[Check]) -> XmlResult:
     condor = metrics.get("CondorDuration")
     start, end = _time(test, "tStart"), _time(test, "tEnd")
     told = (start, end) if start or end else (texts.iso(test.time),)
-    offsets = tuple((one[0] // US, one[1]) for one in told if one and one[1] is not None)
+    offsets = tuple((one[0] // SECOND_US, one[1]) for one in told if one and one[1] is not None)
     return XmlResult(
         ok=_ok(test),
         start_us=_epoch(start),

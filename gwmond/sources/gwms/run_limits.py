@@ -11,8 +11,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from gwmond.accounting.pilot_evidence import StarterRun
-from gwmond.accounting.records import JobRecord
+from gwmond.model.pilot_evidence import StarterRun
+from gwmond.model.records import JobRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ import os
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gwmond.accounting.pilot_evidence import PilotName
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import PilotName
 from gwmond.sources.gwms import layout, pilot_out, tail
 from gwmond.sources.gwms.pilot_output import job_file
 

@@ -16,10 +16,10 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.accounting.endings import Ending
-from gwmond.accounting.pilot_evidence import StarterRun
+from gwmond.model.endings import Ending
+from gwmond.model.pilot_evidence import StarterRun
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +87,8 @@ class _Starter:
             job=self.job,
             submitter=self.submitter,
             slot=slot,
-            start_us=start * US,
-            end_us=None if end is None else max(start, end) * US,
+            start_us=start * SECOND_US,
+            end_us=None if end is None else max(start, end) * SECOND_US,
             ending=Ending(
                 over=end is not None,
                 exit_code=self.code,
@@ -237,7 +237,7 @@ def _told(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
         return (int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None), True
     if found["iso"]:
         told = texts.iso(texts.text(found[0]).strip("()"))
-        return (None, True) if told is None else (told[0] // US, told[1] is not None)
+        return (None, True) if told is None else (told[0] // SECOND_US, told[1] is not None)
     clock = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
     if found["year"]:
         years = [2000 + int(found["year"])]

@@ -11,10 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.digits import is_number
-from gwmond.sources.ads import LABEL_CHARACTERS
+from gwmond.model.digits import is_number
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import clock_changes
-from gwmond.sources.history_endings import EPOCHS_S, US
+from gwmond.sources.htcondor.ads import LABEL_CHARACTERS
+from gwmond.sources.htcondor.history_endings import EPOCHS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ def number(raw: str | bytes, least: int = 0) -> int | None:
 
 def epoch_us(seconds: int | None) -> int | None:
     """Return seconds since the epoch as microseconds; None for what is no time."""
-    return seconds * US if seconds is not None and seconds in EPOCHS_S else None
+    return seconds * SECOND_US if seconds is not None and seconds in EPOCHS_S else None
 
 
 def iso(value: str) -> tuple[int, int | None] | None:
@@ -98,7 +99,7 @@ def iso(value: str) -> tuple[int, int | None] | None:
     seconds = None if offset is None else round(offset.total_seconds())
     if wall - (seconds or 0) not in EPOCHS_S:
         return None
-    return (wall - (seconds or 0)) * US + found.microsecond, seconds
+    return (wall - (seconds or 0)) * SECOND_US + found.microsecond, seconds
 
 
 def wall_of_date(value: str) -> int | None:
@@ -162,7 +163,7 @@ def of_wall(at_wall: int, zone: tzinfo | None, micro: int = 0) -> int | None:
         seconds = int(naive.timestamp())
     except (OverflowError, OSError, ValueError):
         return None
-    return seconds * US + micro if seconds in EPOCHS_S else None
+    return seconds * SECOND_US + micro if seconds in EPOCHS_S else None
 
 
 def _seconds(at_wall: datetime) -> int:

@@ -12,15 +12,15 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
-from gwmond.accounting.pilot_evidence import QueueState
-from gwmond.facts import Problem
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import pilot_out, tail
-from gwmond.sources.history_endings import US
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gwmond.accounting.pilot_evidence import QueueEvent
+    from gwmond.model.pilot_evidence import QueueEvent
 
 QUARTER_S = 900
 LEAST, MOST = 3, 20
@@ -70,7 +70,7 @@ def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[Sam
         tried.add(number)
         told_us = _told(directory, event)
         if told_us is not None:
-            quarters = round((event.at_us - told_us) / US / QUARTER_S)
+            quarters = round((event.at_us - told_us) / SECOND_US / QUARTER_S)
             found[number] = Sample(path, quarters, told_us)
     return list(found.values())
 
@@ -114,7 +114,7 @@ class Judge:
 
     def _problem(self, samples: list[Sample], wrong: int, path: str = "") -> Problem:
         alike = [of for of in samples if of.quarters == wrong]
-        about = datetime.fromtimestamp(alike[0].told_us // US, UTC)
+        about = datetime.fromtimestamp(alike[0].told_us // SECOND_US, UTC)
         used = about.astimezone(zone_of(self._zone)).utcoffset()
         really = round(used.total_seconds() if used is not None else 0) + wrong * QUARTER_S
         return Problem(

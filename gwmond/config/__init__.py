@@ -1,0 +1,1 @@
+"""The configuration: one TOML file, validated whole before anything starts."""

@@ -1,0 +1,239 @@
+"""The past of the counters as OpenMetrics text, for Prometheus to be filled with it.
+
+What ``promtool tsdb create-blocks-from openmetrics`` reads: the names and labels of the live
+metrics, and at each full hour what the counter would have stood at, had every second been settled
+in the hour in which it was spent.
+
+- **A value never falls**, as the live counter's: hours are net of corrections and never negative.
+  At the end it is the net total that the live counter goes on from.  (Where a correction has taken
+  something away, the live counter stands still at the highest that it has been, until the total
+  has caught up: it begins that much higher.)
+- **A series begins with 0** an hour before its first increment, and then has every hour: without
+  the hours in which nothing happened, ``increase()`` extrapolates over them.  What retention took
+  out of the ledger is in its first value.
+- **No** ``_created``: promtool makes further series of these, which nothing asks for.
+
+The text is written series by series; memory holds one series' hours at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple, TextIO, TypeAlias
+
+from gwmond.config.settings import ConfigError
+from gwmond.ledger import estimated_hourly, factory_hourly, hourly
+from gwmond.ledger.hourly import HourlySeries, Reach
+from gwmond.ledger.reader import LedgerReader
+from gwmond.metrics import factory_queue, pilot_time, sites
+from gwmond.metrics.family import Family
+from gwmond.model.pilot_facts import Measure
+from gwmond.model.times import HOUR_S, HOUR_US
+from gwmond.model.units import MICRO
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+Read: TypeAlias = Callable[[LedgerReader, tuple[str, ...], hourly.Done], hourly.Found]
+
+_FAMILIES = {
+    family.name: family
+    for family in (*pilot_time.FAMILIES, *sites.FAMILIES, *factory_queue.FAMILIES)
+}
+
+
+def _factory(family: Family) -> Read:
+    """Return what reads a counter of a factory's numbers; the ledger has whole seconds of these."""
+    kinds = factory_queue.kinds_of(family)
+    unit = MICRO if family.unit == "seconds" else 1
+    return lambda reader, _, done: factory_hourly.factory_numbers(reader, kinds, unit, done)
+
+
+SOURCES: Mapping[str, Read] = {
+    "gwmond_pilot_resource_seconds_total": lambda *of: _pilot_time("resource", *of),
+    "gwmond_pilot_canonical_seconds_total": lambda *of: _pilot_time("canonical", *of),
+    "gwmond_job_runs_total": hourly.ended_attempts,
+    "gwmond_pilots_ended_total": hourly.ended_pilots,
+    "gwmond_site_canonical_seconds_total": hourly.site_time,
+    "gwmond_pilot_estimated_canonical_seconds_total": estimated_hourly.estimated_time,
+    **{family.name: _factory(family) for family in factory_queue.FAMILIES},
+}
+"""Where the past of a counter is read from; the other counters have none."""
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_TAKEN = {label for name in SOURCES for label in _FAMILIES[name].labels}
+
+
+class Hours(NamedTuple):
+    """The full hours (``epoch // 3600``) at whose beginning there are values, both included."""
+
+    first: int
+    last: int
+
+
+class Written(NamedTuple):
+    """How many series and samples were written."""
+
+    series: int
+    samples: int
+
+
+def hours_of(found: Reach, since_us: int | None, until_us: int | None, now_us: int) -> Hours:
+    """Return the hours to write of those that a ledger reaches over.
+
+    They end with ``until_us``; without it, at the daemon's first poll, since Prometheus may have
+    scraped from then on.  They never reach beyond ``now_us``.  ``last < first``: there are none.
+    """
+    ends = [now_us // HOUR_US, found.stop]
+    if until_us is not None:
+        ends.append(until_us // HOUR_US)
+    elif found.first_poll_s is not None:
+        ends.append(int(found.first_poll_s // HOUR_S))
+    first = found.start if since_us is None else max(found.start, -(-since_us // HOUR_US))
+    last = min(ends)
+    return Hours(first, last) if last > first else Hours(first, first - 1)
+
+
+def parse_labels(texts: Sequence[str]) -> dict[str, str]:
+    """Return the labels of ``NAME=VALUE``; raises ConfigError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _NAME.fullmatch(name) or name.startswith("__") or not _utf8(value):
+            shown = text.encode("utf-8", "backslashreplace").decode()
+            raise ConfigError(f'"{shown}" is not a label such as job=gwmond')
+        if name in _TAKEN or name in found:
+            raise ConfigError(f'the label "{name}" is there already')
+        found[name] = value
+    return found
+
+
+def write(
+    reader: LedgerReader,
+    out: TextIO,
+    hours: Hours,
+    labels: Mapping[str, str],
+    progress: Progress = lambda *_: None,
+) -> Written:
+    """Write all counters of some hours, each with further labels.
+
+    Raises LedgerError for the ledger, and OSError for the file.
+    """
+    series = samples = 0
+    for name, read in SOURCES.items() if hours.last > hours.first else ():
+        family = _FAMILIES[name]
+
+        def done(some: int, of: int, name: str = name) -> None:
+            progress(name, some, max(some, of))
+
+        # Closed also when the file fails: a reading that is left open holds the ledger.
+        with closing(read(reader, family.labels, done)) as found:
+            some = write_family(out, family, found, hours, labels)
+        series, samples = series + some.series, samples + some.samples
+    out.write("# EOF\n")
+    return Written(series, samples)
+
+
+def write_family(
+    out: TextIO,
+    family: Family,
+    found: Iterable[HourlySeries],
+    hours: Hours,
+    labels: Mapping[str, str],
+) -> Written:
+    """Write a counter: what it is, then series by series, each in the order of time."""
+    series = samples = 0
+    exact = exact_seconds if family.unit == "seconds" else str
+    for of in found:
+        values = values_of(of, hours)
+        if not values:
+            continue
+        if not series:
+            out.write(metadata(family))
+        named = {**dict(zip(family.labels, of.labels, strict=True)), **labels}
+        start = f"{family.name}{{{_labels(named)}}}"
+        out.writelines(f"{start} {exact(amount)} {hour * HOUR_S}\n" for hour, amount in values)
+        series, samples = series + 1, samples + len(values)
+    return Written(series, samples)
+
+
+def values_of(of: HourlySeries, hours: Hours) -> list[tuple[int, int]]:
+    """Return what a series stands at, hour by hour; nothing if it begins after the last.
+
+    >>> values_of(HourlySeries((), 9, ((11, 4), (13, 5)), 0), Hours(10, 14))
+    [(11, 0), (12, 4), (13, 4), (14, 9)]
+    >>> values_of(HourlySeries((), 19, ((11, 4), (13, 5)), 0), Hours(12, 14))
+    [(12, 14), (13, 14), (14, 19)]
+    """
+    first = max(hours.first, of.complete)
+    later = {hour: amount for hour, amount in of.hours if hour >= first and amount}
+    value = max(0, of.total - sum(later.values()))
+    if not value:
+        first = min(later, default=hours.last)
+    if first >= hours.last:
+        return []
+    found = []
+    for hour in range(first, hours.last + 1):
+        found.append((hour, min(value, of.total)))
+        value += later.get(hour, 0)
+    return found
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Write a file under another name, which becomes ``path`` when it is whole; raises OSError."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+# --- the format ----------------------------------------------------------------------------------
+
+
+def metadata(family: Family) -> str:
+    """Return what OpenMetrics says of a counter before its samples: of its name without _total."""
+    name = family.name.removesuffix("_total")
+    unit = f"# UNIT {name} {family.unit}\n" if family.unit else ""
+    return f"# HELP {name} {escaped(family.help)}\n# TYPE {name} counter\n{unit}"
+
+
+def escaped(text: str) -> str:
+    r"""Return a text as it stands in quotes.
+
+    >>> print(escaped('a "b" \\ c'))
+    a \"b\" \\ c
+    """
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def exact_seconds(micros: int) -> str:
+    """Return seconds with all their digits.
+
+    >>> exact_seconds(0), exact_seconds(1_500_000), exact_seconds(10**22 + 1)
+    ('0', '1.5', '10000000000000000.000001')
+    """
+    whole, rest = divmod(micros, MICRO)
+    return f"{whole}.{rest:06}".rstrip("0").rstrip(".") if rest else str(whole)
+
+
+def _utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
+
+
+def _pilot_time(
+    measure: Measure, reader: LedgerReader, labels: tuple[str, ...], done: hourly.Done
+) -> hourly.Found:
+    return hourly.pilot_time(reader, measure, labels, done)

@@ -1,0 +1,58 @@
+"""Facts of one attempt from several sources become one attempt.
+
+Units: times are microseconds since the epoch, memory is MiB.
+
+Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
+which attribute of which history is about which run).  The best source that tells a field decides
+it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
+
+Invariants: the result does not depend on the order of the facts, and giving one twice changes
+nothing; no field has a value that no fact gave it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from gwmond.model.endings import Ending
+from gwmond.model.pilot_facts import Resources
+
+
+class Source(StrEnum):
+    """Who tells; best first where nothing else is said."""
+
+    STARTD_HISTORY = "startd_history"
+    EPOCH_HISTORY = "epoch_history"
+    SCHEDD_HISTORY = "schedd_history"
+    STARTER_LOG = "starter_log"
+    CENTRAL_LOG = "central_log"
+    LIVE_SLOT = "live_slot"
+    INFERRED = "inferred"  # no record: that it was over was waited for, and then assumed
+    SUMMARY = "summary"  # a line of the factory's completed_jobs, for all jobs of a pilot
+
+
+class AttemptFact(NamedTuple):
+    """What one record of one source says of one attempt; None where it does not.
+
+    ``written_us`` is when the record was made: of two of one source (a job that is held as it ends
+    leaves two epoch ads) the later decides.  ``pilot`` identifies the pilot across sources.
+    ``start_us`` is JobCurrentStartDate, which is the schedd's and the same in all histories; only
+    in a slot ad it is when the claim was activated (JobStart), by the collector's clock.
+    ``activated_us`` is the same by the startd's clock, where that differs.
+    ``executing_us`` is when the program began, after its input was transferred.
+    """
+
+    source: Source
+    job: str
+    run: int | None
+    written_us: int
+    pilot: str | None = None
+    start_us: int | None = None
+    end_us: int | None = None
+    size: Resources | None = None
+    user: str | None = None
+    job_group: str | None = None
+    ending: Ending = Ending()
+    activated_us: int | None = None
+    executing_us: int | None = None

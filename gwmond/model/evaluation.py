@@ -1,0 +1,176 @@
+"""What an evaluation of site time says: types, their invariants, and summaries of states.
+
+Units: capacity, use and spare are whole canonical units; parts and flows are in 1/``SCALE`` unit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.model.facts import Berth, EntryKey, Evidence
+from gwmond.model.states import State
+from gwmond.model.units import Resource
+from gwmond.model.waiting import PendingHistory
+
+PROVISIONED = "provisioned"
+"""What our running pilots hold of an entry's capacity, busy or not."""
+
+
+class Part(NamedTuple):
+    """Spare capacity that is put down to one state, in 1/SCALE unit; ``reason`` may be empty."""
+
+    state: State
+    reason: str
+    amount: int
+
+
+class EntryTime(NamedTuple):
+    """The state of one entry and resource.
+
+    ``provisioned`` is None where the running pilots are not known; ``spare`` is then the capacity.
+    ``evidence`` says whether state and parts rest on an estimate; the capacity carries its own.
+    ``untaken``, in 1/SCALE unit: what is provisioned, and idle although jobs match it for long;
+    None as long as that is not known.
+    """
+
+    entry: EntryKey
+    resource: Resource
+    state: State
+    reason: str
+    capacity: Capacity
+    provisioned: int | None
+    spare: int
+    parts: tuple[Part, ...]
+    evidence: Evidence
+    untaken: int | None = None
+
+    @property
+    def uses(self) -> Iterator[tuple[str, str, int]]:
+        """What becomes of the capacity: state, reason, and amount in 1/SCALE unit.
+
+        The amounts sum to the capacity; of a saturated entry to what is provisioned: the site has
+        no room for the rest.  Counters and gauges of canonical units both are these.
+        """
+        if self.provisioned is not None:
+            yield PROVISIONED, "", self.provisioned * SCALE
+        for part in self.parts:
+            yield part.state.value, part.reason, part.amount
+
+
+class DemandTotals(NamedTuple):
+    """What became of the idle demand of one schedd, in 1/SCALE unit.
+
+    Invariant: ``idle == absorbed + assigned + unmatched``.  Where the running pilots are not known
+    only ``idle`` is, and the others are None.
+    """
+
+    idle: int
+    absorbed: int | None
+    assigned: int | None
+    unmatched: int | None
+
+
+class EntryJobs(NamedTuple):
+    """Our counts of idle jobs, and by how much they exceed the frontend's.
+
+    Where they are not ``whole`` (a schedd did not answer, or there are jobs and no template of the
+    entry to match them against) there may be more.  An excess is None where the frontend told no
+    number, or where not all schedds answered us.  ``assigned`` are jobs, fractional where several
+    entries share them; None where the running pilots are not known.
+    """
+
+    ours: JobCounts
+    assigned: float | None
+    matching_excess: int | None
+    proportional_excess: int | None
+    unique_excess: int | None
+    whole: bool
+
+
+class Evaluation(NamedTuple):
+    """The state of all entries at one moment.
+
+    ``taken`` is to be remembered for the next one (see ``untaken``).
+    """
+
+    rows: Mapping[tuple[EntryKey, Resource], EntryTime]
+    demand: Mapping[tuple[str, Resource], DemandTotals]
+    jobs: Mapping[EntryKey, EntryJobs]
+    taken: Taken = MappingProxyType({})
+
+
+def overall(states: Iterable[State]) -> State:
+    """Return the one state of an entry (from its resources) or a site (from its entries).
+
+    What is proven and can be acted on goes first: a bottleneck anywhere, then waiting pilots
+    (``filling``, ``saturated``).  ``insufficient_demand`` and ``full`` are only said when nothing
+    is unknown, and ``down`` only when all is down.  Nothing at all is ``unknown``.
+    """
+    found = set(states)
+    return next((state for state in State if state in found), State.UNKNOWN)
+
+
+def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
+    """Return the overall state of each entry.
+
+    A resource of which the entry has nothing says nothing, unless it is the only one.
+    """
+    rows: defaultdict[EntryKey, list[EntryTime]] = defaultdict(list)
+    for (key, _), row in evaluation.rows.items():
+        rows[key].append(row)
+    return {
+        key: overall(row.state for row in found if row.capacity.units > 0 or len(found) == 1)
+        for key, found in rows.items()
+    }
+
+
+def residual(evaluation: Evaluation) -> int:
+    """Return how far the evaluation is from its invariants, in 1/SCALE unit; 0 always.
+
+    The parts of each row sum to its spare and are positive; provisioned and spare sum to the
+    capacity, less only if the entry is saturated; the demand's totals sum up.
+    """
+    wrong = 0
+    for row in evaluation.rows.values():
+        wrong += abs(row.spare * SCALE - sum(part.amount for part in row.parts))
+        wrong += sum(max(1 - part.amount, 0) for part in row.parts)
+        idle = row.capacity.units - (row.provisioned or 0) - row.spare
+        wrong += (max(-idle, 0) if row.state is State.SATURATED else abs(idle)) * SCALE
+    for of in evaluation.demand.values():
+        if of.absorbed is not None and of.assigned is not None and of.unmatched is not None:
+            wrong += abs(of.idle - of.absorbed - of.assigned - of.unmatched)
+            wrong += max(-of.unmatched, 0)
+    return wrong
+
+
+SCALE = 1000
+"""Results are in 1/SCALE canonical units: fine enough to share one unit among many entries."""
+
+
+CapacityEvidence: TypeAlias = Literal["pledge", "peak", "limit", "none"]
+
+
+class Capacity(NamedTuple):
+    """Canonical units that an entry could run for us; ``none`` means that nothing tells."""
+
+    units: int
+    evidence: CapacityEvidence
+
+
+class JobCounts(NamedTuple):
+    """Idle jobs of one entry, counted as the frontend counts them.
+
+    ``matching`` counts a job at each entry where it could run; ``proportional`` divides it among
+    them (rounded up once, at the end); ``unique`` are those that can run nowhere else.
+    """
+
+    matching: int
+    proportional: int
+    unique: int
+
+
+Taken: TypeAlias = Mapping[tuple[Berth, Resource], PendingHistory]
+"""What jobs would have taken of free slots and pending pilots, over the last grace."""

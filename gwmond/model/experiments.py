@@ -1,0 +1,51 @@
+"""Verdicts on entries, and the pilots that check them (design page, section 4).
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from gwmond.model.facts import EntryKey, Evidence
+from gwmond.model.states import State
+
+CHECKED = (State.PROVISIONING_BOTTLENECK, State.INSUFFICIENT_DEMAND)
+"""The states that an experiment can confirm or refute."""
+
+
+class Result(StrEnum):
+    """What became of the pilot: it ran a job in time, or none; or it was no experiment."""
+
+    OPEN = ""
+    RAN = "ran"
+    IDLE = "idle"
+    VOID = "void"
+
+
+class Verdict(NamedTuple):
+    """What a poll says of an entry's CPUs."""
+
+    state: State
+    reason: str
+    evidence: Evidence
+
+
+class Experiment(NamedTuple):
+    """A pilot that registered while a verdict stood; ``pilot`` is its number in the ledger."""
+
+    pilot: int
+    entry: EntryKey
+    group: str
+    verdict: Verdict
+    registered_us: int
+    result: Result = Result.OPEN
+
+    @property
+    def agreed(self) -> bool | None:
+        """Whether the verdict was right; None where that is open, or was no experiment."""
+        if self.result in {Result.OPEN, Result.VOID}:
+            return None
+        ran = self.result is Result.RAN
+        return ran == (self.verdict.state is State.PROVISIONING_BOTTLENECK)

@@ -1,0 +1,139 @@
+"""A pilot as a job of its factory.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.pilot_evidence import CompletedPilot, QueueEvent
+from gwmond.model.times import SECOND_US
+
+AGE_US = 60 * 86400 * SECOND_US
+
+GUARD_US = 3600 * SECOND_US
+"""Clocks of a factory and of nodes differ by less, and a summary's rounding is below that."""
+
+ZONES_US = 86400 * SECOND_US
+"""Two clocks whose zones are not told differ by less."""
+
+
+class FactoryJob(NamedTuple):
+    """A pilot as a job of its factory; ``client``: for whom (frontend.group, by the log's name).
+
+    - ``written_us``: when each of its lines was written; ``line`` is the last.
+    - ``first_us``: when the job was told of first, the same for all of its executions.
+    - ``mixed``: events of several jobs, which cannot be told apart.
+    - ``next_us``: when another job with its number was submitted, which ends it.
+    """
+
+    instance: str
+    user: str
+    client: str
+    submitted_us: int | None = None
+    started_us: int | None = None
+    ended_us: int | None = None
+    over: bool = False
+    line: CompletedPilot | None = None
+    written_us: tuple[int, ...] = ()
+    first_us: int | None = None
+    mixed: bool = False
+    next_us: int | None = None
+
+    @property
+    def duration_us(self) -> int | None:
+        """How long its summary says that it lasted; None where that says nothing (0 and -1)."""
+        duration = self.line.duration_s if self.line is not None else None
+        return duration * SECOND_US if duration else None
+
+    @property
+    def life(self) -> tuple[int, int] | None:
+        """From when to when it ran: by the queue, else by its summary; None if nothing tells."""
+        start, end = self.started_us, self.ended_us
+        if end is None and self.line is not None:
+            end = self.line.written_us
+        if start is None and end is not None and self.duration_us is not None:
+            start = end - self.duration_us
+        return (start, end) if start is not None and end is not None and start < end else None
+
+    @property
+    def settled_us(self) -> int | None:
+        """When it was over, at the latest; None as long as it is not, or nothing tells."""
+        if self.over:
+            return self.ended_us
+        return self.line.written_us if self.line is not None else self.next_us
+
+    @property
+    def runs(self) -> bool:
+        """Whether the queue tells that it has started, and nothing that it ended."""
+        return self.started_us is not None and self.ended_us is None and self.settled_us is None
+
+    def due_us(self, told_us: int, quiet_us: int) -> int | None:
+        """When it is not waited for any more, if it was told of then; None as long as it waits."""
+        if self.runs and self.started_us is not None:
+            return self.started_us + AGE_US
+        return None if self.settled_us is None else max(told_us, self.settled_us) + quiet_us
+
+    def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
+        """Return whether a pilot that began then may be this job."""
+        told = [of for of in (self.submitted_us, self.started_us) if of is not None]
+        last = self.settled_us
+        if not told and last is not None:
+            # A factory that was down writes later.
+            lasted = AGE_US if self.duration_us is None else self.duration_us + ZONES_US
+            told = [last - lasted]
+        first = min(told, default=start_us)
+        if last is not None and last != self.next_us:
+            last += guard_us  # those after the next submission are of that
+        return first - guard_us <= start_us and (last is None or start_us <= last)
+
+
+MOST = 200
+
+Output: TypeAlias = tuple[int | None, int]
+
+
+class Place(NamedTuple):
+    """All that was told of jobs with one number at one entry.
+
+    ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
+    ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
+    ``outputs`` are those of pilots that came (see ``came_back``).
+    """
+
+    entry: str
+    number: str
+    events: tuple[QueueEvent, ...] = ()
+    lines: tuple[CompletedPilot, ...] = ()
+    checked: tuple[str, ...] = ()
+    open: bool = True
+    outputs: tuple[Output, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """How it is found."""
+        return place_name(self.entry, self.number)
+
+    @property
+    def last_us(self) -> int:
+        """The latest time that is told."""
+        told = [of.at_us for of in self.events] + [of.written_us or 0 for of in self.lines]
+        return max([*told, *(at_us for _, at_us in self.outputs)], default=0)
+
+    @property
+    def cut_us(self) -> int:
+        """Before this, what was told may have been left out; 0 if nothing was."""
+        first = [of.at_us for of in self.events[:1] if len(self.events) >= MOST]
+        first += [of.written_us or 0 for of in self.lines[:1] if len(self.lines) >= MOST]
+        return max(first, default=0)
+
+    def written_us(self, start_us: int) -> int | None:
+        """When the output of the pilot that began then was last written, if that is known."""
+        known = dict(self.outputs)
+        return known.get(start_us, known.get(None)) or None
+
+
+def place_name(entry: str, number: str) -> str:
+    """Return the name of a place."""
+    return f"{entry}#{number}"

@@ -1,0 +1,277 @@
+"""Typed facts: what sources hand to the accounting, after every unit was settled.
+
+Facts are immutable, carry no HTCondor object, and cross a process boundary by pickle, so they are
+named tuples.  Times are seconds since the epoch, memory is MiB, an absent value is ``None`` and
+never zero.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.model.monitor import Monitor
+
+AD_LIFETIME_S = 900
+"""How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
+
+FAILED_SILENT_S = 2 * 350
+"""A pilot whose validation failed sends an ad every 250 to 350 s (glidein_startup.sh); one that was
+silent for longer is gone."""
+
+Evidence: TypeAlias = Literal["measured", "estimated"]
+EVIDENCE: tuple[Evidence, ...] = ("measured", "estimated")
+
+
+class EntryKey(NamedTuple):
+    """A site (``GLIDEIN_Site``) and one of its entries (``GLIDEIN_Entry_Name``)."""
+
+    site: str
+    entry: str
+
+
+class Size(NamedTuple):
+    """Cores, memory and GPUs of a slot, a pilot or a job."""
+
+    cores: float
+    memory_mib: float
+    gpus: int = 0
+
+
+class Pilot(NamedTuple):
+    """One running pilot: the slots of one startd taken together.
+
+    ``free`` has one size for each slot that could take another job (a partitionable slot's
+    remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.  ``size`` is
+    None where its ads tell none that makes sense.
+
+    ``failed``: its validation failed, and that is all that it advertises (see
+    ``sources.advertised``): it never registered, ``started`` is when it first said so, ``failure``
+    is why.
+
+    ``node`` is the machine, ``factory_job`` the pilot as a job of its factory
+    (``schedd#cluster.proc``) or empty, ``retires`` and ``dies`` are epochs, ``ad_lifetime_s`` is
+    how long a collector believes in the ad.
+
+    ``started`` is by the startd's clock, which is how claims name the startd; ``clock_s`` is what
+    to add to have the collector's, 0 where the two are about the same.
+    """
+
+    name: str
+    started: int
+    entry: EntryKey
+    group: str
+    factory: str
+    size: Size | None
+    free: tuple[Size, ...]
+    jobs: tuple[Size, ...]
+    accepting: bool
+    remaining_s: int | None
+    last_heard: int
+    node: str = ""
+    factory_job: str = ""
+    retires: int | None = None
+    dies: int | None = None
+    ad_lifetime_s: int = 900
+    failed: bool = False
+    failure: str = ""
+    clock_s: int = 0
+
+    @property
+    def began(self) -> int:
+        """When its startd was started, by the collector's clock (epoch seconds); 0: not known."""
+        return self.started + self.clock_s if self.started else 0
+
+
+class DemandGroup(NamedTuple):
+    """Idle jobs of one schedd which matching cannot tell apart.
+
+    ``signature`` identifies all that matching depends on, so that two schedds' alike groups share
+    cached evaluations; ``ad`` is the text of the job ad (new ClassAd syntax) to match with.
+    """
+
+    schedd: str
+    accounting_group: str
+    signature: str
+    ad: str
+    jobs: int
+    size: Size
+    walltime_s: int | None
+
+
+class JobCount(NamedTuple):
+    """Jobs of one schedd by status (``idle``, ``running``, ``held``, ``unmaterialized``, ...)."""
+
+    schedd: str
+    accounting_group: str
+    status: str
+    jobs: int
+
+
+class Limit(NamedTuple):
+    """A limit or curb that the frontend or the factory says it has hit, in its own words."""
+
+    name: str
+    text: str
+
+
+class EntryRequest(NamedTuple):
+    """One glideresource ad: what one frontend group asks of one entry, and what came of it.
+
+    Pilots are counted by the factory (``pending`` is waiting in the site's queue), jobs by the
+    frontend.  ``total_*`` are the entry's own numbers, over all its clients.
+    """
+
+    entry: EntryKey
+    group: str
+    factory: str
+    down: bool
+    pending: int | None
+    running: int | None
+    held: int | None
+    submitted_wait: int | None
+    requested_idle: int | None
+    requested_max: int | None
+    total_pending: int | None
+    total_running: int | None
+    total_held: int | None
+    max_pilots: int | None
+    limits: tuple[Limit, ...]
+    info_age_s: int | None
+    jobs_matching: int | None
+    jobs_proportional: int | None
+    jobs_unique: int | None
+    jobs_effective: int | None
+    slots_idle: int | None
+    pilot_size: Size | None
+    max_walltime_s: int | None
+    last_heard: int
+    monitor: Monitor = Monitor()
+
+
+class Template(NamedTuple):
+    """An empty pilot of an entry and a frontend group, to match job groups against.
+
+    ``refers`` are the attributes that its START expression seeks in a job.
+
+    ``evidence`` is ``measured`` when made from a live healthy slot, ``estimated`` when only the
+    glideresource ad describes it.
+    """
+
+    entry: EntryKey
+    ad: str
+    signature: str
+    size: Size
+    lifetime_s: int | None
+    evidence: Evidence
+    group: str = ""
+    refers: tuple[str, ...] = ()
+
+
+class Verdict(StrEnum):
+    """Whether a job group could run on an empty pilot of an entry."""
+
+    YES = "yes"
+    NO = "no"
+    POSSIBLE = "possible"  # an attribute is undefined: counts as yes, and is estimated
+
+
+class Problem(NamedTuple):
+    """Bad input, as a value that is counted and shown.
+
+    ``records``: how many records of the source; None: it is about the source itself, so that told
+    again it is the same; 0: nothing is new, but it lasts.
+    """
+
+    source: str
+    problem: str
+    detail: str
+    records: int | None = None
+
+
+class Cursor(NamedTuple):
+    """How far a source's records have been taken.
+
+    ``state`` is the source's own text; ``complete_us`` (microseconds since the epoch): whatever was
+    written before it is known.
+    """
+
+    source: str
+    kind: str
+    state: str
+    complete_us: int | None
+
+
+class Gap(NamedTuple):
+    """Records of a source that are lost for good, written within an interval (microseconds)."""
+
+    source: str
+    kind: str
+    start_us: int | None
+    end_us: int
+    detail: str
+
+
+class EntryTotals(NamedTuple):
+    """What all frontend groups ask of one entry, and what came of it.
+
+    ``others_running`` are pilots of frontends whose ads are not in our collector.
+    """
+
+    entry: EntryKey
+    factories: tuple[str, ...]
+    groups: tuple[str, ...]
+    down: bool
+    pending: int | None
+    running: int | None
+    held: int | None
+    submitted_wait: int | None
+    requested_idle: int | None
+    requested_max: int | None
+    total_pending: int | None
+    total_running: int | None
+    total_held: int | None
+    others_running: int | None
+    max_pilots: int | None
+    limits: tuple[Limit, ...]
+    info_age_s: int | None
+    jobs_matching: int | None
+    jobs_proportional: int | None
+    jobs_unique: int | None
+    jobs_effective: int | None
+    slots_idle: int | None
+    pilot_size: Size | None
+    max_walltime_s: int | None
+    last_heard: int
+
+
+class Status(NamedTuple):
+    """How one kind of query to one source went last."""
+
+    source: str
+    kind: str
+    up: bool
+    duration_s: float
+    cpu_s: float
+    peak_mib: float
+    last_success: float | None
+    records: int
+    skipped: int
+    problem: str
+    detail: str
+
+
+class FrontendJobs(NamedTuple):
+    """One frontend's count of idle jobs, and of those idle for 10 minutes and an hour."""
+
+    frontend: str
+    idle: int | None
+    idle_600s: int | None
+    idle_3600s: int | None
+
+
+class Berth(NamedTuple):
+    """The pilots that run, or wait, at an entry for one frontend group."""
+
+    entry: EntryKey
+    group: str

@@ -1,0 +1,318 @@
+"""Which names are kept apart: a bound on what strangers can make gwmond remember.
+
+Whoever may advertise a slot chooses the names of its site, entry and frontend group; whoever may
+submit a job chooses its accounting group.  Of each kind so many names are kept apart; the others
+are taken together as ``other`` (``OTHER_ENTRY``, ``OTHER``).
+
+The rule, from the strongest claim on a place to the weakest (``Claim``):
+
+=============== ==================================================================================
+``ESTABLISHED`` seen for a day or longer, and not unseen for longer than it had been seen
+``VOUCHED``     named within a day by a factory or a frontend in their own ads, or by a pledge
+``SEEN``        seen within a day
+``LAPSED``      none of these
+=============== ==================================================================================
+
+A newcomer takes a free place, else that of the weakest name whose claim is weaker than its own:
+``VOUCHED``, or ``SEEN`` of any other.  So names that come in a flood displace nobody who is there.
+A name that was not seen for ``forget_s`` is forgotten, whatever its claim, and its place is free.
+Where ``forget_s`` is less than a day it stands for the day, too.
+
+Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from gwmond.model.facts import EntryKey
+
+OTHER = "other"
+"""What stands for all names that are not kept apart."""
+
+OTHER_ENTRY = EntryKey(OTHER, "too_many_names")
+"""Where pilots are accounted whose entry is not kept apart; no factory names an entry so."""
+
+DAY_S = 86400.0
+FEW = 5
+"""So many of the names that were taken together are remembered, to be shown."""
+
+Name = TypeVar("Name", EntryKey, tuple[EntryKey, str], str)
+
+Berth: TypeAlias = tuple[EntryKey, str]
+"""An entry and a frontend group for which pilots run there."""
+
+
+class Claim(IntEnum):
+    """How strong a name's claim on a place is."""
+
+    LAPSED = 0
+    SEEN = 1
+    VOUCHED = 2
+    ESTABLISHED = 3
+
+
+class Standing(NamedTuple):
+    """When a name was seen first and last, and when it was vouched for last."""
+
+    first: float
+    last: float
+    vouched: float | None = None
+
+
+class Limits(NamedTuple):
+    """How many names of each kind are kept apart; ``forget_s`` as in the rule."""
+
+    entries: int
+    groups: int
+    accounting_groups: int
+    forget_s: float
+
+
+class Together(NamedTuple):
+    """``number`` names of a kind are taken together beside ``most`` others; a few of them."""
+
+    kind: str
+    number: int
+    most: int
+    few: tuple[str, ...]
+
+
+class Register(Generic[Name]):
+    """The names of one kind that are kept apart: ``most`` at most."""
+
+    def __init__(self, most: int, forget_s: float) -> None:
+        self._most, self._forget_s = most, forget_s
+        self._day_s = min(DAY_S, forget_s)
+        self._known: dict[Name, Standing] = {}
+
+    @property
+    def known(self) -> Mapping[Name, Standing]:
+        """The names that are kept apart."""
+        return MappingProxyType(self._known)
+
+    @property
+    def room(self) -> int:
+        """How many places are free."""
+        return self._most - len(self._known)
+
+    def claim(self, name: Name, now: float) -> Claim:
+        """Return the claim of a name that is kept apart."""
+        first, last, vouched = self._known[name]
+        if last - first >= self._day_s and now - last <= last - first:
+            return Claim.ESTABLISHED
+        if vouched is not None and now - vouched <= self._day_s:
+            return Claim.VOUCHED
+        return Claim.SEEN if now - last <= self._day_s else Claim.LAPSED
+
+    def recall(self, known: Mapping[Name, Standing], now: float) -> None:
+        """Take in names that were known before this process began: the strongest that fit."""
+        for name, standing in known.items():
+            here = self._known.get(name, standing)
+            self._known[name] = here._replace(first=min(here.first, standing.first))
+        self._forget(now)
+        for name in self._weakest(now)[: max(0, -self.room)]:
+            del self._known[name]
+
+    def note(
+        self, seen: Mapping[Name, int], vouched: Collection[Name], now: float
+    ) -> frozenset[Name]:
+        """Take in all names that are seen now; return those that have no place.
+
+        ``seen`` says how often each occurs: of newcomers with the same claim the most frequent come
+        first, then the alphabet decides.
+        """
+        for name in self._known.keys() & seen.keys():
+            standing = self._known[name]._replace(last=now)
+            self._known[name] = standing._replace(vouched=now) if name in vouched else standing
+        self._forget(now)
+        new = seen.keys() - self._known.keys()
+        ranked = sorted(new, key=lambda name: (name not in vouched, -seen[name], name))
+        weakest = self._weakest(now) if len(ranked) > self.room else []
+        for index, name in enumerate(ranked):
+            claim = Claim.VOUCHED if name in vouched else Claim.SEEN
+            if self.room <= 0:
+                if not weakest or self.claim(weakest[0], now) >= claim:
+                    return frozenset(ranked[index:])
+                del self._known[weakest.pop(0)]
+            at = now if name in vouched else None
+            self._known[name] = Standing(now, now, at)
+        return frozenset()
+
+    def admit(self, name: Name, now: float) -> bool:
+        """Return whether a name has a place, or takes a free one; it displaces nobody."""
+        if name in self._known or self.room > 0:
+            standing = self._known.get(name, Standing(now, now))
+            self._known[name] = standing._replace(last=max(now, standing.last))
+            return True
+        return False
+
+    def drop(self, names: Iterable[Name]) -> None:
+        """Free the places of names."""
+        for name in list(names):
+            self._known.pop(name, None)
+
+    def _forget(self, now: float) -> None:
+        self.drop([n for n, of in self._known.items() if now - of.last > self._forget_s])
+
+    def _weakest(self, now: float) -> list[Name]:
+        """Return the names, those first that lose their places first."""
+        return sorted(
+            self._known,
+            key=lambda n: (self.claim(n, now), self._known[n].last, -self._known[n].first, n),
+        )
+
+
+class Names:
+    """The names of all kinds; use it from one thread.
+
+    A frontend group counts once for each entry where it has pilots, or asks for some.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._entries: Register[EntryKey] = Register(limits.entries, limits.forget_s)
+        self._groups: Register[Berth] = Register(limits.groups, limits.forget_s)
+        self._accounting: Register[str] = Register(limits.accounting_groups, limits.forget_s)
+        self._together: dict[str, Together] = {}
+        self._late: set[EntryKey] = set()
+        self._now = 0.0
+
+    def successor(self, limits: Limits) -> Names:
+        """Return what goes on from here within other limits."""
+        after = Names(limits)
+        after._entries.recall(self._entries.known, self._now)
+        known = after._entries.known
+        groups = {b: of for b, of in self._groups.known.items() if _is_named(b, known)}
+        after._groups.recall(groups, self._now)
+        after._accounting.recall(self._accounting.known, self._now)
+        after._now = self._now
+        return after
+
+    def recall(
+        self,
+        entries: Mapping[EntryKey, Standing],
+        groups: Mapping[Berth, Standing],
+        then: float,
+        now: float,
+    ) -> None:
+        """Take in what a ledger remembered ``then``: the time since counts against nobody."""
+        self._now = max(now, self._now)
+        entries, groups = _later(entries, now - then), _later(groups, now - then)
+        self._entries.recall({k: of for k, of in entries.items() if k.site != OTHER}, now)
+        known = self._entries.known
+        self._groups.recall({b: of for b, of in groups.items() if _is_named(b, known)}, now)
+
+    def note(
+        self,
+        berths: Mapping[Berth, int],
+        vouched: AbstractSet[Berth],
+        now: float,
+        *,
+        by_name: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Take in where pilots are, and where frontends ask for some; how many ads say so.
+
+        ``vouched`` are those that factories and frontends name, ``by_name`` entries and sites of
+        which only the name is told.
+        """
+        self._now = max(now, self._now)
+        entries: Counter[EntryKey] = Counter()
+        for (key, _), number in berths.items():
+            if key != OTHER_ENTRY:
+                entries[key] += number
+        theirs = {key for key, _ in vouched}
+        theirs |= {key for key in entries if key.entry in by_name or key.site in by_name}
+        self._say("entries", self._entries.note(entries, theirs, now), self._limits.entries)
+        known = self._entries.known
+        self._groups.drop([berth for berth in self._groups.known if berth[0] not in known])
+        named = {berth: number for berth, number in berths.items() if _is_named(berth, known)}
+        self._say("groups", self._groups.note(named, vouched, now), self._limits.groups)
+        self._late.clear()
+
+    def note_accounting(self, jobs: Mapping[str, int], now: float) -> None:
+        """Take in the accounting groups that have jobs, and how many."""
+        named = {name: number for name, number in jobs.items() if name != OTHER}
+        without = self._accounting.note(named, (), now)
+        self._say("accounting groups", without, self._limits.accounting_groups)
+
+    def _say(self, kind: str, without: AbstractSet[Name], most: int) -> None:
+        """Remember which names of a kind have no place."""
+        self._together.pop(kind, None)
+        if without:
+            few = tuple("/".join(_words(name)) for name in sorted(without)[:FEW])
+            self._together[kind] = Together(kind, len(without), most, few)
+
+    @property
+    def entries(self) -> Mapping[EntryKey, Standing]:
+        """The entries that are kept apart."""
+        return self._entries.known
+
+    @property
+    def groups(self) -> AbstractSet[Berth]:
+        """The entries and their frontend groups that are kept apart."""
+        return self._groups.known.keys()
+
+    @property
+    def weak(self) -> frozenset[EntryKey]:
+        """The entries that were not seen for a day, and that nobody vouches for."""
+        found = self._entries
+        return frozenset(of for of in found.known if found.claim(of, self._now) <= Claim.SEEN)
+
+    @property
+    def accounting(self) -> tuple[frozenset[str], int]:
+        """The accounting groups that are kept apart, and how many more have room."""
+        return frozenset(self._accounting.known), self._accounting.room
+
+    @property
+    def together(self) -> tuple[Together, ...]:
+        """What is taken together now, by kind."""
+        found = dict(self._together)
+        if self._late and "entries" not in found:
+            few = tuple("/".join(key) for key in sorted(self._late)[:FEW])
+            found["entries"] = Together("entries", len(self._late), self._limits.entries, few)
+        return tuple(found.values())
+
+    def berth(self, key: EntryKey, group: str) -> Berth:
+        """Return under which names pilots of an entry and a group are accounted."""
+        if key not in self._entries.known:
+            return OTHER_ENTRY, OTHER
+        return key, group if (key, group) in self._groups.known else OTHER
+
+    def admit(self, key: EntryKey, group: str) -> Berth:
+        """Return the same for a pilot that no ad has shown; its names may take free places."""
+        if key == OTHER_ENTRY:
+            return OTHER_ENTRY, OTHER
+        if not self._entries.admit(key, self._now):
+            if len(self._late) < self._limits.entries:
+                self._late.add(key)
+            return OTHER_ENTRY, OTHER
+        if group != OTHER:
+            self._groups.admit((key, group), self._now)
+        return self.berth(key, group)
+
+    def accounting_group(self, name: str) -> str:
+        """Return under which name an accounting group is shown."""
+        return name if name in self._accounting.known else OTHER
+
+
+def _later(known: Mapping[Name, Standing], seconds: float) -> dict[Name, Standing]:
+    more = max(0.0, seconds)
+    return {n: of._replace(first=of.first + more, last=of.last + more) for n, of in known.items()}
+
+
+def _is_named(berth: Berth, entries: Mapping[EntryKey, Standing]) -> bool:
+    return berth[0] in entries and berth[1] != OTHER
+
+
+def _words(name: EntryKey | Berth | str) -> tuple[str, ...]:
+    if isinstance(name, str):
+        return (name,)
+    if isinstance(name, EntryKey):
+        return name
+    return (*name[0], name[1])

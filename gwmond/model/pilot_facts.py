@@ -1,0 +1,208 @@
+"""What is known of one pilot and of the attempts on it, as the accounting of pilot time takes it.
+
+Units: times are whole microseconds since the epoch (UTC), memory is MiB; cores, memory and GPUs
+may be fractional.  An absent value is ``None`` and never zero.
+
+Source of the terms: design page, sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.model.facts import Evidence
+from gwmond.model.units import RESOURCES, Resource
+
+Measure: TypeAlias = Literal["resource", "canonical"]
+MEASURES: tuple[Measure, ...] = ("resource", "canonical")
+
+Interval: TypeAlias = tuple[int, int]
+"""[start, end) in microseconds."""
+
+
+class Category(StrEnum):
+    """Where a pilot's time goes: the report's six, and what they do not cover."""
+
+    VALIDATION_FAILS = "validation_fails"
+    DECISION_PROBLEM = "decision_problem"
+    PILOT_OVERHEAD = "pilot_overhead"
+    GOODPUT = "goodput"
+    MISCONFIGURATION_BADPUT = "misconfiguration_badput"
+    PREEMPTION_BADPUT = "preemption_badput"
+    UNCLASSIFIED = "unclassified"
+
+
+class Resources(NamedTuple):
+    """What a pilot has, or an attempt was given (``...Provisioned``, not what it asked for)."""
+
+    cores: float
+    memory_mib: float
+    gpus: float = 0
+
+
+class Step(NamedTuple):
+    """From ``at_us`` on the pilot has these resources, until its next step.
+
+    ``least``: with one core it is at least so many canonical units.  That is 1; it is 0 in what an
+    earlier release has stored, whose amounts rest on it.
+    """
+
+    at_us: int
+    size: Resources
+    least: int = 1
+
+
+UNNUMBERED = 10**9
+"""From here on: runs of which no number is known; when they began, in epoch seconds, stands for it.
+
+0: nor is it known when the run began.
+"""
+
+
+class AttemptKey(NamedTuple):
+    """One run of one job: GlobalJobId and NumShadowStarts, if that is known (see ``number``).
+
+    Where a schedd reconnected to a job after a restart it counts another shadow start for the
+    same run; the lowest number stands for the run (see attempt_runs).
+    """
+
+    job: str
+    run: int
+
+    @property
+    def number(self) -> int | None:
+        """NumShadowStarts, which counts from 1; None if only slots or logs know of the run."""
+        return self.run if 0 < self.run < UNNUMBERED else None
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended: its category, a label of the bounded vocabulary in ``outcomes``."""
+
+    category: Category
+    label: str
+    evidence: Evidence = "measured"
+
+
+class Attempt(NamedTuple):
+    """One run of a job on this pilot; ``outcome`` is None as long as it is not known.
+
+    The interval may stick out of the pilot's life (clocks differ between hosts) and may be empty.
+    Without an end it lasts as long as the pilot.
+    """
+
+    key: AttemptKey
+    start_us: int
+    end_us: int | None
+    size: Resources
+    outcome: Outcome | None = None
+
+
+class Validation(StrEnum):
+    """What is known of a pilot's validation; whoever registered in a collector has passed."""
+
+    UNKNOWN = "unknown"
+    PASSED = "passed"
+    STARTED = "started"  # it has passed, but nothing would tell of jobs that ran
+    FAILED = "failed"
+
+    @property
+    def shown(self) -> str:
+        """How its validation ended, without what else is known."""
+        return Validation.PASSED.value if self is Validation.STARTED else self.value
+
+
+class Assumption(StrEnum):
+    """The written rules that stand for missing facts of a pilot (docs/pilots.md has the table)."""
+
+    BEGIN = "begin"  # when it began
+    END = "end"  # when it ended
+    SIZE = "size"  # its cores or memory
+    GPUS = "gpus"  # its number of GPUs
+    VALIDATION = "validation"  # whether HTCondor started, or whether it ran jobs
+    NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
+    JOBS = "jobs"  # only a summary tells of its jobs
+    LIFE = "life"  # only records of jobs tell of the pilot
+
+
+def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """Return what intervals cover together: sorted, disjoint, none empty.
+
+    >>> union([(5, 7), (1, 3), (2, 4), (4, 5), (9, 9)])
+    ((1, 7),)
+    """
+    covered: list[Interval] = []
+    for start, end in sorted(intervals):
+        if start >= end:
+            continue
+        if covered and start <= covered[-1][1]:
+            covered[-1] = covered[-1][0], max(end, covered[-1][1])
+        else:
+            covered.append((start, end))
+    return tuple(covered)
+
+
+class Estimates(NamedTuple):
+    """When time rests on an assumption: the pilot's own, by resource, and that of its runs.
+
+    What its cores and memory are decides which units are left idle beside runs, and so also how
+    many canonical units these get (``runs``); what they hold of cores is told by themselves.
+    """
+
+    cpu: tuple[Interval, ...] = ()
+    gpu: tuple[Interval, ...] = ()
+    runs: tuple[Interval, ...] = ()
+
+
+NO_ESTIMATES = Estimates()
+BEARS: Mapping[Resource, frozenset[Assumption]] = {
+    "cpu": frozenset(Assumption) - {Assumption.GPUS},
+    "gpu": frozenset(Assumption) - {Assumption.SIZE},
+}
+"""Which rules bear on a pilot's own time of a resource."""
+
+
+def estimates(assumed: Mapping[Assumption, Interval]) -> Estimates:
+    """Return what rests on the rules that stand for missing facts."""
+    if not assumed:
+        return NO_ESTIMATES
+    cpu, gpu = (
+        union(within for rule, within in assumed.items() if rule in BEARS[resource])
+        for resource in RESOURCES
+    )
+    return Estimates(cpu, gpu, union(assumed[rule] for rule in assumed if rule is Assumption.SIZE))
+
+
+class PilotLife(NamedTuple):
+    """All that is known of one pilot at one moment: a version of its facts.
+
+    - ``end_us`` is None while it runs; the life then ends, for now, at ``now_us``.
+    - ``steps``: the first also holds for the time before it, back to ``start_us``.
+    - ``known_until_us``: no source can tell of another attempt that began before it.  Later time
+      is not settled.  None: all of the life is known.
+    - ``estimated``: when its time rests on an estimate, such as what is between the last contact
+      and the end.
+    - ``ran_jobs`` says that there are attempts which are not listed (see ``pilot_time.advance``).
+    """
+
+    start_us: int
+    end_us: int | None
+    now_us: int
+    steps: tuple[Step, ...]
+    attempts: tuple[Attempt, ...] = ()
+    validation: Validation = Validation.PASSED
+    known_until_us: int | None = None
+    estimated: Estimates = NO_ESTIMATES
+    ran_jobs: bool = False
+
+    @property
+    def until_us(self) -> int:
+        """The end of the life as far as it is known; never before its start."""
+        return max(self.start_us, self.now_us if self.end_us is None else self.end_us)
+
+    @property
+    def known_us(self) -> int:
+        """How far the attempts are known, within the life."""
+        until = self.until_us
+        return until if self.known_until_us is None else min(self.known_until_us, until)

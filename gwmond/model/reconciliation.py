@@ -1,0 +1,129 @@
+"""x"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from gwmond.model.factory_totals import FactoryKind, RunTime
+from gwmond.model.times import SECOND_US, Period
+
+FIT_US = SECOND_US
+
+
+class Cause(StrEnum):
+    """Why the factory's pilot time differs from gwmond's; see the module."""
+
+    OUTSIDE = "outside"
+    RUNNING = "running"
+    LINE_LATER = "line_later"
+    LINE_EARLIER = "line_earlier"
+    NO_LINE = "no_line"
+    NO_DURATION = "no_duration"
+    ONLY_JOBS = "only_jobs"
+    ESTIMATED = "estimated"
+    REPEATED_LINES = "repeated_lines"
+    NOT_TOLD = "not_told"
+    UNKNOWN_PILOT = "unknown_pilot"
+    DIFFERENT = "different"
+
+
+UNEXPLAINED = frozenset({Cause.NOT_TOLD, Cause.UNKNOWN_PILOT, Cause.DIFFERENT})
+
+
+class Part(NamedTuple):
+    """A part of a residual: how many pilots (or lines), and how much time."""
+
+    pilots: int
+    us: int
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """One entry.
+
+    - ``pilots_us``, ``pilot_core_us``: pilots' lives within the period; ``ended``: how many ended.
+    - ``jobs``: by records of runs, and by summaries where there are none; ``booked_core_us``: what
+      the ledger's categories give to both.
+    - ``numbers``: the factory's sums of the period; what it did not tell is not there.
+    - ``factory_us``: its pilot time, None where it does not tell of the period.
+    - ``parts``: of the residual; ``doubtful_us``: absolute time of what is not explained.
+    - ``fits``: of lines that tell jobs' time, how many are ``real`` sums, ``divided`` by the
+      pilot's cores, either (``both``), or ``neither``.
+    """
+
+    entry: str
+    ended: int = 0
+    pilots_us: int = 0
+    pilot_core_us: int = 0
+    jobs: RunTime = field(default_factory=RunTime)
+    booked_core_us: int = 0
+    numbers: dict[FactoryKind, int] = field(default_factory=dict)
+    factory_us: int | None = None
+    parts: dict[Cause, Part] = field(default_factory=dict)
+    doubtful_us: int = 0
+    fits: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def residual_us(self) -> int | None:
+        """The factory's pilot time less gwmond's."""
+        return None if self.factory_us is None else self.factory_us - self.pilots_us
+
+    @property
+    def larger_us(self) -> int:
+        """The larger of both pilot times, of which all shares are."""
+        return max(self.factory_us or 0, self.pilots_us)
+
+    @property
+    def residual_ratio(self) -> float | None:
+        """The residual, as a share of the larger of both pilot times."""
+        return self._share(self.residual_us)
+
+    @property
+    def unexplained_us(self) -> int | None:
+        """The part of the residual that no cause explains, net."""
+        if self.factory_us is None:
+            return None
+        return sum(part.us for cause, part in self.parts.items() if cause in UNEXPLAINED)
+
+    @property
+    def unexplained_ratio(self) -> float | None:
+        """Time that is not explained, whatever its sign, of the larger of both pilot times."""
+        return self._share(self.doubtful_us)
+
+    def _share(self, us: int | None) -> float | None:
+        if self.factory_us is None or us is None:
+            return None
+        return us / self.larger_us if self.larger_us else 0.0
+
+    @property
+    def shared_core_us(self) -> int:
+        """What runs get in categories beyond their own cores.
+
+        The canonical rule gives runs the rest of a pilot that no job could use; runs that overlap
+        on more cores than there are get less, and so do those that stick out of their pilot.
+        """
+        of = self.jobs
+        return self.booked_core_us - (of.core_us - of.open_core_us) - of.summarised_core_us
+
+    def add(self, cause: Cause, us: int) -> None:
+        """Add a pilot or line to a part."""
+        before = self.parts.get(cause, Part(0, 0))
+        self.parts[cause] = Part(before.pilots + 1, before.us + us)
+        if cause in UNEXPLAINED:
+            self.doubtful_us += abs(us)
+
+
+class Reconciliation(NamedTuple):
+    """Entries, by name; pilots that ended before ``pruned_us`` are no longer known."""
+
+    period: Period
+    rows: list[Reconciled]
+    pruned_us: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether retention has taken some of the period's pilots out."""
+        return self.pruned_us > self.period.since_us

@@ -1,0 +1,36 @@
+"""Records of runs of jobs, as a source tells them, before it is decided on which pilot they ran.
+
+Units: times are whole microseconds since the epoch, unless a name says seconds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gwmond.model.attempts import AttemptFact
+
+
+class JobRecord(NamedTuple):
+    """One record of one run of one job; ``fact.pilot`` is None until the pilot is found.
+
+    - ``startd``: the startd's name, what follows the first ``@`` of RemoteHost or of a slot's Name.
+    - ``started``: its DaemonStartTime (epoch seconds, the middle of PublicClaimId), if told.
+    - ``site``, ``entry``, ``group``: what the job was told of its pilot, else empty; they only
+      count for a pilot that no collector has shown.
+    """
+
+    fact: AttemptFact
+    startd: str
+    started: int | None = None
+    site: str = ""
+    entry: str = ""
+    group: str = ""
+
+
+def group_name(user: str, program: str, batch: str) -> str:
+    """Return what a job has in common with others, as the ledger keeps it; the batch may be empty.
+
+    >>> group_name("eve", "run.sh", ""), group_name("eve", "n1", "DAG 7")
+    ('eve run.sh', 'eve n1 [DAG 7]')
+    """
+    return f"{user} {program} [{batch}]" if batch else f"{user} {program}"

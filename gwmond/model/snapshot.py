@@ -1,0 +1,175 @@
+"""What is known after one poll: immutable, swapped whole, and all that anybody is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from gwmond.model.factory_totals import FactoryTotalKey
+from gwmond.model.facts import Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
+from gwmond.model.names import Berth, Together
+from gwmond.model.pilot_facts import Measure
+from gwmond.model.stored_pilots import CountKey, PilotSeries, Shown
+from gwmond.model.totals import SiteKey, Total
+from gwmond.model.units import Resource
+
+if TYPE_CHECKING:
+    from gwmond.model.evaluation import Evaluation
+    from gwmond.model.facts import FrontendJobs, Status
+    from gwmond.model.monitor import EntryMonitor
+    from gwmond.model.reconciliation import Reconciliation
+    from gwmond.model.suspects import Suspect
+    from gwmond.model.waits import Wait
+
+
+Stage: TypeAlias = Literal["query", "picture", "matching", "evaluation", "pilots", "ledger"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""What a poll does, in this order."""
+
+
+class PilotUnits(NamedTuple):
+    """Canonical units of running pilots: ``total = busy + idle + remainder``."""
+
+    total: int
+    busy: int
+    idle: int
+
+    @property
+    def remainder(self) -> int:
+        """Units that neither jobs fill wholly nor a job of one unit could use."""
+        return self.total - self.busy - self.idle
+
+
+class PilotGroup(NamedTuple):
+    """Pilots of one entry and frontend group in the collector, each in one of four states.
+
+    ``retiring`` pilots take no more jobs; of the others ``busy`` ones run a job and ``idle`` ones
+    none.  ``failed`` pilots have not registered: they only say that their validation failed.
+    ``unused``: how many of the registered ones have not run a job yet.
+    """
+
+    busy: int
+    idle: int
+    retiring: int
+    unused: int
+    units: Mapping[Resource, PilotUnits]
+    failed: int = 0
+
+    @property
+    def registered(self) -> int:
+        """How many pilots run HTCondor."""
+        return self.busy + self.idle + self.retiring
+
+
+class Checked(NamedTuple):
+    """How many verdicts on an entry pilots have checked, and with how many they agreed."""
+
+    agreed: int
+    checked: int
+
+    def plus(self, other: Checked) -> Checked:
+        """Return both together."""
+        return Checked(self.agreed + other.agreed, self.checked + other.checked)
+
+
+class KeptNames(NamedTuple):
+    """Entries and groups whose counters are shown, and names that are taken together.
+
+    ``weak`` are entries that were not seen for a day, and that nobody vouches for.
+    """
+
+    entries: frozenset[EntryKey]
+    groups: frozenset[Berth]
+    weak: frozenset[EntryKey]
+    together: tuple[Together, ...]
+
+
+class LedgerStatus(NamedTuple):
+    """Whether totals are being kept, and by how much they contradict themselves (seconds)."""
+
+    up: bool
+    error: str
+    last_commit: float | None
+    waiting_increments: int
+
+
+class SilentPilot(NamedTuple):
+    """A pilot whose ad was not renewed for two updates, and when it was heard of last."""
+
+    name: str
+    entry: EntryKey
+    group: str
+    heard_us: int
+
+
+class PilotTime(NamedTuple):
+    """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
+
+    ``residual`` is by how much pilots that were closed miss their totals, in micros.  ``factory``
+    are the factory's own numbers (not micros); ``suspects`` places where jobs succeed far too soon;
+    ``waits`` what runs that are over wait for.
+    """
+
+    shown: Mapping[PilotSeries, Shown]
+    counted: Mapping[CountKey, Shown]
+    unsettled: Mapping[tuple[Resource, EntryKey, str], int]
+    residual: Mapping[Measure, int]
+    contradictions: Mapping[str, int]
+    known_us: int | None
+    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
+    suspects: tuple[Suspect, ...] = ()
+    silent: tuple[SilentPilot, ...] = ()
+    waits: tuple[Wait, ...] = ()
+
+
+def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:
+    """Return how many verdicts were checked, of what was counted."""
+    found: dict[EntryKey, Checked] = {}
+    for of, number in counts.items():
+        if of.what == "verdicts":
+            key = EntryKey(of.site, of.entry)
+            more = Checked(number if of.outcome == "true" else 0, number)
+            found[key] = found.get(key, Checked(0, 0)).plus(more)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One poll's outcome.
+
+    ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
+    epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
+    those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
+    those that are kept apart; None: all.  ``young_until``: when a collector that was just started
+    will be trusted, by the pool's clock; None: all are.
+    """
+
+    pool_time: float
+    made_at: float
+    started_at: float
+    poll_seconds: float
+    stages: Mapping[Stage, float]
+    polls: int
+    speed: float
+    sources: tuple[Status, ...]
+    records: Mapping[tuple[str, str], int]
+    problems: Mapping[tuple[str, str], int]
+    evaluation: Evaluation
+    residual: int
+    entries: Mapping[EntryKey, EntryTotals]
+    requests: tuple[EntryRequest, ...]
+    pilots: Mapping[tuple[EntryKey, str], PilotGroup]
+    jobs: tuple[JobCount, ...]
+    frontends: tuple[FrontendJobs, ...]
+    ledger: LedgerStatus
+    totals: Mapping[SiteKey, Total]
+    htcondor_version: str
+    pilot_time: PilotTime | None = None
+    cursors: tuple[Cursor, ...] = ()
+    reconciliation: Reconciliation | None = None
+    entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)
+    verdicts: Mapping[EntryKey, Checked] | None = None
+    names: KeptNames | None = None
+    young_until: float | None = None

@@ -1,0 +1,314 @@
+"""Pilots, their attempts and their time, as the ledger holds them.
+
+Units: times are whole microseconds since the epoch, an hour is ``epoch // 3600`` (UTC), amounts
+are micros (10^-6 of one core, chip or canonical unit for one second), memory is MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.model.attempts import AttemptFact
+from gwmond.model.experiments import Experiment
+from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
+from gwmond.model.facts import Cursor, EntryKey, Evidence, Gap, Problem
+from gwmond.model.pilot_facts import (
+    Assumption,
+    Attempt,
+    AttemptKey,
+    Category,
+    Interval,
+    Measure,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+    union,
+)
+from gwmond.model.states import State
+from gwmond.model.units import Resource
+
+Hour: TypeAlias = int
+Micros: TypeAlias = int
+PilotId: TypeAlias = int
+Origin: TypeAlias = Literal["collector", "jobs", "files"]
+End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "logged", "queue", "reported"]
+OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
+
+
+class PilotSeries(NamedTuple):
+    """One series of pilot time; ``outcome`` is empty for the pilot's own time."""
+
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    site: str
+    entry: str
+    group: str
+    evidence: Evidence
+
+
+class PilotIdentity(NamedTuple):
+    """Which pilot it is, and where; ``started`` is DaemonStartTime in epoch seconds.
+
+    ``name`` is the startd's.  ``factory_job`` is ``schedd#cluster.proc`` of the factory, or empty.
+    ``origin`` says whether a collector has shown it, or only records of jobs, or its own output.
+    """
+
+    name: str
+    started: int
+    factory_job: str
+    factory: str
+    key: EntryKey
+    group: str
+    node: str
+    origin: Origin = "collector"
+
+
+class Told(NamedTuple):
+    """What was told of a pilot itself, None where it was not; ``site``: whether its site was.
+
+    The rest is what its entry's other pilots have (see ``gwmond.pilots.revision``).
+
+    - ``pid``: of glidein_startup.sh, by which central logs call it; only where its startd's name is
+      not known.
+    - ``unnamed``: its output does not tell its group, which its factory's queue may do.
+    """
+
+    cores: float | None = None
+    memory_mib: float | None = None
+    gpus: float | None = None
+    site: bool = False
+    pid: int | None = None
+    unnamed: bool = False
+
+
+class PilotKind(NamedTuple):
+    """What pilots of an entry have in common: what was told of them, and what was assumed."""
+
+    told: Told | None
+    size: Resources
+    rules: frozenset[Assumption]
+    site: str
+    factory: str
+    group: str
+    origin: Origin
+
+
+class PilotRow(NamedTuple):
+    """A pilot as stored; ``id`` is given by the caller and never changes.
+
+    - ``end_us`` None: it runs; ``ended`` says how it ended (``shutdown``: it took leave of the
+      collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
+      told of its end, but nothing was heard of it later; ``logged``: a central log says so;
+      ``queue``: its factory's queue or summary does; ``reported``: its own output says so).
+    - ``ends``: what each of these sources says of its end; ``ended`` is the best of them.
+    - ``contact_us``: when it was last heard of, in the version that is booked.
+    - ``heard_us``: when it was last heard of, whatever is booked; 0 if that was not stored.
+    - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
+    - ``closed``: nothing more is expected of it.
+    - ``failure``: why its validation failed: the class, and the test after a space.
+    - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
+      much of the pilot is counted under each, in canonical micros of a resource (``CountKey``).
+    - ``told``: what was told of it itself; None: all that is there, but for what is assumed.
+    - ``validation_end_us``: when its validation ended, if its output or a summary tells.
+    - ``settled``: what is booked for it, by resource, measure, category and outcome.
+    - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
+      ignored when written.
+    """
+
+    id: PilotId
+    identity: PilotIdentity
+    start_us: int
+    end_us: int | None
+    contact_us: int
+    steps: tuple[Step, ...]
+    validation: Validation
+    assumed: Mapping[Assumption, Interval]
+    ended: End
+    retire_us: int | None
+    die_us: int | None
+    known_until_us: int | None
+    mark_us: int
+    ran_jobs: bool
+    closed: bool
+    settled: OwnAmounts
+    attempts_pruned: int = 0
+    failure: str = ""
+    validation_end_us: int | None = None
+    heard_us: int = 0
+    assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
+    told: Told | None = None
+    ends: Mapping[End, int] = MappingProxyType({})
+
+    @property
+    def estimated(self) -> tuple[Interval, ...]:
+        """When any of its time rests on an estimate: the union of what is assumed."""
+        return union(self.assumed.values())
+
+
+class AttemptRow(NamedTuple):
+    """An attempt as stored; ``facts`` are all that was told of it, so that it can be merged anew.
+
+    ``settled`` are the micros booked for it by (resource, measure); ``result`` is what it says
+    about early failures (``early_failure.Result`` or empty); ``executed_us`` how long the program
+    ran, if known; ``open`` as long as its outcome is not known or may still be revised.
+    """
+
+    pilot: PilotId
+    key: AttemptKey
+    start_us: int
+    end_us: int | None
+    size: Resources
+    user: str
+    job_group: str
+    outcome: Outcome | None
+    result: str
+    open: bool
+    settled: Mapping[tuple[Resource, Measure], Micros]
+    facts: tuple[AttemptFact, ...]
+
+    @property
+    def attempt(self) -> Attempt:
+        """It as it was booked; what its facts say by today's rules may differ."""
+        return Attempt(self.key, self.start_us, self.end_us, self.size, self.outcome)
+
+
+class PilotCorrection(NamedTuple):
+    """A signed change of what was booked before; ``time_us`` is when it was made."""
+
+    time_us: int
+    pilot: PilotId
+    hour: Hour
+    series: PilotSeries
+    micros: Micros
+    cause: str
+
+
+class CountKey(NamedTuple):
+    """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category.
+
+    ``verdicts`` that pilots have checked: by the entry's state (as ``category``), and by whether it
+    agreed with what the pilot met (``outcome``, "true" or "false").
+
+    ``assumed``: canonical micros of CPU of pilots that are counted, by their own category and by
+    the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
+    """
+
+    what: Literal["attempts", "pilots", "assumed", "assumed_gpu", "verdicts"]
+    category: Category | State
+    outcome: str
+    site: str
+    entry: str
+    group: str
+
+
+ASSUMED: Mapping[Resource, Literal["assumed", "assumed_gpu"]] = {
+    "cpu": "assumed",
+    "gpu": "assumed_gpu",
+}
+"""As what it is counted how much of a resource rests on a rule."""
+
+
+class PilotBatch(NamedTuple):
+    """All that one step changes, stored as a whole or not at all.
+
+    ``before`` is the number of pilot batches that the ledger holds, so that one is never stored
+    twice.  ``pilots``, ``attempts`` and ``cursors`` replace what is stored under the same key;
+    ``moved`` are attempts that are no longer where they were (their key or pilot has changed),
+    ``withdrawn`` pilots that never were.
+    ``heard``: when pilots were last heard of whose rows are not among ``pilots``.
+    ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
+    ``factory`` are the factory's own numbers, to be added; ``places`` what its queue and summary
+    tell of its jobs, which replaces what is stored.  ``experiments`` replace what is stored of the
+    same pilot.
+    """
+
+    before: int
+    now_us: int
+    pilots: tuple[PilotRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    moved: tuple[tuple[PilotId, AttemptKey], ...] = ()
+    increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
+    corrections: tuple[PilotCorrection, ...] = ()
+    counts: Mapping[CountKey, int] = MappingProxyType({})
+    cursors: tuple[Cursor, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    problems: tuple[tuple[float, Problem], ...] = ()
+    factory: Mapping[FactoryKey, int] = MappingProxyType({})
+    places: tuple[Place, ...] = ()
+    heard: tuple[tuple[PilotId, int], ...] = ()
+    withdrawn: tuple[PilotId, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
+
+
+class Shown(NamedTuple):
+    """A counter: ``micros`` (or a number) as shown, which never falls, and since when (epoch s).
+
+    It is the highest that the total has been.
+    """
+
+    micros: Micros
+    created: float
+
+
+class PilotState(NamedTuple):
+    """What the accounting of pilots goes on from.
+
+    ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
+    mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of;
+    ``factory`` are totals that never fall; ``places`` and ``experiments`` are those that are open.
+    """
+
+    batches: int
+    next_id: PilotId
+    pilots: tuple[PilotRow, ...]
+    attempts: tuple[AttemptRow, ...]
+    shown: Mapping[PilotSeries, Shown]
+    counted: Mapping[CountKey, Shown]
+    cursors: Mapping[tuple[str, str], Cursor]
+    net: Mapping[PilotSeries, Micros] = MappingProxyType({})
+    numbers: Mapping[CountKey, int] = MappingProxyType({})
+    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
+    places: tuple[Place, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
+
+
+class PilotHour(NamedTuple):
+    """What a series had in an hour, net of corrections."""
+
+    hour: Hour
+    series: PilotSeries
+    micros: Micros
+
+
+class PilotDifference(NamedTuple):
+    """``micros`` by which one place exceeds another, ``where`` in words."""
+
+    where: str
+    micros: Micros
+
+
+class PilotResidual(NamedTuple):
+    """What was checked, and how far it is off: ``micros`` is 0 in a sound ledger.
+
+    ``checked`` counts what was compared (hours, pilots, attempts, series), ``skipped`` what could
+    only be compared in part.  ``micros`` sums absolute values; ``worst`` are the largest.
+    """
+
+    what: str
+    checked: int
+    skipped: int
+    micros: Micros
+    worst: tuple[PilotDifference, ...]
+
+
+Part: TypeAlias = PilotId | str
+"""What can be left out alone: a pilot, by its number, or a place (see ``Place``), by its name."""
+
+Parts: TypeAlias = Mapping[Part, PilotBatch]
+"""Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""

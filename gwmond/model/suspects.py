@@ -1,0 +1,46 @@
+"""Places at which jobs succeed far too soon."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Kind: TypeAlias = Literal["site", "entry", "node", "pilot"]
+
+
+class Suspect(NamedTuple):
+    """A place at which jobs succeed far too soon; of a site ``entry`` is empty."""
+
+    kind: Kind
+    place: str
+    entry: str
+    site: str
+    finding: Finding
+
+    @property
+    def shown(self) -> str:
+        """What is said of it."""
+        where, of = f"{self.kind} {self.place}", self.finding
+        return (
+            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {of.failures} of {of.jobs} "
+            f"jobs exited with 0 within a minute; as elsewhere it would be {of.expected:.1f}"
+        )
+
+
+FALSE_DISCOVERIES = 0.01
+"""Of the units that are blamed, this share may be blamed by chance."""
+
+MIN_FAILURES = 3
+
+
+class Finding(NamedTuple):
+    """How a unit compares with the others: jobs, failures, and how many would be expected."""
+
+    jobs: int
+    failures: int
+    expected: float
+    p: float
+    adjusted: float
+
+    def significant(self, rate: float = FALSE_DISCOVERIES) -> bool:
+        """Return whether it fails too often for chance."""
+        return self.failures >= MIN_FAILURES and self.adjusted <= rate

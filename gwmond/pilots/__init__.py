@@ -1,0 +1,1 @@
+"""Pilots' time: what is known of each pilot, and where its time goes.  Pure."""

@@ -1,0 +1,227 @@
+"""Facts of one attempt from several sources become one attempt.
+
+Units: times are microseconds since the epoch, memory is MiB.
+
+Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
+which attribute of which history is about which run).  The best source that tells a field decides
+it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
+
+Invariants: the result does not depend on the order of the facts, and giving one twice changes
+nothing; no field has a value that no fact gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.condor_codes import Meaning, meaning
+from gwmond.model.endings import Ending
+from gwmond.model.facts import Evidence
+from gwmond.model.pilot_facts import Attempt, AttemptKey, Outcome, Resources
+from gwmond.pilots.attempt_runs import TOLERANCE_US, gather
+
+
+class Field(NamedTuple):
+    """Values that are taken together from one record, and whom to believe."""
+
+    names: tuple[str, ...]
+    order: tuple[Source, ...]
+
+
+_S = Source
+
+_LAST = (_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.INFERRED, _S.SUMMARY)
+
+_STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, *_LAST)
+
+_EPOCH_FIRST = (_S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, _S.STARTD_HISTORY, *_LAST)
+
+_SCHEDD_FIRST = (_S.SCHEDD_HISTORY, _S.EPOCH_HISTORY, _S.STARTD_HISTORY, *_LAST)
+
+FIELDS: tuple[Field, ...] = (
+    Field(("pilot",), _STARTD_FIRST),
+    Field(("start_us",), _STARTD_FIRST),
+    Field(("end_us",), _STARTD_FIRST),  # the starter's end, not when the shadow wrote it down
+    Field(("size",), _STARTD_FIRST),
+    Field(("user",), _EPOCH_FIRST),
+    Field(("job_group",), _EPOCH_FIRST),
+    Field(("completed",), _SCHEDD_FIRST),  # the startd calls any end completed
+    Field(("removed",), _SCHEDD_FIRST),
+    Field(("exit_code", "exit_signal"), _STARTD_FIRST),
+    # A starter of 24.0 says nothing where HTCondor ended the program, and a shadow says so.
+    Field(("own_accord",), _EPOCH_FIRST),
+    Field(("retried",), _EPOCH_FIRST),
+    # The startd knows only that the access point deactivated the claim.
+    Field(("hold_code", "hold_subcode"), _EPOCH_FIRST),
+    Field(("vacate_code", "vacate_subcode"), _EPOCH_FIRST),
+    Field(("failed_at",), _EPOCH_FIRST),
+    Field(("began",), _STARTD_FIRST),
+    Field(("early",), _STARTD_FIRST),
+    Field(("sending_output",), _STARTD_FIRST),
+    Field(("starter_status",), _STARTD_FIRST),
+    Field(("draining",), _STARTD_FIRST),
+    Field(("preempted",), _STARTD_FIRST),
+    Field(("disconnected",), _EPOCH_FIRST),
+    Field(("startd_ended",), _STARTD_FIRST),
+    Field(("superseded",), _EPOCH_FIRST),
+    Field(("unsent",), _STARTD_FIRST),
+    Field(("container_failed",), _STARTD_FIRST),
+)
+"""All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
+
+_PROGRAM = Field(("executing_us",), _STARTD_FIRST)
+"""Not one of ``FIELDS``: no time is booked by it."""
+
+_WEAK = frozenset(_LAST)
+
+
+class Contradiction(NamedTuple):
+    """Two sources differ on the same attempt; ``kept`` is believed."""
+
+    key: AttemptKey
+    field: str
+    kept: Source
+    other: Source
+
+
+class Merged(NamedTuple):
+    """One attempt, from all that was told of it."""
+
+    key: AttemptKey
+    pilot: str | None
+    start_us: int | None
+    end_us: int | None
+    size: Resources | None
+    user: str | None
+    job_group: str | None
+    ending: Ending
+    sources: tuple[Source, ...]
+    contradictions: tuple[Contradiction, ...]
+
+    @property
+    def evidence(self) -> Evidence:
+        """A record of its end is measured; a claim that is gone, or a log without sizes, is not."""
+        return "estimated" if set(self.sources) <= _WEAK else "measured"
+
+    def attempt(self, outcome: Outcome | None) -> Attempt | None:
+        """Return the attempt for the accounting, None if nothing tells when it began."""
+        if self.start_us is None:
+            return None
+        if outcome is not None and self.evidence == "estimated":
+            outcome = outcome._replace(evidence="estimated")
+        size = self.size or Resources(0, 0, 0)
+        return Attempt(self.key, self.start_us, self.end_us, size, outcome)
+
+
+def merge(facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
+    """Return the attempts that the facts are about, sorted by key."""
+    return [merged for merged, _ in merge_each(facts, tolerance_us)]
+
+
+def merge_each(
+    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
+) -> list[tuple[Merged, tuple[AttemptFact, ...]]]:
+    """Return the same, each with the facts that it was made of."""
+    gathered = gather(facts, tolerance_us)
+    return [
+        (_merge(key, gathered[key], tolerance_us), tuple(gathered[key])) for key in sorted(gathered)
+    ]
+
+
+def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> Merged:
+    if len(facts) == 1:
+        return _alone(key, facts[0])
+    plain: dict[str, Any] = {}
+    ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
+    contradictions: set[Contradiction] = set()
+    for field in FIELDS:
+        told = [(fact, _values(fact, field)) for fact in facts]
+        told = [(fact, values) for fact, values in told if _tells(field, values)]
+        if not told:
+            continue
+        best, kept = min(told, key=lambda of: _rank(field, *of))
+        into = ending if field.names[0] in Ending._fields else plain
+        into.update(zip(field.names, kept, strict=True))
+        for fact, values in told:
+            if fact.source in {best.source, _S.INFERRED}:
+                continue
+            if _differ(field, kept, values, tolerance_us):
+                contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
+    if ending.get("unsent") and any(tells_exit(fact) for fact in facts):
+        ending["unsent"] = None
+    return Merged(
+        key=key,
+        **{**dict.fromkeys(_PLAIN), **plain},
+        ending=Ending(**ending),
+        sources=tuple(sorted({fact.source for fact in facts})),
+        contradictions=tuple(sorted(contradictions)),
+    )
+
+
+def tells_exit(fact: AttemptFact) -> bool:
+    """Return whether a history tells how the program exited: then that was not lost after all."""
+    told = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
+    return fact.source not in _WEAK and (told or fact.ending.completed is True)
+
+
+def executing(facts: Iterable[AttemptFact]) -> int | None:
+    """Return when the program of a run began, by its facts; None if no fact has it."""
+    known = [(fact, _values(fact, _PROGRAM)) for fact in facts if fact.executing_us is not None]
+    best = min(known, key=lambda of: _rank(_PROGRAM, *of), default=None)
+    return None if best is None else best[0].executing_us
+
+
+def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:
+    """Return the same for a single fact, which most attempts have."""
+    ending = fact.ending
+    if not ending.hold_code:
+        ending = ending._replace(hold_code=None, hold_subcode=None)
+    if not ending.vacate_code:
+        ending = ending._replace(vacate_code=None, vacate_subcode=None)
+    return Merged(
+        key=key,
+        pilot=fact.pilot,
+        start_us=fact.start_us,
+        end_us=fact.end_us,
+        size=fact.size,
+        user=fact.user,
+        job_group=fact.job_group,
+        ending=ending,
+        sources=(fact.source,),
+        contradictions=(),
+    )
+
+
+_PLAIN = tuple(name for field in FIELDS for name in field.names if name not in Ending._fields)
+
+
+def _values(fact: AttemptFact, field: Field) -> tuple[Any, ...]:
+    of = fact.ending if field.names[0] in Ending._fields else fact
+    return tuple(getattr(of, name) for name in field.names)
+
+
+def _tells(field: Field, values: tuple[Any, ...]) -> bool:
+    """Return whether a fact says anything; 0 is no code, a subcode alone is nothing."""
+    if field.names[0].endswith("_code") and field.names[1].endswith("_subcode"):
+        return bool(values[0])
+    return any(value is not None for value in values)
+
+
+def _rank(field: Field, fact: AttemptFact, values: tuple[Any, ...]) -> tuple[object, ...]:
+    """Sort the best first; what is equally good by its text, so that the order is total."""
+    weak = field.names[0] == "vacate_code" and meaning(values[0]) is Meaning.WEAK
+    return weak, field.order.index(fact.source), -fact.written_us, repr(values)
+
+
+def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...], tolerance_us: int) -> bool:
+    """Return whether two sources contradict each other beyond what is to be expected."""
+    name = field.names[0]
+    if name.endswith("_us"):
+        return bool(abs(kept[0] - other[0]) > tolerance_us)
+    if name == "vacate_code" and meaning(other[0]) is Meaning.WEAK:
+        return False
+    if name.endswith("_code") and field.names[1].endswith("_subcode"):
+        return bool(kept[0] != other[0])
+    return kept != other

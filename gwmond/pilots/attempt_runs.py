@@ -1,0 +1,246 @@
+"""Which facts of a job are about the same run of it.
+
+Units: times are microseconds since the epoch.
+
+A history numbers the runs of a job (NumShadowStarts); a slot, and a log, do not.  So runs are told
+apart, and ordered, by when they began.
+
+Source of the rules: facts page on HTCondor (keys of an attempt); schedd.cpp.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from gwmond.model.pilot_facts import UNNUMBERED, AttemptKey
+from gwmond.model.times import SECOND_US
+
+if TYPE_CHECKING:
+    from gwmond.model.attempts import AttemptFact
+
+TOLERANCE_US = 60_000_000
+"""Clocks of hosts may differ by this, and ends may be told this late."""
+
+SAME_START_US = 5_000_000
+"""A log may be so far from other sources about when a run began."""
+
+CLOCK_US = 10_000_000
+"""By so much the clock of a slot may be off without being seen (see ``sources.claims``)."""
+
+_STARTD, _SLOT, _INFERRED = "startd_history", "live_slot", "inferred"  # of ``attempts.Source``
+
+Group: TypeAlias = list["AttemptFact"]
+"""Facts without a number that are of one run."""
+
+
+def gather(
+    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
+) -> dict[AttemptKey, list[AttemptFact]]:
+    """Sort facts by attempt.
+
+    - Facts with the same job and run are of one attempt.
+    - Runs of a job with the very same JobCurrentStartDate, and not on different pilots, are one:
+      when a schedd reconnects after a restart it counts another shadow start and keeps the date
+      (schedd.cpp:add_shadow_birthdate).  The lowest number stands for them.
+    - What slots show with the same JobStart on the same pilot is one activation of a claim, and
+      an activation is of one run: of the one on the same pilot that began next to it, and was not
+      over when the activation began (see ``_Runs``).
+    - What a log tells without a number is of the run on the same pilot that began nearest to it,
+      within the tolerance.
+    - What is left is of runs of their own.  The second in which such a run began stands for its
+      number (``UNNUMBERED`` and later; 0 if nothing tells when it began).
+    """
+    jobs: defaultdict[str, set[AttemptFact]] = defaultdict(set)
+    for fact in facts:
+        jobs[fact.job].add(fact)
+    gathered: defaultdict[AttemptKey, list[AttemptFact]] = defaultdict(list)
+    for job, told in jobs.items():
+        numbered = _runs(told)
+        for run, of_run in numbered.items():
+            gathered[AttemptKey(job, run)] += of_run
+        groups = _by_start([fact for fact in told if fact.run is None])
+        found = _Runs(numbered, tolerance_us).of(groups) if numbered and groups else {}
+        for index, group in enumerate(groups):
+            run = found.get(index, 0)
+            if not run and (start_us := _start(group)) is not None:
+                run = max(UNNUMBERED, start_us // SECOND_US)
+                while AttemptKey(job, run) in gathered:
+                    run += 1
+            gathered[AttemptKey(job, run)] += group
+    return dict(gathered)
+
+
+def claim_of(fact: AttemptFact) -> int | None:
+    """Return when a claim was activated, by its startd's clock; None if a fact is of no slot.
+
+    It is the same as long as a run lasts.
+    """
+    if fact.activated_us is not None:
+        return fact.activated_us
+    return fact.start_us if fact.source == _SLOT else None
+
+
+def _start(group: Group) -> int | None:
+    return min((of.start_us for of in group if of.start_us is not None), default=None)
+
+
+def _by_start(facts: Collection[AttemptFact]) -> list[Group]:
+    """Return facts without a number, those of each run together, by start.
+
+    One that tells no start is of the latest run on its pilot.
+    """
+    claims: defaultdict[tuple[str | None, int], Group] = defaultdict(list)
+    items: list[Group] = []
+    for fact in sorted(facts, key=lambda of: (of.start_us or 0, repr(of))):
+        if (claim := claim_of(fact)) is None:
+            items.append([fact])
+            continue
+        same = claims[fact.pilot, claim]
+        if not same:
+            items.append(same)
+        same.append(fact)
+    items.sort(key=_order)
+    groups: list[Group] = []
+    near: list[Group] = []  # those that a fact may be of that begins no earlier
+    for item in items:
+        first = item[0]
+        timeless = first.start_us is None
+        near = [group for group in near if timeless or not _is_late(first, group[0])]
+        same_run = [group for group in (groups if timeless else near) if _may_be_one(item, group)]
+        if same_run:
+            same_run[-1].extend(item)
+        else:
+            groups.append(item)
+            near.append(item)
+    return groups
+
+
+def _order(item: Group) -> tuple[object, ...]:
+    first = item[0]
+    untold = first.start_us is None
+    return untold, first.start_us or 0, claim_of(first) is None, first.pilot or "", repr(first)
+
+
+def _is_late(fact: AttemptFact, first: AttemptFact) -> bool:
+    if fact.start_us is None or first.start_us is None:
+        return False
+    return fact.start_us - first.start_us > SAME_START_US
+
+
+def _may_be_one(item: Group, group: Group) -> bool:
+    """Return whether facts that began at about the same time may be of one run."""
+    if None not in {item[0].pilot, group[0].pilot} and item[0].pilot != group[0].pilot:
+        return False
+    return claim_of(item[0]) is None or all(claim_of(of) is None for of in group)
+
+
+def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
+    """Return the facts of one job's runs, the runs of one execution taken together.
+
+    Runs are one if they began at the very same time, and no two pilots are told of them.
+    """
+    runs: defaultdict[int, list[AttemptFact]] = defaultdict(list)
+    for fact in told:
+        if fact.run is not None:
+            runs[fact.run].append(fact)
+    joined: dict[int, list[AttemptFact]] = {}
+    pilots: dict[int, set[str]] = {}
+    by_start: defaultdict[int, dict[int, None]] = defaultdict(dict)
+    for run in sorted(runs):
+        facts = runs[run]
+        of_run = {fact.pilot for fact in facts if fact.pilot is not None}
+        starts = {fact.start_us for fact in facts if fact.start_us is not None}
+        lower = sorted({of for start_us in starts for of in by_start[start_us]})
+        same = next((of for of in lower if not _apart(pilots[of], of_run)), run)
+        joined.setdefault(same, []).extend(facts)
+        pilots.setdefault(same, set()).update(of_run)
+        for start_us in starts:
+            by_start[start_us][same] = None
+    return joined
+
+
+def _apart(some: set[str], others: set[str]) -> bool:
+    return bool(some and others and not some & others)
+
+
+class _Runs:
+    """The numbered runs of a job: when each began on each pilot, and what tells that it was over.
+
+    An activation of a claim is of a run that
+
+    - began less than the tolerance after it, which is how far clocks may differ, or before it; and
+    - of which no record says that it was over before the claim was activated, or that it was over
+      while the claim goes on to be shown.
+
+    Where nothing says that a run was over it must have begun within the tolerance.
+    """
+
+    def __init__(self, runs: dict[int, list[AttemptFact]], tolerance_us: int) -> None:
+        self._facts = runs
+        self._tolerance_us = tolerance_us
+        self._runs: defaultdict[str | None, dict[int, int]] = defaultdict(dict)
+        for run, facts in runs.items():
+            for of in facts:
+                if of.start_us is not None:
+                    began = self._runs[of.pilot]
+                    began[of.start_us] = min(run, began.get(of.start_us, run))
+        self._sorted = {pilot: sorted(began) for pilot, began in self._runs.items()}
+
+    def of(self, groups: Sequence[Group]) -> dict[int, int]:
+        """Return the runs that groups are of, by the number of the group.
+
+        Two activations are never of one run: the nearest is.
+        """
+        near = sorted(
+            (distance_us, run, index)
+            for index, group in enumerate(groups)
+            for distance_us, run in self._near(group)
+        )
+        found: dict[int, int] = {}
+        taken: set[int] = set()
+        for _, run, index in near:
+            claimed = any(claim_of(of) is not None for of in groups[index])
+            if index in found or (claimed and run in taken):
+                continue
+            found[index] = run
+            if claimed:
+                taken.add(run)
+        return found
+
+    def _near(self, group: Group) -> Iterator[tuple[int, int]]:
+        """Yield the runs that facts may be of, on their pilot, and how far apart they began."""
+        start_us = _start(group)
+        if start_us is None:
+            return
+        pilot = next((of.pilot for of in group if of.pilot is not None), None)
+        for where in self._sorted if pilot is None else (pilot, None):
+            began = self._sorted.get(where, [])
+            at = bisect_left(began, start_us)
+            for near in began[max(0, at - 1) : at + 1]:
+                run = self._runs[where][near]
+                if self._may_be(group, start_us, near, run):
+                    yield abs(near - start_us), run
+
+    def _may_be(self, group: Group, start_us: int, began_us: int, run: int) -> bool:
+        near = abs(began_us - start_us) <= self._tolerance_us
+        claim = next((of for of in map(claim_of, group) if of is not None), None)
+        if claim is None:
+            return near
+        over = [of for of in self._facts[run] if of.ending.over and of.source != _INFERRED]
+        over = [of for of in over if of.end_us is not None]
+        if any(self._is_after(group, start_us, claim, of) for of in over):
+            return False
+        return near or (began_us < start_us and bool(over))
+
+    def _is_after(self, group: Group, start_us: int, claim_us: int, record: AttemptFact) -> bool:
+        """Return whether a claim was activated after the run of a record was over."""
+        end_us = record.end_us or 0
+        if record.source == _STARTD:  # by the same clock
+            return claim_us > end_us
+        if start_us > end_us:
+            return True
+        heard_us = max((of.written_us for of in group if of.source == _SLOT), default=0)
+        return start_us > end_us - CLOCK_US and heard_us > end_us + self._tolerance_us

@@ -1,0 +1,364 @@
+"""The book: takes facts in, gives batches out.
+
+Units: times are microseconds since the epoch, amounts are micros.
+
+    book = Book(state, rules)
+    book.see(now, period, pilots, lookup, complete=True)
+    book.claim(now, records, lookup, complete=True)
+    book.tell(records, lookup)
+    book.settle(now, known, lookup)
+    ledger.commit_pilots(book.batch(now, cursors)); book.stored()
+
+A batch stays in the book until ``stored``: what could not be stored comes again with the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+
+from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
+from gwmond.model.names import Names
+from gwmond.model.pilot_evidence import CentralEvent, FileFact
+from gwmond.model.pilot_facts import Assumption, Measure, Resources
+from gwmond.model.records import JobRecord
+from gwmond.model.stored_pilots import (
+    AttemptRow,
+    Part,
+    Parts,
+    PilotBatch,
+    PilotRow,
+    PilotState,
+)
+from gwmond.model.units import Resource
+from gwmond.model.waits import Wait
+from gwmond.pilots import booking, decisions
+from gwmond.pilots.changes import Changes
+from gwmond.pilots.counts import Counts
+from gwmond.pilots.decisions import Moment
+from gwmond.pilots.due import due
+from gwmond.pilots.ends import set_end
+from gwmond.pilots.experiments import Experiments
+from gwmond.pilots.factory_evidence import NewFact
+from gwmond.pilots.factory_facts import FactoryFacts
+from gwmond.pilots.failed import is_failed
+from gwmond.pilots.joining import Joining
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.parts import divide
+from gwmond.pilots.revision import Revision
+from gwmond.pilots.rules import FAR_US, Comes, Lookup, Rules
+from gwmond.pilots.shelf import Shelf
+from gwmond.pilots.sightings import Sightings
+from gwmond.pilots.silence import Silence, is_silent
+from gwmond.pilots.sizes import keep_assumed
+from gwmond.pilots.summaries import only_runs
+from gwmond.pilots.verdict_check import Verdicts
+from gwmond.pilots.verdicts import Trials, decide, undecided
+from gwmond.pilots.waits import waits
+from gwmond.pilots.witnesses import Witnesses
+
+
+class Book:
+    """All pilots of which something may still change, and what is to be stored."""
+
+    def __init__(self, state: PilotState, rules: Rules, names: Names | None = None) -> None:
+        """``names`` says which names of places are kept apart; None: all."""
+        self.rules = rules
+        self.batches = state.batches
+        self._shelf = Shelf()
+        self._sightings = Sightings(self._shelf, rules, state.next_id, state.cursors, names)
+        self._joining = Joining(self._shelf, self._sightings, rules)
+        self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
+        self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
+        self._experiments = Experiments(state.experiments, rules.check_us)
+        self.silence = Silence(state.cursors)
+        self._changes = Changes()
+        self._counts = Counts(rules.q)
+        self._now_us = 0  # when it was settled last, by the clock
+        self._not_storable = 0
+        self.comes = Comes.EVERYTHING  # an import says at its end that no more does
+        self.residual: Counter[Measure] = Counter()
+        self._load(state)
+
+    def _load(self, state: PilotState) -> None:
+        for row in state.pilots:
+            self._shelf.add_pilot(OpenPilot.of(row, kept_us=row.mark_us))
+        self._shelf.recall_attempts(state.attempts)
+        rows: defaultdict[int, list[AttemptRow]] = defaultdict(list)
+        for attempt in state.attempts:
+            rows[attempt.pilot].append(attempt)
+        for pilot in self._shelf.pilots.values():
+            pilot.note_booked(rows[pilot.id])
+            pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
+            pilot.counted = booking.counted(pilot)
+            self._sightings.sizes.note_pilot(pilot)
+        self.files.places.load(state.places)
+
+    @property
+    def pilots(self) -> Collection[OpenPilot]:
+        """The pilots in memory; those that ended are for a while."""
+        return self._shelf.pilots.values()
+
+    @property
+    def contradictions(self) -> Mapping[str, int]:
+        """How often sources differed on a field of an attempt, so far."""
+        return self._joining.contradictions
+
+    @property
+    def below_one_unit(self) -> AbstractSet[str]:
+        """The entries with pilots that are a canonical unit only as each pilot is at least one."""
+        return self._sightings.sizes.below_one_unit
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How many records could not be accounted so far, by the reason."""
+        return {
+            "no_startd": self._joining.homeless,
+            "too_late": self._joining.late,
+            "not_storable": self._not_storable,
+            **(of := self.files.left_out),
+            "bad_time": self._joining.absurd + of["bad_time"],
+        }
+
+    def see(
+        self,
+        now_us: int,
+        period_us: int,
+        pilots: Iterable[Pilot],
+        lookup: Lookup,
+        *,
+        complete: bool,
+    ) -> bool:
+        """Take in what collectors show; see ``Sightings.see``.
+
+        Return whether a pilot was new although it began long ago: its jobs may have, too.
+        """
+        self._sightings.late = False
+        self.files.watch(now_us, period_us, complete=complete)
+        self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
+        self._relabel(now_us, lookup)
+        return self._sightings.late
+
+    def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
+        """Let pilots that collectors show check what the last poll said of their entries."""
+        self._experiments.begin(before, pilots, now_us, self._shelf.by_name)
+
+    def _relabel(self, now_us: int, lookup: Lookup) -> None:
+        """Book pilots that turned out to be others under their right names."""
+        for pilot, told in self._sightings.relabelled:
+            if pilot.id not in self._shelf.pilots:
+                continue  # it was left out
+            identity = self._sightings.kept_apart(told, pilot.identity)
+            if identity == pilot.identity != told:
+                continue  # it differs only in names that are not kept apart
+            self._shelf.load_whole(pilot, lookup)
+            only_runs(pilot, self._joining)
+            self._counts.uncount(pilot)
+            self._shelf.unindex(pilot)
+            self._changes.take(pilot.id, booking.relabel(pilot, identity, self.rules), now_us)
+            self._shelf.index(pilot)
+        self._sightings.relabelled.clear()
+
+    def claim(
+        self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool
+    ) -> None:
+        """Take in the claims that slots show; ``complete``: all there are."""
+        self.tell(records, lookup)
+        self._shelf.show(now_us, records, complete=complete)
+
+    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Take in records of jobs."""
+        self._joining.tell(records, lookup)
+
+    def report(
+        self,
+        facts: Sequence[FileFact],
+        lookup: Lookup,
+        expected: Mapping[str, Resources] = MappingProxyType({}),
+    ) -> list[NewFact]:
+        """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
+        self._sightings.sizes.expect(expected)
+        new = self.files.take(facts, lookup)
+        self._joining.absorb(lookup)
+        self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
+        return new
+
+    def settle(
+        self,
+        now_us: int,
+        known_us: int,
+        lookup: Lookup,
+        silent: Collection[str] = (),
+    ) -> None:
+        """Decide what can be decided, and book what is settled.
+
+        ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
+        are missing for now.
+        """
+        self._relabel(now_us, lookup)
+        self._now_us, now_us = now_us, now_us + self.comes.ahead_us
+        self._joining.absorb(lookup)
+        self.witnesses.settle(now_us, known_us, lookup)
+        self.files.settle(self._now_us, self.comes, lookup)
+        self._relabel(self._now_us, lookup)
+        for pilot in self._shelf.withdrawing():
+            self._counts.uncount(pilot)
+            self._changes.take(pilot.id, booking.withdraw(pilot, self.rules), self._now_us)
+        some = list(self._shelf.pilots.values())
+        while some:  # what is decided on one pilot may tell something of another
+            for pilot in some:
+                if not pilot.closed:
+                    self._settle(pilot, now_us, known_us, lookup, silent)
+            some = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
+        self._counts.remove(self._joining.removed)
+        self._joining.removed.clear()
+        self._experiments.settle(self._shelf.pilots, known_us)
+
+    def _settle(
+        self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
+    ) -> None:
+        if not due(pilot, now_us, known_us, self.rules):
+            self._close(pilot, now_us)
+            return
+        if pilot.implied:  # its life depends on all of its attempts
+            self._shelf.load_whole(pilot, lookup)
+        at = Moment(now_us, self._now_us, known_us)
+        decisions.decide(pilot, at, self._shelf, self._joining, self.rules, silent)
+        if pilot.implied:
+            booking.imply(pilot, self.rules.q)
+            quiet = known_us >= pilot.contact_us + self.rules.quiet_us
+            if not quiet and not pilot.known_us:
+                return
+            if quiet and pilot.end_us is None:
+                set_end(pilot, "assumed", pilot.contact_us)
+        elif Assumption.SIZE in pilot.assumed and pilot.attempts:
+            self._shelf.load_whole(pilot, lookup)
+            booking.grow(pilot, self.rules.start_guard_us)
+        keep_assumed(pilot)
+        booking.doubt(pilot)
+        entries = booking.book(
+            pilot, known_us, self.rules, lambda of: self._shelf.load_whole(of, lookup)
+        )
+        pilot.booked_at_us = now_us
+        self._changes.take(pilot.id, entries, self._now_us)
+        self._counts.count(pilot)
+        self._close(pilot, now_us)
+
+    def revise(self, lookup: Lookup, entries: Collection[str] = ()) -> Iterator[int]:
+        """Go over what was assumed of pilots of these entries, and all of which files told.
+
+        It yields numbers of pilots, which are to be settled and stored some time.  See there.
+        """
+        revision = Revision(self._shelf, self._sightings, self.rules.q, self.files.resized)
+        for entry in sorted(self.files.entries.union(entries)):
+            yield from revision.entry(entry, lookup)
+
+    def judge(self, now_us: int, known_us: int, trials: Trials) -> None:
+        """Decide on early failures; see ``verdicts``."""
+        ahead_us = self.comes.ahead_us
+        decide(self._shelf, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
+
+    @property
+    def open_groups(self) -> set[str]:
+        """Groups of jobs with early failures that are not judged."""
+        return {of.merged.job_group or "" for of in undecided(self._shelf)}
+
+    def batch(
+        self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()
+    ) -> PilotBatch:
+        """Return all that is not stored yet."""
+        attempts: list[AttemptRow] = []
+        rows: dict[int, PilotRow] = {}
+        for pilot in self._shelf.pilots.values():
+            changed = [of for of in pilot.attempts.values() if of.dirty]
+            if pilot.dirty or changed:
+                rows[pilot.id] = pilot.row()
+            attempts += [of.row() for of in changed]
+        return PilotBatch(
+            before=self.batches,
+            now_us=now_us,
+            pilots=tuple(rows.values()),
+            attempts=tuple(attempts),
+            moved=tuple(sorted(self._shelf.moved)),
+            withdrawn=tuple(sorted(self._shelf.withdrawn)),
+            heard=self._shelf.heard(rows),
+            increments=self._changes.increments(),
+            corrections=self._changes.corrections,
+            counts={**self._counts.changes(), **self._experiments.counts()},
+            cursors=(
+                *(*cursors, *self.witnesses.cursors()),
+                *(*self._sightings.gaps.cursors(), *self.silence.cursors()),
+            ),
+            gaps=tuple(gaps),
+            places=self.files.places.rows(),
+            experiments=self._experiments.rows(),
+        )
+
+    def divide(self, batch: PilotBatch) -> Parts:
+        """Return what a batch has of each pilot and place."""
+        return divide(batch, self._changes, self._counts)
+
+    def leave_out(self, parts: Iterable[Part]) -> None:
+        """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
+        for part in parts:
+            if isinstance(part, int):
+                self._shelf.set_aside(part)
+                self._changes.forget(part)
+                self._counts.forget(part)
+            else:
+                self.files.places.leave_out(part)
+            self._not_storable += 1
+
+    def stored(self) -> None:
+        """Say that the last batch is in the ledger; forget what need not be in memory."""
+        self.batches += 1
+        self._changes.clear()
+        self._counts.clear()
+        self._experiments.stored()
+        self.witnesses.stored()
+        self._sightings.gaps.stored()
+        self.silence.stored()
+        self.files.places.stored()
+        self._shelf.stored()
+        for pilot in list(self._shelf.pilots.values()):
+            pilot.dirty = False
+            for attempt in pilot.attempts.values():
+                attempt.dirty = False
+            if pilot.closed:
+                self._shelf.drop_pilot(pilot)
+            else:
+                self._shelf.drop_old(pilot, self.rules.linger_us)
+
+    def silent(self) -> list[OpenPilot]:
+        """Return the pilots that are silent, those that were heard of latest first."""
+        before_us = self.silence.before_us
+        found = [
+            pilot
+            for pilot in self._shelf.pilots.values()
+            if is_silent(pilot.identity, pilot.end_us, pilot.contact_us, before_us)
+            and not is_failed(pilot)
+        ]
+        return sorted(found, key=lambda pilot: (-pilot.contact_us, pilot.id))
+
+    def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
+        """Return what runs that are over wait for; see ``waits``."""
+        attempts = (of for pilot in self._shelf.pilots.values() for of in pilot.attempts.values())
+        return waits(attempts, self.rules, self.silence.before_us, silent, later_us)
+
+    def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
+        """Return the canonical micros that are not settled yet, by resource, entry and group."""
+        return booking.unsettled(self._shelf.pilots.values(), self.rules.q)
+
+    def _close(self, pilot: OpenPilot, now_us: int) -> None:
+        """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
+        end_us = pilot.end_us
+        if end_us is None or pilot.mark_us < end_us or pilot.counted is None:
+            return
+        if any(of.is_open for of in pilot.attempts.values()):
+            return
+        if not pilot.implied and now_us < end_us + self.rules.linger_us:
+            return
+        self.residual.update(booking.residual(pilot, self.rules))
+        pilot.closed, pilot.dirty = True, True

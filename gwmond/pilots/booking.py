@@ -1,0 +1,245 @@
+"""From one version of a pilot's facts to the next: what is added, what is corrected.
+
+Units: amounts are micros, times microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Measure,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, Told
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.pilots.ends import reopen, set_end
+from gwmond.pilots.open_attempt import held_at_once
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_time import (
+    Account,
+    Amounts,
+    Delta,
+    Row,
+    advance,
+    own_category,
+    partition,
+    total,
+)
+from gwmond.pilots.rules import FAR_US, Rules
+
+RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
+
+
+class Entry(NamedTuple):
+    """A signed amount for the ledger; ``cause`` is empty for an increment."""
+
+    hour: int
+    series: PilotSeries
+    micros: int
+    cause: str
+
+
+def book(
+    pilot: OpenPilot, known_us: int, rules: Rules, load_whole: Callable[[OpenPilot], None]
+) -> list[Entry]:
+    """Book what is new about a pilot; ``load_whole`` gets attempts that are not in memory.
+
+    Afterwards the pilot's ``settled``, ``mark_us``, ``known_us`` and ``booked`` are those of now.
+    """
+    known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
+    after, before = pilot.life(known_us), pilot.booked
+    since = pilot.mark_us
+    if before is not None and own_category(before) != own_category(after):
+        since = min(since, before.start_us, after.start_us)
+    if min(since, pilot.from_us) < pilot.kept_us and pilot.ran_jobs:
+        load_whole(pilot)
+        before, after = pilot.booked, pilot.life(known_us)
+    since = min(since, pilot.from_us)  # what was loaded may differ from what was booked
+    delta = advance(before, after, (since, FAR_US), rules.q)
+    entries = _entries(delta, pilot)
+    if entries or pilot.from_us < FAR_US:
+        pilot.dirty = True
+    pilot.booked, pilot.known_us = after, known_us
+    pilot.mark_us = delta.settled_to_us
+    pilot.from_us = FAR_US
+    return entries
+
+
+def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Entry]:
+    """Book all of a pilot under another identity; all its attempts must be in memory."""
+    entries: list[Entry] = []
+    if pilot.booked is not None:
+        amounts: Amounts = partition(pilot.booked, None, rules.q).settled
+        for who, sign in ((pilot.identity, -1), (identity, 1)):
+            for row, micros in amounts.items():
+                entry = _entry(row, who, sign * micros, RELABELLED)
+                entries.append(entry)
+    pilot.identity = identity
+    pilot.dirty = True
+    pilot.touch(pilot.start_us)  # to be counted again
+    return entries
+
+
+def withdraw(pilot: OpenPilot, rules: Rules) -> list[Entry]:
+    """Take out all of a pilot that never was; all its attempts must be in memory."""
+    if pilot.booked is None:
+        return []
+    amounts: Amounts = partition(pilot.booked, None, rules.q).settled
+    return [_entry(row, pilot.identity, -micros, WITHDRAWN) for row, micros in amounts.items()]
+
+
+def imply(pilot: OpenPilot, q: int) -> None:
+    """Set life and size of a pilot of which only jobs tell: as large as they, no longer than they.
+
+    It begins with its startd where a record tells when that was, and has ``q`` MiB a core at least.
+    All of it is estimated.
+    """
+    spans = [(of.start_us, of.end_us or of.start_us) for of in pilot.attempts.values()]
+    if not spans:
+        return
+    first, last = min(start for start, _ in spans), max(end for _, end in spans)
+    start_us = pilot.start_us if pilot.start_us <= first else first
+    most = held_at_once(pilot.attempts.values())
+    # A core brings a unit: what a job was given of memory is not all that there was.
+    size = most._replace(memory_mib=max(most.memory_mib, most.cores * q))
+    changed = (start_us, last, size) != (
+        pilot.start_us,
+        pilot.contact_us,
+        pilot.steps[0].size if pilot.steps else None,
+    )
+    if changed:
+        pilot.touch(min(start_us, pilot.start_us))
+        pilot.start_us, pilot.contact_us = start_us, last
+        pilot.steps = (Step(start_us, size),)
+        if pilot.end_us is not None:
+            logged = not reopen(pilot, last)
+            set_end(pilot, "logged" if logged else "assumed", max(last, pilot.until_us))
+    pilot.assume(Assumption.LIFE, start_us, pilot.until_us)
+
+
+def grow(pilot: OpenPilot, guard_us: int) -> None:
+    """Let a pilot of which no size is told be as large as its runs were at once, at least.
+
+    Runs that meet for ``guard_us`` only may have come one after the other, by another clock.
+    """
+    if Assumption.SIZE not in pilot.assumed or len(pilot.steps) != 1:
+        return
+    runs = [of for of in pilot.attempts.values() if not of.summarised]
+    most, told = held_at_once(runs, guard_us), pilot.told or Told()
+    size = pilot.steps[0].size
+    grown = Resources(
+        size.cores if told.cores is not None else max(size.cores, most.cores),
+        size.memory_mib if told.memory_mib is not None else max(size.memory_mib, most.memory_mib),
+        size.gpus if told.gpus is not None else max(size.gpus, most.gpus),
+    )
+    pilot.resize(grown)
+    if grown.gpus > size.gpus:
+        end_us = max(pilot.until_us, pilot.start_us + 1)
+        pilot.assume(Assumption.GPUS, pilot.start_us, end_us)
+
+
+def doubt(pilot: OpenPilot) -> None:
+    """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs.
+
+    That it never registered is concluded, for all of its life.
+    """
+    if pilot.validation in {Validation.UNKNOWN, Validation.STARTED}:
+        told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
+        within = (0, 0) if told else (pilot.start_us, pilot.until_us)
+        pilot.assume(Assumption.VALIDATION, *within)
+    elif pilot.validation is Validation.PASSED:
+        pilot.know(Assumption.VALIDATION)
+    elif Assumption.VALIDATION in pilot.assumed:
+        pilot.assume(Assumption.VALIDATION, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
+
+
+def own(pilot: OpenPilot) -> Category | None:
+    """Return the category of an ended pilot's own time, once it is decided."""
+    return None if pilot.end_us is None or pilot.booked is None else own_category(pilot.booked)
+
+
+def counted(pilot: OpenPilot) -> Category | None:
+    """Return under what a stored pilot was counted; one that was never booked was not."""
+    return own(pilot) if pilot.known_us else None
+
+
+def residual(pilot: OpenPilot, rules: Rules) -> dict[Measure, int]:
+    """Return by how much what is booked misses a wholly settled pilot's total."""
+    if pilot.booked is None:
+        return {}
+    missing: Counter[tuple[Resource, Measure]] = Counter(total(pilot.booked, None, rules.q))
+    for (resource, measure, _, _), micros in pilot.settled.items():
+        missing[resource, measure] -= micros
+    sums: Counter[Measure] = Counter()
+    for (_, measure), micros in missing.items():
+        sums[measure] += abs(micros)
+    return dict(sums)
+
+
+def unsettled(pilots: Iterable[OpenPilot], q: int) -> dict[tuple[Resource, EntryKey, str], int]:
+    """Return the canonical micros that are not settled yet, by resource, entry and group."""
+    sums: Counter[tuple[Resource, EntryKey, str]] = Counter()
+    for pilot in pilots:
+        for resource in RESOURCES:
+            total_micros = pilot.canonical_total(resource, q)
+            if total_micros:
+                of = resource, pilot.identity.key, pilot.identity.group
+                sums[of] += total_micros - pilot.canonical[resource]
+    return dict(sums)
+
+
+def _guard(pilot: OpenPilot, rules: Rules) -> int:
+    """Return up to when time may be settled although an attempt may have begun a bit earlier.
+
+    A slot tells of a claim later than the schedd says that it began.
+    """
+    starts = [
+        of.start_us for of in pilot.attempts.values() if of.is_open and not of.merged.ending.over
+    ]
+    return min(starts, default=FAR_US) - rules.start_guard_us
+
+
+def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
+    """Return what is to be booked, attempts of a series together; add it to what the pilot has."""
+    sums: dict[PilotSeries, dict[int, int]] = {}
+    for account, hours in delta.hourly.items():
+        series = _series(account, pilot.identity)
+        _add(pilot, series, account.attempt, sum(hours.values()))
+        summed = sums.setdefault(series, {})
+        for hour, micros in hours.items():
+            summed[hour] = summed.get(hour, 0) + micros
+    entries = [Entry(hour, of, n, "") for of, hours in sums.items() for hour, n in hours.items()]
+    for row, micros, cause in delta.corrections:
+        entries.append(_entry(row, pilot.identity, micros, cause.value))
+        _add(pilot, entries[-1].series, row.attempt, micros)
+    return entries
+
+
+def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Entry:
+    return Entry(row.hour, _series(row, identity), micros, cause)
+
+
+def _series(of: Row | Account, identity: PilotIdentity) -> PilotSeries:
+    return PilotSeries(
+        *(of.resource, of.measure, of.category, of.outcome),
+        *(*identity.key, identity.group, of.evidence),
+    )
+
+
+def _add(pilot: OpenPilot, series: PilotSeries, key: AttemptKey | None, micros: int) -> None:
+    pilot.settled[series.resource, series.measure, series.category, series.outcome] += micros
+    if series.measure == "canonical":
+        pilot.canonical[series.resource] += micros
+    attempt = pilot.attempts.get(key) if key is not None else None
+    if attempt is not None:
+        attempt.settled[series.resource, series.measure] += micros
+        attempt.dirty = True

@@ -1,0 +1,273 @@
+"""Whether a run that soon failed did so by the doing of where it ran.
+
+Units: times are microseconds since the epoch; jobs are counted, not runs.
+
+Source of the rule: design page, section 3 (``misconfiguration_badput``); the 2022 report: "jobs
+that fail in the beginning due to a runtime problem not imputable to user errors".  A program that
+exits with an error soon after it began is the user's failure (it completed), and so is a fault
+that HTCondor reports with a code and that a user's mistake causes as often as a site does (no such
+program, image or input: ``outcomes.COMPARED``), unless there is evidence against a place: a pilot,
+its node, entry or site at which jobs fail significantly more often than jobs of the same groups do
+elsewhere at about the same time (``strata``: what is compared with what; ``exact_test``: the test,
+and its correction for many).  That a job succeeded elsewhere is part of that comparison: both runs
+are in it, and how often its group fails by itself decides what they say.
+
+**Large places first.**  Site, entry, node, pilot are tested one kind after the other, each without
+the runs at what was found to be at fault before: what belongs to a broken site is not held against
+its nodes.  A site or entry is only at fault if the *better half* of its nodes fails too often, too:
+one black hole among good nodes is a node's fault.
+
+**Which failures are blamed.**  At a place that is at fault, those of groups of which at most half
+of the runs fail elsewhere at that time (more likely than not the place's doing): a user's broken
+jobs stay his, also on a broken node.
+
+**Successes that are suspicious.**  A black hole may end each job at once with exit code 0.  The
+same test, for very short successes instead of failures, finds places where a group's jobs end far
+sooner than elsewhere (``suspects``).  That is a suspicion and blames nothing; but such a success
+says nothing against other places, so it is left out of the evidence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.outcomes import COMPARED, EARLY_EXIT, EXIT_RETRIED
+from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.suspects import FALSE_DISCOVERIES, MIN_FAILURES, Finding, Kind, Suspect
+from gwmond.pilots.exact_test import Stratum, compare, finding_of
+from gwmond.pilots.strata import Start, Strata, groups_of
+
+SHORT_US = 60_000_000
+"""A run that succeeded within a minute, transfers included, was very short."""
+
+WINDOW_US = 6 * 3_600_000_000
+"""How long a verdict stays open after the attempt's end."""
+
+MOST_TRIALS = 100_000
+"""So many runs are weighed at once, so that this takes a bounded time."""
+
+_ENOUGH = 4
+"""So many runs elsewhere in a stratum say how often its group fails there."""
+
+Unit: TypeAlias = tuple[Kind, str]
+
+KINDS: tuple[Kind, ...] = ("site", "entry", "node", "pilot")
+_OF_NODES = frozenset({"site", "entry"})
+
+
+class Result(StrEnum):
+    """What a run says about where it ran."""
+
+    FAILED_EARLY = "failed_early"
+    SUCCEEDED = "succeeded"
+    LASTED = "lasted"  # it neither failed early nor exited 0, for example it failed later
+
+
+class Trial(NamedTuple):
+    """One run of a job that was not ended from outside within ``EARLY_US``.
+
+    ``job`` stands for the job as it was run: if it was changed in between (condor_qedit), it is
+    another.  ``group``: see ``strata.Start``.
+    """
+
+    job: str
+    run: int
+    group: str
+    pilot: str
+    node: str
+    entry: str
+    site: str
+    start_us: int
+    end_us: int
+    result: Result
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Whom this run is evidence for or against, the largest first; a place has a name."""
+        places = zip(KINDS, (self.site, self.entry, self.node, self.pilot), strict=True)
+        return tuple((kind, place) for kind, place in places if place)
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """What tells a run from others."""
+        return self.job, self.run, self.pilot
+
+
+class Evidence(NamedTuple):
+    """What trials together say: which places are at fault, and which failures are blamed on them.
+
+    ``findings``: all places that were tested; ``suspected``: those of very short successes.
+    """
+
+    blamed: Mapping[tuple[str, int, str], Kind]
+    findings: Mapping[Unit, Finding]
+    suspected: Mapping[Unit, Finding]
+
+
+class _Compared(NamedTuple):
+    """Which places are at fault, in the order in which they were found, and all that was tested."""
+
+    at_fault: dict[Unit, Finding]
+    findings: dict[Unit, Finding]
+
+
+def result_of(outcome: Outcome, early: bool | None) -> Result | None:
+    """Return what a run with this outcome says; None if it says nothing of where it ran.
+
+    A run that was cut off early might have failed early or not.
+
+    >>> result_of(Outcome(Category.GOODPUT, "exit_nonzero"), early=True)
+    <Result.FAILED_EARLY: 'failed_early'>
+    """
+    if outcome.label == "exit_zero":
+        return Result.SUCCEEDED
+    exited = outcome.category is Category.GOODPUT or outcome.label == EXIT_RETRIED
+    if outcome.label in COMPARED or (exited and early is True):
+        return Result.FAILED_EARLY
+    return Result.LASTED if early is False else None
+
+
+def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
+    """Return the evidence; it does not depend on the order of the trials."""
+    known = sorted(set(trials), key=attrgetter("start_us", "key"))
+    suspected = _suspects(known, rate)
+    if suspected:
+        known = [of for of in known if not (_is_short(of) and _at(of, suspected))]
+    starts = [_start(of, of.result is Result.FAILED_EARLY) for of in known]
+    groups = groups_of(starts)
+    found = _compare(known, starts, groups, rate)
+    blamed = _blamed(known, starts, groups, found.at_fault)
+    return Evidence(blamed, found.findings, suspected)
+
+
+def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> tuple[Suspect, ...]:
+    """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
+    known = sorted(set(trials), key=attrgetter("start_us", "key"))
+    found = _suspects(known, rate)
+    where = {unit: of for of in known for unit in of.units if unit in found} if found else {}
+    return tuple(
+        Suspect(*unit, "" if unit[0] == "site" else where[unit].entry, where[unit].site, finding)
+        for unit, finding in sorted(found.items())
+    )
+
+
+def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:
+    """Return the outcome of a run, which without evidence against its place is ``outcome``."""
+    if trial.key not in evidence.blamed:
+        return outcome
+    label = outcome.label if outcome.label in COMPARED else EARLY_EXIT
+    return outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=label)
+
+
+def _start(of: Trial, failed: bool) -> Start:
+    return Start(of.job, of.group, of.start_us, failed)
+
+
+def _at(of: Trial, units: Collection[Unit]) -> Kind | None:
+    """Return the largest kind of place at which a run was that is among these."""
+    return next((unit[0] for unit in of.units if unit in units), None)
+
+
+def _is_short(of: Trial) -> bool:
+    return of.result is Result.SUCCEEDED and of.end_us - of.start_us <= SHORT_US
+
+
+def _suspects(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
+    ended_well = [of for of in known if of.result is not Result.FAILED_EARLY]
+    starts = [_start(of, _is_short(of)) for of in ended_well]
+    if sum(of.failed for of in starts) < MIN_FAILURES:
+        return {}
+    return _compare(ended_well, starts, groups_of(starts), rate).at_fault
+
+
+def _compare(
+    known: Sequence[Trial], starts: Sequence[Start], groups: Sequence[Hashable], rate: float
+) -> _Compared:
+    """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
+    compared = _Compared({}, {})
+    some = _Runs(known, starts, groups, "node")
+    strata = some.strata()
+    for kind in KINDS:
+        if kind == "pilot":
+            some = some._replace(counted="pilot")
+            strata = some.strata()
+        findings = compare(some.tables(strata, kind), rate)
+        compared.findings.update({(kind, name): of for name, of in findings.items()})
+        for name, finding in findings.items():
+            if finding.significant(rate) and (
+                kind not in _OF_NODES
+                or some.better_half(strata, kind, name).significant(rate / len(findings))
+            ):
+                compared.at_fault[kind, name] = finding
+        places = some.at(kind)
+        kept = [i for i, of in enumerate(places) if (kind, of) not in compared.at_fault]
+        if len(kept) < len(places):
+            some = some.of(kept)
+            strata = some.strata()
+    return compared
+
+
+class _Runs(NamedTuple):
+    """Runs that are compared; the lists belong together.  ``counted``: failures count by this."""
+
+    known: Sequence[Trial]
+    starts: Sequence[Start]
+    groups: Sequence[Hashable]
+    counted: Kind
+
+    def at(self, kind: Kind) -> list[str]:
+        """Return where each run was."""
+        return [getattr(of, kind) for of in self.known]
+
+    def strata(self) -> Strata:
+        """Return what is compared with what."""
+        return Strata(self.starts, self.groups, self.at(self.counted))
+
+    def tables(self, strata: Strata, kind: Kind) -> dict[str, list[Stratum]]:
+        """Return the strata of each place that has a name, sorted."""
+        found = strata.tables(self.at(kind))
+        return {name: found[name] for name in sorted(found) if name}
+
+    def better_half(self, strata: Strata, kind: Kind, name: str) -> Finding:
+        """Return how the better half of a place's nodes compares with what is elsewhere."""
+        places, nodes = self.at(kind), self.at("node")
+        excess = strata.excess(nodes, lambda index: places[index] == name)
+        better = set(sorted(excess, key=lambda of: (excess[of], of))[: len(excess) // 2])
+        half = self.of([i for i, of in enumerate(places) if of != name or nodes[i] in better])
+        return finding_of(half.tables(half.strata(), kind).get(name, []))
+
+    def of(self, kept: Collection[int]) -> _Runs:
+        """Return some of them."""
+        known, starts = [self.known[i] for i in kept], [self.starts[i] for i in kept]
+        return self._replace(known=known, starts=starts, groups=[self.groups[i] for i in kept])
+
+
+def _blamed(
+    known: Sequence[Trial],
+    starts: Sequence[Start],
+    groups: Sequence[Hashable],
+    at_fault: Collection[Unit],
+) -> dict[tuple[str, int, str], Kind]:
+    """Return the failures at places at fault which are more likely than not their doing."""
+    if not at_fault:
+        return {}
+    where = [_at(of, at_fault) for of in known]
+    strata = Strata(starts, groups, [of.node for of in known])
+    runs: Counter[Hashable] = Counter()
+    failed: Counter[Hashable] = Counter()
+    for start, group, number, kind in zip(starts, groups, strata.number, where, strict=True):
+        if kind is None:
+            runs.update((number, group))
+            failed.update((number, group) if start.failed else ())
+    blamed: dict[tuple[str, int, str], Kind] = {}
+    for index, kind in enumerate(where):
+        if kind is not None and starts[index].failed:
+            number, group = strata.number[index], groups[index]
+            elsewhere: Hashable = number if runs[number] >= _ENOUGH else group
+            if failed[elsewhere] * 2 <= runs[elsewhere]:
+                blamed[known[index].key] = kind
+    return blamed

@@ -1,0 +1,70 @@
+"""Pilots that are experiments on verdicts (``pilots.verdict_check``), and what is to be stored.
+
+An experiment is stored with the batch in which its pilot is, and counted with the one that stores
+its result: so each counts once, whenever the process ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeAlias
+
+from gwmond.model.experiments import Experiment, Result
+from gwmond.model.facts import Pilot
+from gwmond.model.stored_pilots import CountKey, PilotId
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
+
+ByName: TypeAlias = Mapping[str, Sequence[OpenPilot]]
+
+
+class Experiments:
+    """Experiments that are open, and those that changed since the last batch was stored."""
+
+    def __init__(self, stored: Iterable[Experiment], wait_us: int) -> None:
+        self._open = {of.pilot: of for of in stored}
+        self._changed: dict[PilotId, Experiment] = {}
+        self._begun = set(self._open)
+        self._wait_us = wait_us
+
+    def begin(self, before: Verdicts, shown: Iterable[Pilot], now_us: int, by_name: ByName) -> None:
+        """Take in pilots that have registered since ``before``, of those that the book has."""
+        for pilot, experiment in registered(before, shown, now_us, self._wait_us):
+            same = max(by_name.get(pilot.name, ()), key=attrgetter("start_us"), default=None)
+            if same is not None and same.id not in self._begun:
+                self._begun.add(same.id)
+                self._open[same.id] = experiment._replace(pilot=same.id)
+                self._changed[same.id] = self._open[same.id]
+
+    def settle(self, pilots: Mapping[PilotId, OpenPilot], known_us: int) -> None:
+        """Decide what can be; one of which the book has no pilot any more was none."""
+        self._begun &= pilots.keys()
+        for number, of in list(self._open.items()):
+            pilot = pilots.get(number)
+            found = Result.VOID if pilot is None else self._result(of, pilot, known_us)
+            if found is not Result.OPEN:
+                del self._open[number]
+                self._changed[number] = of._replace(result=found)
+
+    def _result(self, of: Experiment, pilot: OpenPilot, known_us: int) -> Result:
+        runs = (run.start_us for run in pilot.attempts.values() if not run.summarised)
+        watched = Watched(min(runs, default=None), pilot.end_us, pilot.contact_us)
+        return result(of, watched, known_us, self._wait_us)
+
+    def rows(self) -> tuple[Experiment, ...]:
+        """Return what is to be stored."""
+        return tuple(self._changed[number] for number in sorted(self._changed))
+
+    def counts(self) -> Counter[CountKey]:
+        """Return how many verdicts were confirmed and refuted that are to be stored."""
+        return Counter(
+            CountKey("verdicts", of.verdict.state, str(of.agreed).lower(), *of.entry, of.group)
+            for of in self._changed.values()
+            if of.agreed is not None
+        )
+
+    def stored(self) -> None:
+        """Say that they are stored."""
+        self._changed.clear()

@@ -1,0 +1,88 @@
+"""What a factory's files tell of pilots: their outputs, its queue, its summary.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.pilots.entry_defaults import Entries
+from gwmond.pilots.factory_evidence import NewFact
+from gwmond.pilots.factory_jobs import FactoryJobs
+from gwmond.pilots.joining import Joining
+from gwmond.pilots.known_places import KnownPlaces
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.outputs import Outputs
+from gwmond.pilots.rules import FAR_US, Comes, Lookup, Rules
+from gwmond.pilots.shelf import Shelf, place_of
+from gwmond.pilots.sightings import Sightings
+from gwmond.pilots.unended import give_up
+
+
+class FactoryFacts:
+    """Hands each kind of fact to what joins it with pilots; ``places`` is what waits for them."""
+
+    def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
+        self._shelf = shelf
+        self._joining = joining
+        self._entries = entries = Entries(sightings.sizes)
+        self._outputs = Outputs(shelf, sightings, joining, entries, rules)
+        self.places = KnownPlaces()
+        self._jobs = FactoryJobs(self.places, shelf, sightings, joining, entries, rules)
+        self._watched_us: int | None = None
+        self._seen_us = 0
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """How many facts could not be accounted so far, by the reason.
+
+        Without outputs that tell no time, which are named when they are read.
+        """
+        found = Counter({"bad_time": self._outputs.absurd})
+        found["too_many_runs"] = self._outputs.crowded
+        found.update(self.places.left_out)
+        return found
+
+    def shown(self, reason: str, number: int) -> str:
+        """Say how many facts could not be accounted, and the latest of their pilots, if known."""
+        name = self.places.named.get(reason)
+        return f"{number} records" + (f", the latest of the pilot {name}" if name else "")
+
+    def resized(self, pilot: OpenPilot) -> None:
+        """Say that its cores are others: what a summary tells of it is used anew."""
+        if pilot.identity.factory_job and not pilot.pruned:
+            self.places.change(place_of(pilot.identity))
+
+    @property
+    def entries(self) -> frozenset[str]:
+        """The entries of which files have told since the start."""
+        return frozenset(self._entries.known)
+
+    def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
+        """Note whether collectors show all pilots, without a gap."""
+        if not complete:
+            self._watched_us = None
+        elif self._watched_us is None or now_us - self._seen_us > 3 * period_us:
+            self._watched_us = now_us
+        self._seen_us = now_us
+
+    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[NewFact]:
+        """Take in facts; return those of the factory that it had not told before."""
+        outputs = [of for of in facts if isinstance(of, PilotOutput)]
+        if outputs:
+            self.places.reported(self._outputs.take(outputs, lookup))
+        told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot | PilotOutput)]
+        return self.places.take(told, lookup) if told else []
+
+    def settle(self, now_us: int, comes: Comes, lookup: Lookup) -> None:
+        """Use what can be used by now, and by what more may be told."""
+        for pilot in self._shelf.pilots.values():
+            if pilot.from_us < FAR_US and pilot.end_us is not None:
+                self._jobs.touch(pilot)
+        self._jobs.settle(now_us, comes, self._watched_us, lookup)
+        for pilot in self._shelf.pilots.values():
+            if pilot.waits and place_of(pilot.identity) not in self.places:
+                give_up(pilot)

@@ -1,0 +1,221 @@
+"""What a factory's queue and summary tell meets pilots.
+
+Units: times are microseconds since the epoch.
+
+Neither tells the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
+time (see ``same_job``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
+What is told waits in the ledger for its pilot.  Each execution of a job is a pilot (see
+``queue_jobs``).  Order of evidence: design page, section 3.
+
+===================== =========================================================================
+no end in the output  the queue's end, if it is not before the last contact (or the last thing that
+                      the output tells); what lies between is estimated.  Without the queue: the
+                      summary's duration, not beyond the time when the summary was written
+no beginning in the   the queue's start, if it is not after the first thing that the output tells;
+output                what lies between is estimated
+no output, no ad      the queue's start and end; else it ended when the summary was written, and had
+                      lasted as long as that says; all of it is estimated (``no_output``), its size
+                      is the entry's usual one, and what it did is in ``summaries``.  This waits
+                      for something better for ``quiet`` after its end
+started, and no end   it is waited for as long as it may run (``AGE_US``), and then counted
+                      (``no_times``)
+never started         it used no time: no pilot
+===================== =========================================================================
+
+Where better is known a summary is only compared with it: a duration that differs by more than a
+tenth and a minute, and whether HTCondor started, count as contradictions.
+"""
+
+from __future__ import annotations
+
+from gwmond.model.factory_jobs import FactoryJob, Place
+from gwmond.model.pilot_evidence import CompletedPilot
+from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.pilots import factory_evidence as factory_jobs
+from gwmond.pilots import summaries
+from gwmond.pilots.contradictions import contradictions
+from gwmond.pilots.entry_defaults import Entries
+from gwmond.pilots.factory_pilots import amend, identity_of, named, release
+from gwmond.pilots.joining import Joining
+from gwmond.pilots.known_places import KnownPlaces
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.rules import Comes, Lookup, Rules, sane
+from gwmond.pilots.same_job import KNOWN_ENDS, Matches
+from gwmond.pilots.shelf import Shelf, place_of
+from gwmond.pilots.sightings import Sightings
+from gwmond.pilots.unended import give_up, read_until, waits_until
+
+
+class FactoryJobs:
+    """Lets pilots be what was told at places, and makes those of which nothing else tells."""
+
+    def __init__(
+        self,
+        places: KnownPlaces,
+        shelf: Shelf,
+        sightings: Sightings,
+        joining: Joining,
+        entries: Entries,
+        rules: Rules,
+    ) -> None:
+        self._places = places
+        self._shelf = shelf
+        self._sightings = sightings
+        self._joining = joining
+        self._entries = entries
+        self._rules = rules
+        self._now_us, self._comes = 0, Comes.EVERYTHING  # as it was settled last
+
+    def touch(self, pilot: OpenPilot) -> None:
+        """Say that more is known of a pilot: what was told at its place is used anew."""
+        if not pilot.identity.factory_job or pilot.pruned:
+            return
+        name = place_of(pilot.identity)
+        if name in self._places or not pilot.no_output:
+            self._places.change(name)
+
+    def settle(self, now_us: int, comes: Comes, watched_us: int | None, lookup: Lookup) -> None:
+        """Use what can be used; collectors were watched without a gap since ``watched_us``."""
+        self._now_us, self._comes = now_us, comes
+        names = self._places.due(now_us, self._late_us, lookup)
+        if not names:
+            return
+        numbers = {self._places[name].number for name in names}
+        for rows in lookup.find_factory_numbers(numbers).values():
+            self._shelf.recall_pilots(rows)
+        self._entries.recall({self._places[name].entry for name in names}, lookup)
+        for name in names:
+            self._decide(name, watched_us, lookup)
+
+    @property
+    def _late_us(self) -> int:
+        """Up to when it was waited for files."""
+        return self._now_us + self._comes.files_ahead_us
+
+    def _decide(self, name: str, watched_us: int | None, lookup: Lookup) -> None:
+        """Use what is told at a place."""
+        place, told_us = self._places[name], self._places.told_us(name, self._now_us)
+        here = self._shelf.at_place(place.entry, place.number)
+        made = [pilot for pilot in here if pilot.no_output]
+        told = [pilot for pilot in here if not pilot.no_output]
+        jobs = factory_jobs.jobs(place)
+        matches = Matches(place, jobs, told, made)
+        used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
+        waits = False
+        for pilot in told:
+            waits |= pilot.waits and self._goes_on(pilot, place, used.get(pilot.id), told_us)
+        for index, job in enumerate(jobs):
+            due_us = job.due_us(told_us, self._rules.quiet_us)
+            late = due_us is not None and (self._now_us if job.runs else self._late_us) >= due_us
+            same = matches.told.get(index) or matches.made.get(index)
+            if same is not None:
+                done = same.pruned or self._use(same, job, place, lookup, late=late)
+            elif index in matches.alone:
+                done = self._alone(place, job, watched_us, late=late)
+            else:
+                done = late and (index in matches.covered or self._places.once(name, "ambiguous"))
+            waits |= not done
+            if not done and not late and due_us is not None:
+                self._places.again(name, due_us)
+        for pilot in told:
+            if pilot.id not in used and not pilot.pruned and pilot.start_us >= place.cut_us:
+                release(pilot)
+                self._name(pilot, named(pilot, None))
+                self._tell_line(pilot, None, lookup)
+        for pilot in matches.stale:
+            self._withdraw(pilot, lookup)
+        self._places.keep(name, waits=waits)
+
+    def _goes_on(
+        self, pilot: OpenPilot, place: Place, job: FactoryJob | None, told_us: int
+    ) -> bool:
+        """Return whether a pilot without an end is taken to run; if not, let it have ended."""
+        now_us = self._now_us
+        ended = job is not None and not job.runs
+        until_us = job.due_us(told_us, self._rules.quiet_us) if job and ended else None
+        if until_us is not None:
+            now_us = self._late_us
+        elif self._comes is Comes.NOTHING:
+            until_us = read_until(pilot, told_us, self._rules)
+        else:
+            written_us = place.written_us(pilot.start_us)
+            unread = self._places.unread(place.name)
+            until_us = waits_until(pilot, job, written_us, told_us, self._rules, unread=unread)
+        if now_us < until_us:
+            self._places.again(place.name, until_us)
+            return True
+        give_up(pilot)
+        return False
+
+    def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
+        """Take out a pilot that was made of a job which by now is another, or another's."""
+        self._shelf.load_whole(pilot, lookup)
+        if not pilot.pruned and all(of.summarised for of in pilot.attempts.values()):
+            self._shelf.withdraw(pilot)
+
+    def _alone(self, place: Place, job: FactoryJob, watched_us: int | None, *, late: bool) -> bool:
+        """A job of which no pilot is known; return whether nothing more is expected of it."""
+        told = job.started_us is not None or job.line is not None
+        if late and job.life is not None and sane(*job.life):
+            self._make(place, job, watched_us)
+        elif late and told:
+            self._places.once(place.name, "no_times")
+        return late or (job.over and not told)
+
+    def _use(
+        self, pilot: OpenPilot, job: FactoryJob, place: Place, lookup: Lookup, *, late: bool
+    ) -> bool:
+        """A job that is this pilot; return whether it can tell nothing more of it."""
+        if pilot.no_output:
+            if job.life is not None and sane(*job.life):
+                self._shelf.load_whole(pilot, lookup)
+                self._name(
+                    pilot, identity_of(place, job, pilot.identity.key.site, pilot.identity.factory)
+                )
+                self._shape(pilot, job)
+        else:
+            amend(pilot, job)
+            self._name(pilot, named(pilot, job))
+            for word in contradictions(pilot, job):
+                self._places.once(place.name, word, self._joining.contradictions)
+            self._tell_line(pilot, job.line, lookup)
+        return _is_done(pilot, job, late=late)
+
+    def _tell_line(self, pilot: OpenPilot, line: CompletedPilot | None, lookup: Lookup) -> None:
+        if summaries.tells_more(pilot, line):
+            self._shelf.load_whole(pilot, lookup)
+            summaries.tell_line(pilot, line, self._joining)
+
+    def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
+        """Let there be a pilot that nothing else tells of."""
+        if job.life is None:
+            return
+        site = self._entries.site(place.entry) or place.entry
+        identity = identity_of(place, job, site, self._entries.factory(place.entry))
+        pilot = self._sightings.imply(None, job.life[0], identity)
+        pilot.validation = Validation.UNKNOWN
+        self._shape(pilot, job)
+        if watched_us is not None and watched_us <= pilot.start_us:
+            summaries.fail(pilot)
+
+    def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
+        """Give a pilot the name and group that its factory tells now."""
+        if identity._replace(started=pilot.identity.started) != pilot.identity:
+            self._sightings.relabelled.append((pilot, identity))
+
+    def _shape(self, pilot: OpenPilot, job: FactoryJob) -> None:
+        filled = self._sightings.sizes.fill(pilot.identity.key.entry)
+        size = filled.size
+        if Assumption.SIZE in pilot.assumed and pilot.steps:
+            size = pilot.steps[0].size  # what was assumed first stays
+        summaries.shape(pilot, job, size, self._joining)
+        for rule in filled.rules & {Assumption.GPUS}:
+            pilot.assume(rule, pilot.start_us, pilot.until_us)
+
+
+def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
+    """Return whether a job can tell nothing more of its pilot."""
+    if pilot.ended in KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
+        return job.settled_us is not None or pilot.ended == "reported"
+    return late and pilot.end_us is not None

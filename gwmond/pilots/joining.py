@@ -1,0 +1,283 @@
+"""Records of jobs are joined to attempts, and attempts to pilots.
+
+Units: times are microseconds since the epoch.
+
+A record names its startd and mostly when that was started; by these its pilot is found, else by
+name and time.  If there is none, the record tells of a pilot that no collector has shown: it is
+taken to be as large and to have lasted as long as its jobs, and all of it is estimated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.records import JobRecord
+from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.attempt_facts import Merged, merge_each
+from gwmond.pilots.attempt_runs import TOLERANCE_US, claim_of
+from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
+from gwmond.pilots.shelf import Shelf
+from gwmond.pilots.sightings import Sightings, prolong
+from gwmond.pilots.starter_runs import known_better, moved_lines
+from gwmond.pilots.unended import is_given_up
+
+UNKNOWN = "unknown"
+_LATER_S = 30
+_AT_EACH_AD = ("written_us", "start_us", "activated_us")
+"""What may change with each ad of a slot, though its claim is the same."""
+
+
+class Joining:
+    """Takes records in; ``contradictions`` counts fields on which sources differ.
+
+    ``homeless`` counts records that name no startd, ``late`` those of pilots of which attempts are
+    past their retention, ``absurd`` those with times that no clock shows.  ``removed`` are attempts
+    which turned out to be others.
+    """
+
+    def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:
+        self._shelf = shelf
+        self._sightings = sightings
+        self._rules = rules
+        self.contradictions: Counter[str] = Counter()
+        self.homeless = 0
+        self.late = 0
+        self.absurd = 0
+        self.removed: list[OpenAttempt] = []
+        self._summed_up: set[OpenPilot] = set()  # runs are known of what a summary told of
+        self._better: dict[OpenPilot, int] = {}  # since when it has runs that a log may have, too
+
+    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Join records with attempts, and these with pilots."""
+        sound = [of for of in records if sane(of.fact.start_us, of.fact.end_us, of.fact.written_us)]
+        self.absurd += len(records) - len(sound)
+        records = sound
+        self.recall(records, lookup)
+        by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+        for record in records:
+            if not record.startd:
+                self.homeless += 1
+                continue
+            pilot = self._pilot(record)
+            if pilot.pruned:
+                self.late += not self._shelf.is_aside(pilot)
+                continue
+            by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
+        for job, facts in by_job.items():
+            self.add(job, facts)
+
+    def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
+        """Add facts of one job that know their pilot; merge all that is known of it anew."""
+        known = {fact for of in self._shelf.jobs.get(job, ()) for fact in of.facts}
+        told = set(facts)
+        new = {fact for fact in told - known if not _said_again(fact, known)}
+        refuted = {of for of in known if _is_refuted(of, told)}
+        if new or refuted:
+            self._merge(job, (known - refuted) | new)
+
+    def absorb(self, lookup: Lookup) -> None:
+        """Take out the runs that only a pilot's logs told of, and now something better tells of."""
+        guard_us, shelf = self._rules.start_guard_us, self._shelf
+        for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda of: of.id):
+            shelf.load_whole(pilot, lookup)
+            pilot.know(Assumption.JOBS)
+            for attempt in [of for of in pilot.attempts.values() if of.summarised]:
+                self.remove(attempt)
+        self._summed_up.clear()
+        found: list[tuple[OpenAttempt, OpenAttempt]] = []
+        for pilot, since_us in self._better.items():
+            if shelf.pilots.get(pilot.id) is pilot and not (pilot.pruned or pilot.implied):
+                if pilot.end_us is not None and since_us - guard_us <= pilot.kept_us:
+                    shelf.load_whole(pilot, lookup)
+                found += known_better(pilot.attempts.values(), guard_us)
+        self._better.clear()
+        by_job: defaultdict[str, set[AttemptFact]] = defaultdict(set)
+        for attempt, _ in found:
+            by_job[attempt.key.job].update(attempt.facts)
+        self.recall_jobs(by_job, lookup)
+        for job, gone in by_job.items():
+            self._merge(job, {fact for of in shelf.jobs[job] for fact in of.facts} - gone)
+        for attempt, better in found:
+            self.add(better.key.job, moved_lines(attempt, better))
+
+    def _merge(self, job: str, facts: Collection[AttemptFact]) -> None:
+        """Let the attempts of a job be those that these facts tell of, which are all."""
+        before = list(self._shelf.jobs.get(job, ()))
+        old = {attempt.key: attempt for attempt in before}
+        kept: set[OpenAttempt] = set()
+        for merged, of in merge_each(facts):
+            attempt = old.get(merged.key)
+            if attempt is not None and set(of) == set(attempt.facts):
+                kept.add(attempt)
+                continue
+            pilot = self._pilot_of(merged.pilot, attempt)
+            if pilot is None:
+                self.homeless += 1
+                continue
+            for contradiction in set(merged.contradictions) - set(
+                attempt.merged.contradictions if attempt is not None else ()
+            ):
+                self.contradictions[contradiction.field] += 1
+            if attempt is not None and attempt.pilot is pilot:
+                kept.add(attempt)
+                attempt.replace(merged, of)
+            else:
+                attempt = self._new(pilot, merged, of)
+                kept.add(attempt)
+            prolong(pilot, attempt)
+            if not attempt.summarised and Assumption.JOBS in pilot.assumed:
+                self._summed_up.add(pilot)
+            if not attempt.summarised and not job.startswith("#"):
+                since_us = self._better.get(pilot, attempt.start_us)
+                self._better[pilot] = min(since_us, attempt.start_us)
+        for attempt in before:
+            if attempt not in kept:
+                self.remove(attempt)
+
+    def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
+        attempt = OpenAttempt(pilot, merged, facts)
+        self._shelf.add_attempt(attempt)
+        pilot.touch(attempt.start_us)
+        return attempt
+
+    def remove(self, attempt: OpenAttempt) -> None:
+        """An attempt is not what it was taken for: another run, or on another pilot."""
+        attempt.pilot.touch(attempt.start_us)
+        self.removed.append(attempt)
+        if attempt.pilot.attempts.get(attempt.key) is attempt:
+            self._shelf.drop_attempt(attempt)
+            self._shelf.moved.add((attempt.pilot.id, attempt.key))
+        elif attempt in self._shelf.jobs.get(attempt.key.job, ()):
+            self._shelf.jobs[attempt.key.job].remove(attempt)
+
+    def _pilot_of(self, label: str | None, attempt: OpenAttempt | None) -> OpenPilot | None:
+        if label is None:
+            return attempt.pilot if attempt is not None else None
+        return self._shelf.pilots.get(int(label[1:]))
+
+    def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+        """Take in what the ledger knows of the jobs and pilots that are not in memory."""
+        shelf = self._shelf
+        self.recall_jobs({of.fact.job for of in records if self._is_new(of.fact)}, lookup)
+        names = {of.startd for of in records if of.startd and self._find(of) is None}
+        for found in lookup.find_pilots(names).values() if names else ():
+            shelf.recall_pilots(found)
+
+    def _is_new(self, fact: AttemptFact) -> bool:
+        """Return whether a record, which does not know its pilot, may tell something new."""
+        if fact.job not in self._shelf.partly:
+            return fact.job not in self._shelf.jobs
+        facts = (of for attempt in self._shelf.jobs[fact.job] for of in attempt.facts)
+        known = {of._replace(pilot=None) for of in facts}
+        return fact not in known and not _said_again(fact, known)
+
+    def recall_jobs(self, jobs: Iterable[str], lookup: Lookup) -> None:
+        """Take in all attempts of jobs of which the ledger may know some that are not in memory."""
+        shelf = self._shelf
+        jobs = {job for job in jobs if job not in shelf.jobs or job in shelf.partly}
+        stored = lookup.find_attempts(jobs) if jobs else {}
+        of_rows = (row.pilot for rows in stored.values() for row in rows)
+        ids = {pilot for pilot in of_rows if pilot not in shelf.pilots}
+        if ids:
+            shelf.recall_pilots(lookup.pilots_by_id(ids).values())
+        for rows in stored.values():
+            shelf.recall_attempts(rows)
+        shelf.partly -= jobs
+
+    def _find(self, record: JobRecord) -> OpenPilot | None:
+        same = self._shelf.by_name.get(record.startd, [])
+        if record.started is not None:
+            for pilot in same:
+                if pilot.identity.started == record.started:
+                    return pilot
+        time_us, guard = _time(record.fact), self._rules.start_guard_us
+        fitting = [
+            pilot
+            for pilot in same
+            if pilot.start_us - guard <= time_us
+            and time_us <= (FAR_US if is_given_up(pilot) else pilot.end_us or FAR_US) + guard
+            and self._may_be(pilot, record.started)
+        ]
+        return max(fitting, key=lambda pilot: pilot.start_us, default=None)
+
+    def _may_be(self, pilot: OpenPilot, started: int | None) -> bool:
+        """Return whether a pilot's startd may have been started then, though it first was not.
+
+        A pilot's master starts its startd again; a claim's number has the time when the startd
+        was ready, and its ad when its process began; when an implied pilot began may not be known.
+        """
+        if started is None or pilot.identity.factory_job:
+            return True
+        if 0 <= started - pilot.identity.started <= _LATER_S:
+            return True
+        return pilot.implied and pilot.start_us >= started * SECOND_US - self._rules.start_guard_us
+
+    def _pilot(self, record: JobRecord) -> OpenPilot:
+        found = self._find(record)
+        if found is not None:
+            return found
+        first_us = _time(record.fact)
+        started = record.started if record.started is not None else first_us // SECOND_US
+        identity = PilotIdentity(
+            name=record.startd,
+            started=started,
+            factory_job="",
+            factory="",
+            key=EntryKey(
+                record.site or record.entry or UNKNOWN, record.entry or record.site or UNKNOWN
+            ),
+            group=record.group,
+            node=record.startd.rpartition("@")[2],
+            origin="jobs",
+        )
+        return self._sightings.imply(record.started, first_us, identity)
+
+
+def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
+    """Return whether a slot goes on to say of a claim what it said before.
+
+    A claim is shown with another time whenever its slot's ad was renewed; without this an attempt
+    would have as many facts as its slot has sent ads.  It is news that a claim is shown after a
+    run of its job was over: it may be of another run (see ``attempt_runs``).
+    """
+    if fact.source is not Source.LIVE_SLOT or fact.ending.over:
+        return False
+    claim = fact.pilot, claim_of(fact)
+    before = [
+        of
+        for of in known
+        if of.source is Source.LIVE_SLOT
+        and not of.ending.over
+        and (of.pilot, claim_of(of)) == claim
+    ]
+    latest = max(before, key=lambda of: of.written_us, default=None)
+    if latest is None or latest.written_us > fact.written_us:
+        return False
+    if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:
+        return False
+    ends = [of.end_us + TOLERANCE_US for of in known if of.ending.over and of.end_us is not None]
+    return not any(latest.written_us <= end_us < fact.written_us for end_us in ends)
+
+
+def _is_refuted(fact: AttemptFact, told: Iterable[AttemptFact]) -> bool:
+    """Return whether it was assumed that a run was over which a slot goes on to show."""
+    return fact.source is Source.INFERRED and any(
+        of.source is Source.LIVE_SLOT
+        and of.written_us > fact.written_us
+        and (of.pilot, claim_of(of)) == (fact.pilot, claim_of(fact))
+        for of in told
+    )
+
+
+def _time(fact: AttemptFact) -> int:
+    for time_us in (fact.start_us, fact.end_us):
+        if time_us is not None:
+            return time_us
+    return fact.written_us

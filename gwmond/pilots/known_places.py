@@ -1,0 +1,163 @@
+"""What a factory's queue and summary told at each place: what is in memory, and is to be stored.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from gwmond.model.factory_jobs import Place, place_name
+from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.pilots.agenda import Agenda
+from gwmond.pilots.factory_evidence import NewFact, PlaceFact, add
+from gwmond.pilots.rules import Lookup, sane
+
+_CUT = "too_many_events"
+
+
+class KnownPlaces:
+    """Places of which more may follow, by name; ``left_out`` counts what is not used, and why."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Place] = {}
+        self._told_us: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self._fresh: set[str] = set()  # of which something was told, at the time of the next use
+        self._unread: set[str] = set()  # outputs there may have grown before the start
+        self._dirty: set[str] = set()
+        self._agenda = Agenda()
+        self.left_out: Counter[str] = Counter()
+        self.named: dict[str, str] = {}  # the latest place of each word that is counted
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def __getitem__(self, name: str) -> Place:
+        return self._places[name]
+
+    def load(self, places: Iterable[Place]) -> None:
+        """Go on with places that are open."""
+        for place in places:
+            self._places[place.name] = place
+            for names in (self._changed, self._fresh, self._unread):
+                names.add(place.name)
+
+    def take(self, facts: Sequence[PlaceFact], lookup: Lookup) -> list[NewFact]:
+        """Take in events and lines, and that outputs have come; return those not told before.
+
+        What is of no place, or of no time that makes sense, is among them.
+        """
+        told: defaultdict[tuple[str, str], list[PlaceFact]] = defaultdict(list)
+        new: list[NewFact] = []
+        for fact in facts:
+            name = fact.name
+            at_us = fact.written_us if isinstance(fact, CompletedPilot) else fact.at_us
+            if not sane(at_us):
+                self.left_out["bad_time"] += not isinstance(fact, PilotOutput)
+                new.append(fact)
+            elif name.cluster is not None and name.proc is not None:
+                told[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
+            else:
+                new.append(fact)
+        stored = self._stored_of({place_name(*of) for of in told}, lookup)
+        for of, some in told.items():
+            new += self._add(Place(*of, open=False), some, stored)
+        return new
+
+    def _add(
+        self, unknown: Place, facts: Sequence[PlaceFact], stored: Mapping[str, Place]
+    ) -> list[NewFact]:
+        """Take in the facts of a place, which is ``unknown`` if it neither is here nor stored."""
+        name = unknown.name
+        before = self._places.get(name) or stored.get(name) or unknown
+        after, new, cut = add(before, facts)
+        if cut and _CUT not in before.checked:
+            self.left_out[_CUT] += 1
+            self.named[_CUT] = name
+            after = after._replace(checked=(*after.checked, _CUT))
+        if after != before:
+            more = after._replace(outputs=before.outputs) != before
+            self._put(after._replace(open=True) if more else after)
+            self._changed.add(name)
+            self._fresh |= {name} if more or name in stored else set()
+        return new
+
+    def change(self, name: str) -> None:
+        """Say that more is known of a pilot there: what was told there is used anew."""
+        self._changed.add(name)
+
+    def reported(self, names: Iterable[str]) -> None:
+        """Say that outputs at places have come: all that is told there is used anew."""
+        names = set(names)
+        self._changed |= names
+        self._fresh |= names
+        self._unread -= names
+
+    def again(self, name: str, due_us: int) -> None:
+        """Have what was told at a place used anew then."""
+        self._agenda.add(name, due_us)
+
+    def due(self, now_us: int, late_us: int, lookup: Lookup) -> list[str]:
+        """Return the places to be used now, sorted; ``late_us``: up to when it was waited for."""
+        self._changed |= self._agenda.take(late_us)
+        stored = self._stored_of(self._changed, lookup)
+        self._places |= stored
+        self._fresh |= stored.keys()  # so that what is open again is waited for, but not for ever
+        names = sorted(self._changed & self._places.keys())
+        self._told_us |= dict.fromkeys(self._fresh & self._places.keys(), now_us)
+        self._fresh.clear()
+        self._changed.clear()
+        return names
+
+    def told_us(self, name: str, now_us: int) -> int:
+        """Return when something was told at a place last, or gwmond was started; else now."""
+        return self._told_us.get(name, now_us)
+
+    def unread(self, name: str) -> bool:
+        """Return whether no output at a place was read since the start."""
+        return name in self._unread
+
+    def keep(self, name: str, *, waits: bool) -> None:
+        """Say whether more may follow from a place."""
+        place = self._places[name]
+        if place.open is not waits:
+            self._put(place._replace(open=waits))
+
+    def once(self, name: str, word: str, counter: Counter[str] | None = None) -> bool:
+        """Count a word, once for a place; return True."""
+        place = self._places[name]
+        if word not in place.checked:
+            (self.left_out if counter is None else counter)[word] += 1
+            self.named[word] = name
+            self._put(place._replace(checked=(*place.checked, word)))
+        return True
+
+    def leave_out(self, name: str) -> None:
+        """Forget what is not stored of a place, as it cannot be."""
+        self._places.pop(name, None)
+        self._told_us.pop(name, None)
+        for names in (self._dirty, self._changed, self._fresh, self._unread):
+            names.discard(name)
+
+    def rows(self) -> tuple[Place, ...]:
+        """Return the places that are not stored as they are."""
+        return tuple(self._places[name] for name in sorted(self._dirty))
+
+    def stored(self) -> None:
+        """Say that they are stored; forget those of which nothing more is expected."""
+        self._dirty.clear()
+        for name in [name for name, of in self._places.items() if not of.open]:
+            if name not in self._changed:
+                del self._places[name]
+                self._told_us.pop(name, None)
+
+    def _put(self, place: Place) -> None:
+        self._places[place.name] = place
+        self._dirty.add(place.name)
+
+    def _stored_of(self, names: Iterable[str], lookup: Lookup) -> dict[str, Place]:
+        """Return the places of these that are stored, and not in memory."""
+        unknown = set(names) - self._places.keys()
+        return lookup.find_places(unknown) if unknown else {}

@@ -1,0 +1,307 @@
+"""Where a pilot's time goes, exactly, and what of it is settled.
+
+Units: amounts are micros (10^-6 of one core, chip or canonical unit for one second), times are
+microseconds, an hour is ``epoch // 3600`` (UTC).
+
+Source of the rules: design page, section 3; the 2022 accounting report, "OSG Usage
+Classification".  The pilot's own time (all that no attempt gets) belongs to the first that holds:
+
+=========================== ===================================================================
+``pilot_overhead``          an attempt is known: the first job decides, whatever else is told
+``validation_fails``        validation failed
+``decision_problem``        it has ended, had passed, and no source can tell of an attempt any more
+``unclassified``            the same, but nothing tells whether it passed validation, or ran jobs
+(undecided)                 otherwise
+=========================== ===================================================================
+
+A segment is settled as soon as that is decided, all that ran in it has an outcome, and no source
+can tell of another attempt in it.
+
+Invariants, for each resource and measure: settled + unsettled = total; nothing in a
+partition is negative; the order of facts does not matter; and for two versions of a pilot's facts
+``settled(before) + increments + corrections = settled(after)``, where increments are never negative
+and corrections arise only for time that was settled before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.facts import Evidence
+from gwmond.model.pilot_facts import (
+    MEASURES,
+    AttemptKey,
+    Category,
+    Interval,
+    Measure,
+    PilotLife,
+    Validation,
+)
+from gwmond.model.shares import accrued
+from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
+from gwmond.pilots.pilot_segments import (
+    Segment,
+    by_hours,
+    cut,
+    evidence,
+    kinds,
+    parts,
+    readings,
+    sizes,
+    total_rate,
+)
+
+OWN = (
+    Category.PILOT_OVERHEAD,
+    Category.VALIDATION_FAILS,
+    Category.DECISION_PROBLEM,
+    Category.UNCLASSIFIED,
+)
+"""What a pilot's own time can be."""
+
+
+class Row(NamedTuple):
+    """Where an amount is booked; ``outcome`` and ``attempt`` are empty for the pilot's own time."""
+
+    hour: int
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    evidence: Evidence
+    attempt: AttemptKey | None
+
+
+class Account(NamedTuple):
+    """The same without the hour."""
+
+    resource: Resource
+    measure: Measure
+    category: Category
+    outcome: str
+    evidence: Evidence
+    attempt: AttemptKey | None
+
+
+Amounts: TypeAlias = dict[Row, int]
+Hourly: TypeAlias = dict[Account, dict[int, int]]
+Totals: TypeAlias = dict[tuple[Resource, Measure], int]
+
+
+class Partition(NamedTuple):
+    """All of a pilot's time, in micros; ``total`` is counted apart from the other two."""
+
+    settled: Amounts
+    unsettled: Totals
+    total: Totals
+
+
+class Cause(StrEnum):
+    """Why time that was settled is not booked any more as it was."""
+
+    REVISED = "revised"  # it is settled still, but divided in another way
+    WITHDRAWN = "withdrawn"  # it is not settled any more, or not part of the pilot's life
+
+
+class Correction(NamedTuple):
+    """A signed change of what was settled before."""
+
+    row: Row
+    micros: int
+    cause: Cause
+
+
+class Delta(NamedTuple):
+    """From one version of a pilot's facts to the next; ``hourly`` are the increments by hour.
+
+    ``settled_to_us``: up to when all of the later version is settled, from the window's begin on.
+    """
+
+    hourly: Hourly
+    corrections: tuple[Correction, ...]
+    settled_to_us: int
+
+    @property
+    def increments(self) -> Amounts:
+        """What is added, none of it 0 or less."""
+        return _rows(self.hourly)
+
+
+class _Divided(NamedTuple):
+    """A segment with all that decides how it is booked; ``own`` is None if undecided."""
+
+    segment: Segment
+    own: Category | None
+    settled: bool
+
+    @property
+    def described(self) -> tuple[object, ...]:
+        return (self.own, *self.segment.described)
+
+
+def own_category(life: PilotLife) -> Category | None:
+    """Return the category of the pilot's own time, None as long as it is not decided."""
+    if life.attempts or life.ran_jobs:
+        return Category.PILOT_OVERHEAD
+    if life.validation is Validation.FAILED:
+        return Category.VALIDATION_FAILS
+    if life.end_us is None or life.known_us < life.until_us:
+        return None
+    if life.validation is Validation.PASSED:
+        return Category.DECISION_PROBLEM
+    return Category.UNCLASSIFIED
+
+
+def partition(
+    life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB
+) -> Partition:
+    """Divide a pilot's life, or the part of it within ``window``."""
+    settled: Counter[Row] = Counter()
+    unsettled: Counter[tuple[Resource, Measure]] = Counter()
+    for divided in _divided(life, window):
+        interval = divided.segment.start_us, divided.segment.end_us
+        if divided.settled:
+            settled.update(_booked(divided, interval, q))
+            continue
+        for resource, measure in kinds(divided.segment):
+            part = parts(divided.segment, interval, resource, measure, q)
+            unsettled[resource, measure] += part.own + sum(part.attempts)
+    return Partition(_nonzero(settled), dict(+unsettled), total(life, window, q))
+
+
+def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB) -> Totals:
+    """Return what the pilot had to offer: its resources over its life, and nothing else."""
+    start, until = life.start_us, life.until_us
+    if window is not None:
+        start, until = max(start, window[0]), min(until, window[1])
+    totals: Counter[tuple[Resource, Measure]] = Counter()
+    steps = sizes(life)
+    ends = [step.at_us for step in steps[1:]] + [until]
+    for step, end in zip(steps, ends, strict=True):
+        first, last = max(step.at_us, start), min(end, until)
+        if first < last:
+            for resource in RESOURCES:
+                for measure in MEASURES:
+                    rate = total_rate(step.size, resource, measure, q, step.least)
+                    totals[resource, measure] += accrued(rate, last) - accrued(rate, first)
+    return dict(+totals)
+
+
+def advance(
+    before: PilotLife | None,
+    after: PilotLife,
+    window: Interval | None = None,
+    q: int = DEFAULT_MEMORY_MIB,
+) -> Delta:
+    """Return what to add to what is booked, now that ``after`` is known instead of ``before``.
+
+    Newly settled time gives increments; time settled before that is now booked otherwise, or not
+    at all, gives corrections, whose sum is the exact difference.
+
+    With a window only that part of the life is compared: attempts that end before or begin after
+    it may be left out of both versions if ``ran_jobs`` is set instead.  The window must cover all
+    that changed, so all of the life where ``own_category`` changes.
+    """
+    old = _divided(before, window) if before is not None else []
+    new = _divided(after, window)
+    until = after.until_us if window is None else min(after.until_us, window[1])
+    settled_to_us = next((of.segment.start_us for of in new if not of.settled), until)
+    increments: Hourly = {}
+    if not any(of.settled for of in old):
+        for of in new:
+            if of.settled:
+                _book(increments, of, (of.segment.start_us, of.segment.end_us), q)
+        return Delta(increments, (), settled_to_us)
+    corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
+    for interval, was, now in _overlay(old, new):
+        old_one = was if was is not None and was.settled else None
+        new_one = now if now is not None and now.settled else None
+        if old_one is None:
+            if new_one is not None:
+                _book(increments, new_one, interval, q)
+        elif new_one is None:
+            corrections[Cause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
+        elif old_one.described != new_one.described:
+            corrections[Cause.REVISED].subtract(dict(_booked(old_one, interval, q)))
+            corrections[Cause.REVISED].update(_booked(new_one, interval, q))
+    signed = tuple(
+        Correction(row, micros, cause)
+        for cause, rows in corrections.items()
+        for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
+    )
+    return Delta(increments, signed, settled_to_us)
+
+
+def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
+    own = own_category(life)
+    return [
+        _Divided(of, own, settled=own is not None and of.known and of.finished)
+        for of in cut(life, window)
+    ]
+
+
+def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
+    hourly: Hourly = {}
+    _book(hourly, divided, interval, q)
+    return _rows(hourly)
+
+
+def _rows(hourly: Hourly) -> Amounts:
+    return {Row(hour, *of): n for of, hours in hourly.items() for hour, n in hours.items()}
+
+
+def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None:
+    """Add what an interval within a settled segment has brought; nothing is 0 or less."""
+    segment, own, _ = divided
+    if own is None:
+        raise ValueError("the pilot's own category is not decided")
+    names: list[tuple[Category, str, AttemptKey | None]] = [(own, "", None)]
+    for attempt in segment.running:
+        if (decided := attempt.outcome) is None:
+            raise ValueError(f"{attempt.key} has no outcome")
+        names.append((decided.category, decided.label, attempt.key))
+    hours, edges = by_hours(interval)
+    for resource, measure, read in readings(segment, edges, q):
+        known = evidence(segment, resource, measure)
+        for (what, outcome, key), of, at in zip(names, known, read, strict=True):
+            if at[0] == at[-1]:
+                continue
+            booked = hourly.setdefault(Account(resource, measure, what, outcome, of, key), {})
+            for hour, early, late in zip(hours, at, at[1:], strict=False):
+                if late != early:
+                    booked[hour] = booked.get(hour, 0) + late - early
+
+
+def _overlay(
+    old: list[_Divided], new: list[_Divided]
+) -> Iterator[tuple[Interval, _Divided | None, _Divided | None]]:
+    """Cut both versions at all edges of either, and pair what covers the same time."""
+    ends = {edge for of in (*old, *new) for edge in (of.segment.start_us, of.segment.end_us)}
+    was, now = 0, 0
+    for start, end in pairwise(sorted(ends)):
+        was, now = _reach(old, was, start), _reach(new, now, start)
+        yield (start, end), _at(old, was, start), _at(new, now, start)
+
+
+def _reach(of: list[_Divided], index: int, time: int) -> int:
+    while index < len(of) and of[index].segment.end_us <= time:
+        index += 1
+    return index
+
+
+def _at(of: list[_Divided], index: int, time: int) -> _Divided | None:
+    found = index < len(of) and of[index].segment.start_us <= time
+    return of[index] if found else None
+
+
+def _nonzero(rows: Iterable[tuple[Row, int]] | Mapping[Row, int]) -> Amounts:
+    return {row: micros for row, micros in dict(rows).items() if micros}
+
+
+def _sortable(item: tuple[Row, int]) -> tuple[object, ...]:
+    row, _ = item
+    return (*row[:-1], row.attempt is not None, row.attempt or ())

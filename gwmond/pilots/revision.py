@@ -1,0 +1,128 @@
+"""What was assumed of an entry's pilots, anew, when all that is known of the entry is known.
+
+A pilot of which its size or site is not told gets what its entry's others have told by then, and
+keeps it, so that a running pilot does not follow each other one.  Files are read in any order, so
+an import goes over its entries at its end: then the order has made no difference.
+
+Units: memory is MiB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.stored_pilots import PilotId, PilotKind, Told
+from gwmond.pilots.open_pilot import SIZES, OpenPilot
+from gwmond.pilots.rules import Lookup
+from gwmond.pilots.shelf import Shelf
+from gwmond.pilots.sightings import Sightings
+from gwmond.pilots.sizes import Filled, Sizes, most, told_of
+from gwmond.pilots.summaries import resize
+
+AT_ONCE = 1000
+"""So many pilots are changed before they are stored."""
+
+
+class Change(NamedTuple):
+    """What is to become of some pilots of an entry; ``rules``: by which their size is assumed."""
+
+    size: Resources
+    rules: frozenset[Assumption]
+    site: str
+    factory: str
+
+
+def changes(
+    entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]], q: int
+) -> Iterator[tuple[Change, Sequence[PilotId]]]:
+    """Yield which pilots are to become what, of those that are not so already.
+
+    Where no pilot of the entry tells a size, or a site, what was assumed of it stays.
+    """
+    sizes, told = Sizes(q), {of: told_of(of.told, of.size, of.rules) for of in kinds}
+    sites, factories = Counter[str](), Counter[str]()
+    for kind, ids in sorted(kinds.items(), key=lambda of: (-len(of[1]), repr(of[0]))):
+        sizes.note(entry, *told[kind][:3], number=len(ids))
+        if told[kind].site:
+            sites[kind.site] += len(ids)
+        if kind.factory and Assumption.NO_OUTPUT not in kind.rules:
+            factories[kind.factory] += len(ids)
+    site, factory = most(sites), most(factories)
+    for kind, ids in kinds.items():
+        of = told[kind]
+        size, rules = _filled(kind, of, sizes.fill(entry, *of[:3]), sizes.told(entry))
+        change = Change(
+            size,
+            rules,
+            kind.site if of.site or site is None else site,
+            factory if factory is not None and Assumption.NO_OUTPUT in kind.rules else kind.factory,
+        )
+        if change != (kind.size, kind.rules & SIZES, kind.site, kind.factory):
+            yield change, ids
+
+
+def _filled(
+    kind: PilotKind, told: Told, filled: Filled, known: frozenset[Assumption]
+) -> tuple[Resources, frozenset[Assumption]]:
+    """Return a pilot's size, new only where something was missing and anything is known of it."""
+    fresh = set()
+    if None in {told.cores, told.memory_mib} and Assumption.SIZE in known:
+        fresh.add(Assumption.SIZE)
+    if told.gpus is None and Assumption.GPUS in known:
+        fresh.add(Assumption.GPUS)
+    cores, memory_mib, _ = filled.size if Assumption.SIZE in fresh else kind.size
+    gpus = (filled.size if Assumption.GPUS in fresh else kind.size).gpus
+    rules = (filled.rules & fresh) | (kind.rules & (SIZES - fresh))
+    return Resources(cores, memory_mib, gpus), frozenset(rules)
+
+
+class Revision:
+    """Goes over entries; see ``entry``.  ``resized`` is told of pilots with jobs of a summary."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        sightings: Sightings,
+        q: int,
+        resized: Callable[[OpenPilot], None],
+    ) -> None:
+        self._shelf = shelf
+        self._sightings = sightings
+        self._q = q
+        self._resized = resized
+
+    def entry(self, entry: str, lookup: Lookup) -> Iterator[int]:
+        """Change an entry's pilots, some at a time, and yield how many; store them some time.
+
+        All that is known must be stored before.
+        """
+        found = changes(entry, lookup.pilots_by_kind(entry), self._q)
+        every = [(number, change) for change, ids in found for number in ids]
+        for first in range(0, len(every), AT_ONCE):
+            some = dict(every[first : first + AT_ONCE])
+            self._shelf.recall_pilots(lookup.pilots_by_id(some).values())
+            pilots = [of for number in some if (of := self._shelf.pilots.get(number)) is not None]
+            self._shelf.load_each(pilots, lookup)
+            for pilot in pilots:
+                self._apply(pilot, some[pilot.id])
+            yield len(some)
+
+    def _apply(self, pilot: OpenPilot, change: Change) -> None:
+        size, rules = change.size, change.rules
+        pilot.know(*sorted(SIZES - rules))
+        for rule in sorted(rules):
+            pilot.assume(rule, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
+        if [step.size for step in pilot.steps] != [size]:
+            pilot.steps = ()
+            pilot.resize(size)
+            resize(pilot, size)
+            if any(of.summarised for of in pilot.attempts.values()):
+                self._resized(pilot)  # how long its jobs ran may depend on its cores
+        of = pilot.identity
+        key = EntryKey(change.site, of.key.entry)
+        if (key, change.factory) != (of.key, of.factory):
+            self._sightings.relabelled.append((pilot, of._replace(key=key, factory=change.factory)))

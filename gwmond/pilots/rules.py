@@ -1,0 +1,131 @@
+"""What the book goes by: its periods, and the lookup of what is no longer in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from gwmond.model.endings import EARLY_US
+from gwmond.model.factory_jobs import Place
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
+from gwmond.model.times import SECOND_US
+from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.pilots.early_failure import WINDOW_US
+
+FAR_US = 1 << 62
+"""Later than any time."""
+
+EARLIEST_US = 10**15
+"""No clock shows less (September 2001): there was no pilot before."""
+
+LATEST_US = 10**16
+"""No clock shows more (the year 2286); what does is garbage."""
+
+
+def sane(*times_us: int | None) -> bool:
+    """Return whether times are such as a clock shows, or not told."""
+    return all(time_us is None or EARLIEST_US <= time_us < LATEST_US for time_us in times_us)
+
+
+LATER_US = 7 * 86400 * SECOND_US
+"""By so much later everything that waits is decided."""
+
+
+class Comes(Enum):
+    """What more may be told: what waits for anything else does so as if it were much later."""
+
+    EVERYTHING = "everything"
+    NO_FILES = "no files"  # an import has read all; a daemon's sources may tell more
+    NOTHING = "nothing"  # an import has read all
+
+    @property
+    def ahead_us(self) -> int:
+        """How much later it is for what waits."""
+        return LATER_US if self is Comes.NOTHING else 0
+
+    @property
+    def files_ahead_us(self) -> int:
+        """How much later it is for what waits for files."""
+        return 0 if self is Comes.EVERYTHING else LATER_US
+
+
+class Rules(NamedTuple):
+    """Periods in microseconds, except ``q``: MiB of a canonical unit.
+
+    - ``outcome_wait``: a claim that is gone without a record is given up after this.
+    - ``missing_wait``: the same where the job's schedd is silent.
+    - ``verdict``: how long it stays open whether an early failure is the pilot's doing.
+    - ``end_tolerance``: an attempt that ended this long before its pilot may have ended with it.
+    - ``start_guard``: an attempt may have begun this much before its slot says so.
+    - ``linger``: how long what is settled is kept in memory for late facts, and how long after a
+      start a pilot's output is waited for that may have grown before.
+    - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long; one of which
+      the output tells no end, when that was not written to for so long.
+    - ``check``: a pilot that registers checks the verdict on its entry by whether it runs a job
+      within this time.
+    - ``refresh``: how often the idle time of a pilot is booked.
+    """
+
+    q: int = DEFAULT_MEMORY_MIB
+    outcome_wait_us: int = 3600 * SECOND_US
+    missing_wait_us: int = 86400 * SECOND_US
+    verdict_us: int = WINDOW_US
+    early_us: int = EARLY_US
+    end_tolerance_us: int = 300 * SECOND_US
+    start_guard_us: int = 60 * SECOND_US
+    linger_us: int = 1800 * SECOND_US
+    quiet_us: int = 3600 * SECOND_US
+    refresh_us: int = 300 * SECOND_US
+    check_us: int = 600 * SECOND_US
+
+
+class Lookup(Protocol):
+    """What the ledger knows of pilots and attempts that are not in memory."""
+
+    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots with these startd names."""
+
+    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
+        """Return all pilots with one of these names up to the ``@``."""
+
+    def find_on_nodes(
+        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
+    ) -> list[PilotRow]:
+        """Return pilots that ended and were on a node (``short_node``) at one of these moments.
+
+        From ``early_us`` before a pilot's begin to ``late_us`` after its end counts.
+        """
+
+    def find_nameless(
+        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+    ) -> list[PilotRow]:
+        """Return pilots without a startd's name (see ``own_names``) that were on a node before.
+
+        From ``early_us`` before a pilot's begin to ``age_us`` after it counts; of each only those
+        that ended.
+        """
+
+    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these jobs of a factory."""
+
+    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as ``cluster.proc`` of any schedd."""
+
+    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return some of the latest pilots of these entries."""
+
+    def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
+        """Return an entry's pilots that can be booked anew, by what is told and assumed of them."""
+
+    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+        """Return what the factory's queue and summary told at these places."""
+
+    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
+        """Return pilots by their number."""
+
+    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
+        """Return all attempts of these jobs."""
+
+    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
+        """Return all attempts on these pilots."""

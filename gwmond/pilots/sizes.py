@@ -1,0 +1,197 @@
+"""How large a pilot is of which that is not told.
+
+Units: memory is MiB.
+
+In this order: what most pilots of the entry have; what its glideresource ads say that a frontend
+gets there; a canonical unit for each core, one core if that is not told either.  A pilot's own
+number counts before all of these: where it tells its cores and not its memory, it has the memory
+that most of the entry with as many cores have; where there is none, as much for each core as most
+pilots of the entry have.  With its memory alone the same the other way, in whole cores.  The same
+for GPUs, but that most entries have none: where neither its other pilots nor its ads tell of any,
+there is none, and nothing was assumed.
+
+What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.GPUS``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from gwmond.model.facts import EntryRequest, Size
+from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.sizes import is_below_one_unit
+from gwmond.model.stored_pilots import Told
+from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
+from gwmond.pilots.open_pilot import SIZES, OpenPilot, resources
+from gwmond.pilots.rules import LATEST_US
+
+LEAST_MEMORY_MIB = 16
+"""No pilot has less: what says so is a dummy."""
+_KINDS = 100
+
+T = TypeVar("T", float, str, tuple[float, float])
+
+
+class Filled(NamedTuple):
+    """A whole size, by which rules, and what of it was told."""
+
+    size: Resources
+    rules: frozenset[Assumption]
+    told: Told
+
+
+class Sizes:
+    """What is known of the sizes of each entry's pilots."""
+
+    def __init__(self, q: int) -> None:
+        self._unit = Resources(1, q)
+        self.below_one_unit: set[str] = set()
+        """Entries with a pilot that is a canonical unit only as a pilot is at least one."""
+        self._sizes: defaultdict[str, Counter[tuple[float, float]]] = defaultdict(Counter)
+        self._gpus: defaultdict[str, Counter[float]] = defaultdict(Counter)
+        self._expected: dict[str, Resources] = {}
+
+    def expect(self, expected: Mapping[str, Resources]) -> None:
+        """Remember what entries' pilots are expected to have."""
+        self._expected.update({e: s for e, s in expected.items() if _sound(*s[:2])})
+
+    def note(
+        self,
+        entry: str,
+        cores: float | None,
+        memory_mib: float | None,
+        gpus: float | None,
+        number: int = 1,
+    ) -> None:
+        """Say what a number of pilots of an entry have, as far as it is told."""
+        if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
+            _add(self._sizes[entry], (cores, memory_mib), number)
+            self._measure(entry, cores, memory_mib)
+        if gpus is not None and 0 <= gpus <= MAX_CORES:
+            _add(self._gpus[entry], gpus, number)
+
+    def told(self, entry: str) -> frozenset[Assumption]:
+        """Return which of a pilot's facts any pilot of an entry has told."""
+        known = {
+            Assumption.SIZE: bool(self._sizes.get(entry)),
+            Assumption.GPUS: bool(self._gpus.get(entry)),
+        }
+        return frozenset(rule for rule, of in known.items() if of)
+
+    def note_pilot(self, pilot: OpenPilot) -> None:
+        """Say what was told of a pilot's size."""
+        if pilot.steps and not pilot.implied:
+            told = told_of(pilot.told, pilot.steps[-1].size, pilot.assumed.keys())
+            self.note(pilot.identity.key.entry, *told[:3])
+
+    def fill(
+        self,
+        entry: str,
+        cores: float | None = None,
+        memory_mib: float | None = None,
+        gpus: float | None = None,
+    ) -> Filled:
+        """Return a size for a pilot of which this is told; what makes no sense is not told."""
+        cores = cores if cores is not None and 0 < cores <= MAX_CORES else None
+        sound = memory_mib is not None and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
+        memory_mib = memory_mib if sound else None
+        gpus = gpus if gpus is not None and 0 <= gpus <= MAX_CORES else None
+        told = Told(cores, memory_mib, gpus)
+        rules = set()
+        if cores is None or memory_mib is None:
+            rules.add(Assumption.SIZE)
+            cores, memory_mib = self._whole(entry, cores, memory_mib)
+        self._measure(entry, cores, memory_mib)
+        if gpus is None:
+            expected = self._expected.get(entry)
+            usually = most(self._gpus.get(entry))
+            gpus = usually if usually is not None else expected.gpus if expected is not None else 0
+            if gpus > 0:
+                rules.add(Assumption.GPUS)
+        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules), told)
+
+    def _measure(self, entry: str, cores: float, memory_mib: float) -> None:
+        if is_below_one_unit(Size(cores, memory_mib), round(self._unit.memory_mib)):
+            self.below_one_unit.add(entry)
+
+    def _whole(
+        self, entry: str, cores: float | None, memory_mib: float | None
+    ) -> tuple[float, float]:
+        """Return a size of which this is told, and not both."""
+        known = self._sizes.get(entry)
+        usual = most(known) or self._expected.get(entry, (None, None))[:2]
+        if usual[0] is None or usual[1] is None:
+            cores = self._unit.cores if cores is None else cores
+            memory = cores * self._unit.memory_mib if memory_mib is None else memory_mib
+            return cores, min(memory, MAX_MEMORY_MIB)
+        told = cores, memory_mib
+        same = {
+            of: number
+            for of, number in (known or {}).items()
+            if all(mine in {None, its} for mine, its in zip(told, of, strict=True))
+        }
+        if alike := most(Counter(same)):
+            return alike
+        if cores is not None:
+            memory = cores * usual[1] / usual[0]
+            return cores, min(max(memory, LEAST_MEMORY_MIB), MAX_MEMORY_MIB)
+        memory = usual[1] if memory_mib is None else memory_mib
+        return min(max(round(memory * usual[0] / usual[1]), 1), MAX_CORES), memory
+
+    def assume(self, pilot: OpenPilot) -> None:
+        """Give a pilot a size of which none is told.
+
+        What was assumed first stays, so that it does not follow each other pilot of the entry;
+        only a single unit, for want of anything better, gives way to what is learnt later.
+        """
+        if not pilot.steps or (
+            Assumption.SIZE in pilot.assumed and pilot.steps[0].size == self._unit
+        ):
+            size, rules, told = self.fill(pilot.identity.key.entry)
+            pilot.told = told._replace(site=True)
+            if pilot.resize(size):
+                for rule in rules:
+                    pilot.assume(rule, pilot.start_us, LATEST_US)
+        keep_assumed(pilot)
+
+
+def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -> Told:
+    """Return what was told of a pilot that is as large as this by these rules."""
+    if Assumption.NO_OUTPUT in rules:
+        return Told()
+    if told is not None:
+        return told
+    gpus = None if Assumption.GPUS in rules else size.gpus
+    return Told(gpus=gpus, site=True) if Assumption.SIZE in rules else Told(*size[:2], gpus, True)
+
+
+def keep_assumed(pilot: OpenPilot) -> None:
+    """Let what is assumed of a pilot's size hold from its beginning to its end."""
+    end_us = LATEST_US if pilot.end_us is None else pilot.end_us
+    for rule in sorted(SIZES):
+        if rule in pilot.assumed:
+            pilot.assume(rule, pilot.start_us, max(end_us, pilot.start_us + 1))
+
+
+def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:
+    """Return what pilots of each entry are expected to have, by the ad that was heard last."""
+    ordered = sorted(requests, key=lambda of: of.last_heard)
+    return {of.entry.entry: resources(of.pilot_size) for of in ordered if of.pilot_size is not None}
+
+
+def _sound(cores: float, memory_mib: float) -> bool:
+    return 0 < cores <= MAX_CORES and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
+
+
+def most(known: Counter[T] | None) -> T | None:
+    """Return what is most frequent; of several the least."""
+    return min(known, key=lambda of: (-known[of], of)) if known else None
+
+
+def _add(to: Counter[T], what: T, number: int) -> None:
+    to[what] += number
+    if len(to) > _KINDS:  # an entry whose pilots are all different: forget the rare ones
+        for rare, _ in to.most_common()[_KINDS // 2 :]:
+            del to[rare]

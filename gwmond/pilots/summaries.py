@@ -1,0 +1,287 @@
+"""What pilots did of which only a summary tells that: the factory's, or their own statistics.
+
+See ``factory_jobs`` for pilots of which only their factory's queue or summary tells.
+
+Units: times are microseconds since the epoch.
+
+What such a pilot did:
+
+============================ ===================================================================
+its summary says that        validation failed
+HTCondor did not run
+it says that HTCondor ran,   it passed, and no job ran: ``decision_problem``
+and no jobs
+it says that jobs ran        HTCondor was busy for its duration less the idle part, or for the
+                             jobs' time over the cores (see ``job_sums``), right after the
+                             validation, with the whole pilot: the time of jobs that ended by
+                             themselves (``terminated``) first, as goodput, the rest unclassified;
+                             both with the outcome ``summarised``
+neither their number nor     ``unclassified``
+their time can be read
+no summary, or one that      validation failed, if collectors were watched all the time and none
+tells nothing (0, -1)        has shown it; else nothing tells: ``unclassified``
+============================ ===================================================================
+
+Where the pilot's own output is there, and neither its logs nor anything else tells of a run:
+
+============================ ===================================================================
+its statistics tell of jobs  the same by their numbers, from HTCondor's start on; where they tell
+                             no time, all of HTCondor's time is unclassified
+they tell of none, and no    the same by the factory's summary, if that tells of jobs
+log is there
+nothing tells of jobs        ``unclassified``, rule ``validation`` (see ``ran_jobs``)
+============================ ===================================================================
+
+The runs that stand for the jobs of a summary are not counted as runs of jobs; real ones, whenever
+they become known, take their place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.factory_jobs import FactoryJob
+from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
+from gwmond.model.stored_pilots import Told
+from gwmond.model.times import SECOND_US
+from gwmond.pilots import job_sums
+from gwmond.pilots.attempt_facts import merge_each
+from gwmond.pilots.joining import Joining
+from gwmond.pilots.open_pilot import OpenPilot
+
+LINE, _STATISTICS = "summary#", "statistics#"
+
+
+class Busy(NamedTuple):
+    """When jobs ran, by a summary: ``terminated`` ended by themselves, ``rest`` not, or unknown."""
+
+    terminated: Interval
+    rest: Interval
+
+
+def verdict(line: CompletedPilot | None) -> Validation:
+    """Return what a summary tells of the validation; one without output tells nothing of it."""
+    if line is None or not line.duration_s or line.condor_started is None:
+        return Validation.UNKNOWN
+    if line.condor_started and line.condor_s is None:
+        return Validation.UNKNOWN
+    if not line.ran:
+        return Validation.FAILED
+    return Validation.STARTED if job_sums.tells_jobs(line) is None else Validation.PASSED
+
+
+def jobs_ran(line: CompletedPilot | None) -> bool:
+    """Return whether a summary tells that jobs ran."""
+    passed = verdict(line) is Validation.PASSED
+    return passed and line is not None and job_sums.tells_jobs(line) is True
+
+
+def busy(line: CompletedPilot | None, life: Interval, cores: float) -> Busy | None:
+    """Return when jobs ran on a pilot with so many cores; None if the summary tells of none."""
+    if line is None or not jobs_ran(line):
+        return None
+    start = life[0] + (line.validation_s or 0) * SECOND_US
+    within = start, min(start + (line.condor_s or 0) * SECOND_US, life[1])
+    return _busy(within, *job_sums.of_line(line, cores))
+
+
+def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
+    """Return when jobs ran while HTCondor did; as long as it if nothing tells how long.
+
+    They took a second at least, as the numbers are cut.
+    """
+    start, last = within
+    busy_s = (last - start) // SECOND_US if busy_s is None else max(1, busy_s)
+    seconds = min(busy_s, good_s), busy_s
+    middle, end = (min(start + of * SECOND_US, last) for of in seconds)
+    return Busy((start, middle), (middle, end)) if start < end else None
+
+
+def ran_jobs(output: PilotOutput) -> bool | None:
+    """Return whether an output tells that jobs ran, or that none did; None if it tells neither.
+
+    Only one that is whole can tell that there was none: by its statistics or HTCondor's logs.
+    """
+    total = output.jobs.total.jobs if output.jobs is not None else None
+    told = [number for number in (total, output.activations) if number is not None]
+    if output.attempts or output.runs or any(told):
+        return True
+    logs = told or any(name.endswith("Log") or "Log." in name for name in output.logs)
+    return False if output.end_us is not None and logs else None
+
+
+def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> None:
+    """Let a pilot have been busy as its statistics say, if no run is known.
+
+    All its attempts must be in memory.
+    """
+    if any(not of.summarised for of in pilot.attempts.values()) or not ran_jobs(output):
+        return
+    starts = output.condor_start_us, output.validation_end_us, output.start_us, pilot.start_us
+    ends = output.condor_end_us, output.end_us, pilot.until_us
+    within = _first(*starts), _first(*ends)
+    total = output.jobs.total if output.jobs is not None else None
+    if output.jobs is not None and total is not None and total.jobs:
+        condor_s = (within[1] - within[0]) // SECOND_US
+        sums = job_sums.of_statistics(output.jobs, condor_s, output.cores or 1)
+        _tell(pilot, _busy(within, *sums), joining, _STATISTICS, within)
+    else:
+        _tell(pilot, _busy(within, None), joining, _STATISTICS, within)
+
+
+def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
+    """Return whether a summary may tell what a pilot did that better sources tell of."""
+    if Assumption.JOBS in pilot.assumed:
+        return True
+    return jobs_ran(line) and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
+
+
+def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -> None:
+    """Let a pilot have been busy as a summary says, if nothing better tells of jobs.
+
+    None takes back what a summary said.  All its attempts must be in memory.
+    """
+    there = pilot.attempts.values()
+    if any(not of.summarised or of.key.job.startswith(_STATISTICS) for of in there):
+        return
+    start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
+    of = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
+    _tell(pilot, of, joining, LINE, (of.terminated[0], end) if of is not None else None)
+
+
+def says_none(pilot: OpenPilot) -> bool:
+    """Return whether its own output tells that no job ran."""
+    if pilot.validation is Validation.FAILED:
+        return True
+    passed = pilot.validation is Validation.PASSED and pilot.has_output
+    return passed and all(of.summarised for of in pilot.attempts.values())
+
+
+def _first(*times: int | None) -> int:
+    return next(of for of in times if of is not None)
+
+
+def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) -> None:
+    """Make a pilot what the factory tells of it; all its attempts must be in memory.
+
+    Raises ValueError if nothing tells when it ran.
+    """
+    life = job.life
+    if life is None:
+        raise ValueError("nothing tells when the pilot ran")
+    start_us, end_us = life
+    steps = (Step(start_us, size),)
+    if (start_us, end_us, steps) != (pilot.start_us, pilot.end_us, pilot.steps):
+        pilot.touch(min(start_us, pilot.start_us))
+    pilot.start_us, pilot.end_us, pilot.contact_us, pilot.steps = start_us, end_us, end_us, steps
+    pilot.ended, pilot.ends = "queue", {"queue": end_us}
+    pilot.gone_us, pilot.dirty = end_us, True
+    validation = verdict(job.line)
+    by_others = Assumption.VALIDATION in pilot.assumed or pilot.failure  # guessed, or its ads say
+    failed = pilot.validation is Validation.FAILED and by_others
+    if validation is Validation.UNKNOWN and failed:
+        validation = Validation.FAILED
+    elif validation in {Validation.PASSED, Validation.FAILED}:
+        pilot.know(Assumption.VALIDATION)
+    if validation is not pilot.validation:
+        pilot.touch(start_us)
+    pilot.validation = validation
+    line = job.line
+    passed = validation in {Validation.PASSED, Validation.STARTED}
+    validation_s = line.validation_s if line and passed else None
+    validated_us = None if validation_s is None else start_us + validation_s * SECOND_US
+    pilot.validation_end_us = None if validated_us is None else min(validated_us, end_us)
+    pilot.told = Told()
+    pilot.assume(Assumption.NO_OUTPUT, *life)
+    pilot.assume(Assumption.SIZE, *life)
+    _tell(pilot, busy(line, life, size.cores), joining)
+
+
+def fail(pilot: OpenPilot) -> None:
+    """Say that its validation failed, as no collector has ever shown it."""
+    if pilot.validation is Validation.UNKNOWN:
+        pilot.validation = Validation.FAILED
+        pilot.touch(pilot.start_us)
+        pilot.assume(Assumption.VALIDATION, pilot.start_us, pilot.until_us)
+
+
+def forget(pilot: OpenPilot, joining: Joining) -> None:
+    """A better source tells of the pilot: nothing of what the factory told stands any more."""
+    if not pilot.no_output:
+        return
+    _tell(pilot, None, joining)
+    pilot.touch(pilot.start_us)
+    pilot.know(*Assumption)
+    pilot.end_us, pilot.ended, pilot.gone_us, pilot.steps = None, "", None, ()
+    pilot.ends.clear()
+    pilot.contact_us, pilot.validation = 0, Validation.UNKNOWN
+    pilot.validation_end_us, pilot.told, pilot.dirty = None, None, True
+
+
+def only_runs(pilot: OpenPilot, joining: Joining) -> None:
+    """Take out what stood for jobs, as a better source tells of the pilot."""
+    if not (pilot.no_output or Assumption.JOBS in pilot.assumed):
+        _tell(pilot, None, joining)
+
+
+def resize(pilot: OpenPilot, size: Resources) -> None:
+    """Let the jobs of a summary have had the whole pilot, as large as it is now."""
+    for attempt in pilot.attempts.values():
+        if attempt.summarised:
+            resized = [fact._replace(size=size) for fact in attempt.facts]
+            attempt.replace(*merge_each(resized)[0])
+
+
+def _tell(
+    pilot: OpenPilot,
+    of: Busy | None,
+    joining: Joining,
+    word: str = LINE,
+    within: Interval | None = None,
+) -> None:
+    """Put runs that stand for the jobs of a summary in the place of those that are there.
+
+    ``within``: when that is an estimate, as long as they ran if not given.
+    """
+    wanted: set[AttemptFact] = set()
+    if of is not None:
+        for completed, (start, end) in ((True, of.terminated), (False, of.rest)):
+            if start < end:
+                made = _fact(pilot, completed=completed, start_us=start, end_us=end)
+                wanted.add(made._replace(job=f"{word}{made.job}"))
+        pilot.assume(Assumption.JOBS, *(within or (of.terminated[0], of.rest[1])))
+    else:
+        pilot.know(Assumption.JOBS)
+    by_job = {fact.job: fact for fact in wanted}
+    for attempt in list(pilot.attempts.values()):
+        if attempt.summarised:
+            fact = by_job.pop(attempt.key.job, None)
+            if fact is None:
+                joining.remove(attempt)
+            elif attempt.facts != (fact,):  # the same one, so that what is booked for it is known
+                attempt.replace(*merge_each([fact])[0])
+    for job, fact in sorted(by_job.items()):
+        joining.add(job, [fact])
+        for attempt in pilot.attempts.values():
+            for before in joining.removed if attempt.key.job == job else ():
+                if before.pilot is pilot and before.key == attempt.key:
+                    attempt.settled = Counter(before.settled)  # what is booked for it
+
+
+def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> AttemptFact:
+    word = "terminated" if completed else "rest"
+    return AttemptFact(
+        source=Source.SUMMARY,
+        job=f"{pilot.label}#{word}",
+        run=1,
+        written_us=end_us,
+        pilot=pilot.label,
+        start_us=start_us,
+        end_us=end_us,
+        size=pilot.steps[0].size,
+        ending=Ending(over=True, completed=completed),
+    )

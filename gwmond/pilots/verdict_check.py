@@ -1,0 +1,93 @@
+"""Verdicts on entries, checked by the pilots that start there.
+
+A pilot that registers in a collector is an experiment: what the last poll before said of its entry
+was right if the pilot runs a job within ``wait_us`` where there was a provisioning bottleneck, or
+runs none in that time where demand was insufficient.  Source of the rule: design page, section 4
+("the truth of a verdict is an experiment").
+
+What is no experiment:
+
+- a pilot of an entry in any other state (of the states of CPUs);
+- a pilot that was not seen to register: there was no poll before, one was missed, or not all
+  collectors were heard;
+- a pilot that takes no jobs, or stops to take any before ``wait_us`` is over;
+- a pilot that ends before ``wait_us`` is over without a job.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.experiments import CHECKED, Experiment, Result, Verdict
+from gwmond.model.facts import EntryKey, Pilot
+from gwmond.model.times import SECOND_US
+
+if TYPE_CHECKING:
+    from gwmond.model.evaluation import EntryTime, Evaluation
+
+
+class Verdicts(NamedTuple):
+    """What a poll at ``at_us`` says of entries, and the names of all pilots that it has seen."""
+
+    at_us: int
+    entries: Mapping[EntryKey, Verdict]
+    pilots: frozenset[str]
+
+
+class Watched(NamedTuple):
+    """What is known of the pilot: when its first run began, its end, and when it was last heard of.
+
+    ``first_run_us`` and ``end_us`` are None where there is none yet.
+    """
+
+    first_run_us: int | None
+    end_us: int | None
+    contact_us: int
+
+
+def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Verdicts:
+    """Return what a poll says that has seen all pilots."""
+    return Verdicts(
+        at_us,
+        {key: _verdict(row) for (key, of), row in evaluation.rows.items() if of == "cpu"},
+        frozenset(pilot.name for pilot in pilots),
+    )
+
+
+def _verdict(row: EntryTime) -> Verdict:
+    return Verdict(row.state, row.reason, row.evidence)
+
+
+def registered(
+    before: Verdicts, pilots: Iterable[Pilot], now_us: int, wait_us: int
+) -> Iterator[tuple[Pilot, Experiment]]:
+    """Yield pilots that have registered since ``before``, each with its experiment (of pilot 0).
+
+    ``now_us`` is the time of the next poll, which has seen ``pilots``.  A pilot that began earlier
+    than one poll before ``before`` was only out of sight.
+    """
+    earliest_us = before.at_us - (now_us - before.at_us)
+    for pilot in pilots:
+        verdict = before.entries.get(pilot.entry)
+        if verdict is None or verdict.state not in CHECKED or pilot.name in before.pilots:
+            continue
+        began_us = pilot.started * SECOND_US
+        at_us = min(max(began_us, before.at_us), now_us)
+        stops = pilot.retires is not None and pilot.retires * SECOND_US < at_us + wait_us
+        if pilot.failed or not pilot.accepting or stops or began_us < earliest_us:
+            continue
+        yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, at_us)
+
+
+def result(of: Experiment, watched: Watched, known_us: int, wait_us: int) -> Result:
+    """Return what became of an experiment; ``known_us``: all runs that began before are known."""
+    until_us = of.registered_us + wait_us
+    if watched.first_run_us is not None and watched.first_run_us <= until_us:
+        return Result.RAN
+    if watched.end_us is not None and watched.end_us < until_us:
+        return Result.VOID if known_us >= watched.end_us else Result.OPEN
+    there_us = watched.contact_us if watched.end_us is None else watched.end_us
+    return Result.IDLE if min(there_us, known_us) >= until_us else Result.OPEN

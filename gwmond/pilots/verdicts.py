@@ -1,0 +1,142 @@
+"""Verdicts on early failures: whether a run that soon failed did so by the doing of its place.
+
+Units: times are microseconds since the epoch.
+
+A verdict rests on what was told of a certain time, and not on when it is asked for: an import of
+old logs judges as a daemon did that ran at the time, and one that was down for a day as well.
+Attempts are judged by the slice of time in which they ended, six to a window (``verdict_us``):
+
+- the verdict falls a window after the end of the slice, when all that ended before that moment has
+  been told;
+- evidence are the runs of the same users that began in the slice, or up to two slices before or
+  after it (of very many those nearest to its middle), as they were known at that moment: one that
+  went on then has not failed early.
+
+Suspicions of places where jobs succeed far too soon rest on the last two slices alone, and are
+looked for anew in each slice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import NamedTuple, Protocol
+
+from gwmond.model.pilot_facts import Outcome
+from gwmond.model.suspects import Suspect
+from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, judge, suspects, weigh
+from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.outcome import LaterRuns, plain_outcome
+from gwmond.pilots.rules import FAR_US, Rules
+from gwmond.pilots.shelf import Shelf
+
+SLICES = 6
+AROUND = 2
+"""So many slices before and after the one that is judged are evidence, too."""
+
+
+class Trials(Protocol):
+    """What the ledger knows of runs that say something about where they ran."""
+
+    def trials(
+        self,
+        since_us: int,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
+    ) -> list[Trial]:
+        """Return runs that began in an interval, as they were at ``known_us``.
+
+        Of these users, or of all; of very many those nearest to the middle.
+        """
+
+
+class _Case(NamedTuple):
+    """An attempt to be judged; ``plain`` is its outcome if there is nothing against its place."""
+
+    attempt: OpenAttempt
+    trial: Trial
+    plain: Outcome
+
+
+def undecided(shelf: Shelf) -> list[OpenAttempt]:
+    """Return early failures that are not judged."""
+    return [
+        of
+        for attempts in shelf.jobs.values()
+        for of in attempts
+        if of.result == Result.FAILED_EARLY and of.outcome is None
+    ]
+
+
+def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rules) -> None:
+    """Judge what can be judged; the attempts are to be settled anew then.
+
+    ``known_us``: all that ended before was told and is stored.
+    """
+    due: defaultdict[int, list[_Case]] = defaultdict(list)
+    for case in _cases(shelf, now_us, rules):
+        until_us = evidence_until(case.trial.end_us, rules)
+        if known_us >= until_us:
+            due[until_us].append(case)
+    for until_us, cases in sorted(due.items()):
+        users = {of.attempt.merged.user or "" for of in cases}
+        known = trials.trials(*began_within(until_us, rules), until_us, users)
+        by_key = {of.key: of for of in (*known, *(of.trial for of in cases))}
+        evidence = weigh(by_key.values())
+        for case in cases:
+            case.attempt.judged = judge(case.trial, case.plain, evidence)
+            case.attempt.pilot.touch(case.attempt.start_us)
+
+
+def suspicions(known_us: int, trials: Trials, rules: Rules) -> tuple[Suspect, ...]:
+    """Return places where jobs of the same groups have lately succeeded far sooner than elsewhere.
+
+    ``known_us``: all that ended before was told and is stored.
+    """
+    since_us = known_us - AROUND * slice_us(rules)
+    return suspects(trials.trials(since_us, known_us, known_us))
+
+
+def evidence_until(end_us: int, rules: Rules) -> int:
+    """Return when the verdict falls on an attempt that ended then: up to when runs are known."""
+    of = slice_us(rules)
+    return -(-(end_us + rules.verdict_us) // of) * of
+
+
+def began_within(until_us: int, rules: Rules) -> tuple[int, int]:
+    """Return when runs began that are evidence for the verdicts which fall at this moment."""
+    ended_us, of = until_us - rules.verdict_us, slice_us(rules)
+    return ended_us - (AROUND + 1) * of, min(until_us, ended_us + AROUND * of)
+
+
+def slice_us(rules: Rules) -> int:
+    """Return how long a slice is."""
+    return max(1, rules.verdict_us // SLICES)
+
+
+def _cases(shelf: Shelf, now_us: int, rules: Rules) -> list[_Case]:
+    cases, later = [], LaterRuns(shelf.jobs)
+    for attempt in undecided(shelf):
+        plain = plain_outcome(attempt, later.after(attempt), now_us, FAR_US, rules)
+        if plain is not None:
+            cases.append(_Case(attempt, trial_of(attempt), plain))
+    return cases
+
+
+def trial_of(attempt: OpenAttempt) -> Trial:
+    """Return an attempt as the test of early failures takes it."""
+    pilot, merged = attempt.pilot, attempt.merged
+    return Trial(
+        job=attempt.key.job,
+        run=attempt.key.run,
+        group=merged.job_group or merged.user or "",
+        pilot=str(pilot.id),
+        node=pilot.identity.node,
+        entry=pilot.identity.key.entry,
+        site=pilot.identity.key.site,
+        start_us=attempt.start_us,
+        end_us=attempt.end_us or attempt.start_us,
+        result=Result(attempt.result),
+    )

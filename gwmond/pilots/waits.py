@@ -1,0 +1,81 @@
+"""Which runs of jobs are over and not settled yet: what is waited for, and how long at most.
+
+Units: times are microseconds since the epoch.
+
+The waits are those of ``outcome`` and ``verdicts``: each is found by asking their rules what they
+say once all waiting is over, and what they wait for until then.  A wait may end sooner (a record
+comes, the next run of the job begins), and not later while collectors and schedds answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from gwmond.model.waits import Wait, Why
+from gwmond.pilots.early_failure import Result, result_of
+from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.outcome import given_up_at, plain_outcome
+from gwmond.pilots.rules import FAR_US, Rules
+from gwmond.pilots.silence import is_silent
+from gwmond.pilots.verdicts import evidence_until
+
+
+def waits(
+    attempts: Iterable[OpenAttempt],
+    rules: Rules,
+    silent_before_us: int,
+    silent: Collection[str],
+    later_us: int,
+) -> tuple[Wait, ...]:
+    """Return what runs wait for, in the order of ``Why``; those that go on are left out.
+
+    ``silent``: schedds that do not answer.  ``later_us``: by so much later is decided what is due.
+    """
+    found: dict[Why, list[int | None]] = {}
+    for attempt in attempts:
+        if attempt.is_open and (of := _wait(attempt, rules, silent_before_us, silent)) is not None:
+            why, until_us = of
+            found.setdefault(why, []).append(until_us)
+    made = []
+    for why in Why:
+        if times := found.get(why):
+            known = [at + later_us for at in times if at is not None]
+            made.append(Wait(why, len(times), max(known) if len(known) == len(times) else None))
+    return tuple(made)
+
+
+def _wait(
+    attempt: OpenAttempt, rules: Rules, silent_before_us: int, silent: Collection[str]
+) -> tuple[Why, int | None] | None:
+    pilot, ending = attempt.pilot, attempt.merged.ending
+    if not ending.over:
+        until_us = _given_up_us(attempt, rules, silent_before_us, silent)
+        return None if until_us is None else (Why.RECORD, until_us)
+    end_us = attempt.end_us or attempt.start_us
+    plain = plain_outcome(attempt, None, FAR_US, FAR_US, rules)
+    if plain is None:
+        last_us = max(end_us + rules.end_tolerance_us, _heard_us(pilot))
+        return Why.PILOT, last_us + pilot.lifetime_us  # heard of again, or expired
+    if result_of(plain, ending.early) is Result.FAILED_EARLY:
+        return Why.EARLY, evidence_until(end_us, rules)
+    if plain_outcome(attempt, None, end_us, FAR_US, rules) is None:
+        return Why.RECORD, end_us + rules.outcome_wait_us
+    return Why.SCHEDD, None
+
+
+def _given_up_us(
+    attempt: OpenAttempt, rules: Rules, silent_before_us: int, silent: Collection[str]
+) -> int | None:
+    """Return until when the record of a run is waited for; None: it may go on."""
+    at = given_up_at(attempt, None, rules, silent)
+    if at is not None:
+        return at.decided_us
+    pilot, heard_us = attempt.pilot, _heard_us(attempt.pilot)
+    if not is_silent(pilot.identity, pilot.end_us, heard_us, silent_before_us):
+        return None
+    return heard_us + max(pilot.lifetime_us, rules.outcome_wait_us)  # it ends as its ad expires
+
+
+def _heard_us(pilot: OpenPilot) -> int:
+    return max(pilot.contact_us, pilot.heard_us)

@@ -1,0 +1,259 @@
+"""What central logs tell of pilots and of the runs on them.
+
+Units: times are microseconds since the epoch.
+
+A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
+site and node if only one pilot was there then (see ``witness_index``).  Whose pilot is not known
+waits for it, and what is told of a run waits until its time is known: a bounded number, as long as
+``quiet``, also across restarts.
+
+=================== ===========================================================================
+pilot_end           the pilot ended then (``logged``): better than when it was last seen, worse
+                    than its own output and its factory's queue; it goes on if it was heard of
+                    later.  Of several the last one counts
+exit_unsent         the run that ended then, and whose end no history tells, ended then; its
+                    exit is lost (``Ending.unsent``)
+container_failure   the run that had begun just before, and whose end no history tells, failed
+                    for that (``Ending.container_failed``)
+=================== ===========================================================================
+
+A line has no job, so a run is found by its pilot and by time: where several may be meant, none is.
+Invariants: a line that is told again changes nothing; of ends the order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.cursor_kinds import WAITING_LINES
+from gwmond.model.endings import Ending
+from gwmond.model.facts import Cursor
+from gwmond.model.pilot_evidence import CentralEvent, CentralKind
+from gwmond.pilots.attempt_facts import tells_exit
+from gwmond.pilots.ends import holds, set_end
+from gwmond.pilots.joining import Joining
+from gwmond.pilots.kept import Kept
+from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
+from gwmond.pilots.shelf import Shelf
+from gwmond.pilots.sightings import prolong
+from gwmond.pilots.waiting_events import Waits, dump, load
+from gwmond.pilots.witness_index import Index, recall
+
+MAX_WAITING = 2000
+SOURCE = "central_log"
+
+
+class Witnesses:
+    """Takes lines in; ``unused`` counts those that led to nothing, with an ``example`` of each.
+
+    ``patience_us``: a line that is older does not wait, but is unused at once; None: each waits.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        joining: Joining,
+        rules: Rules,
+        cursors: Mapping[tuple[str, str], Cursor],
+    ) -> None:
+        self._shelf = shelf
+        self._joining = joining
+        self._rules = rules
+        self._kept = Kept(SOURCE, WAITING_LINES, cursors)
+        self._waiting = load(self._kept.text)
+        self._now_us = self._known_us = 0
+        self.patience_us: int | None = None
+        self.unused: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+
+    def take(self, events: Sequence[CentralEvent], lookup: Lookup) -> None:
+        """Take lines in."""
+        if not events:
+            return
+        last = {of for of in events if self._is_late(of)}
+        recall(self._shelf, events, lookup, self._rules, last)
+        index = Index(events, self._shelf, self._rules)
+        for event in (of._replace(path="") for of in events):
+            if not sane(event.at_us):
+                self._leave(event, "bad_time")
+                continue
+            late = self._is_late(event)
+            if event in self._waiting or not (why := self._told(event, index, lookup, last=late)):
+                continue
+            if late:
+                self._leave(event, why)
+            else:
+                self._waiting[event] = Waits(None, why)
+                if len(self._waiting) > MAX_WAITING:
+                    first = next(iter(self._waiting))
+                    self._leave(first, "too_many_waiting")
+                    del self._waiting[first]
+
+    def settle(self, now_us: int, known_us: int, lookup: Lookup) -> None:
+        """Try again what waits; ``known_us``: attempts that began before are known."""
+        self._now_us, self._known_us = now_us, max(self._known_us, known_us)
+        if not self._waiting:
+            return
+        quiet_us = self._rules.quiet_us
+        since = {
+            of: now_us if waits.since_us is None else waits.since_us
+            for of, waits in self._waiting.items()
+        }
+        last = {of for of, since_us in since.items() if now_us >= since_us + quiet_us}
+        if last:
+            recall(self._shelf, last, lookup, self._rules, last)
+        index = Index(self._waiting, self._shelf, self._rules)
+        for event, waits in list(self._waiting.items()):
+            late = event in last
+            again = lookup if waits.since_us is None or late else None
+            why = self._told(event, index, again, last=late)
+            if why and event.at_us > now_us + quiet_us:
+                why, late = "bad_time", True
+            elif why == "no_pilot" and waits.why != "not_yet":
+                why = waits.why  # its pilot may have been forgotten meanwhile
+            if why and not late:
+                self._waiting[event] = Waits(since[event], why)
+                continue
+            del self._waiting[event]
+            if why:
+                self._leave(event, why)
+
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Return what waits, if that is not what is stored."""
+        return self._kept.offer(dump(self._waiting))
+
+    def stored(self) -> None:
+        """Say that the last cursor is in the ledger."""
+        self._kept.stored()
+
+    def _is_late(self, event: CentralEvent) -> bool:
+        """Return whether a line is too old to wait."""
+        return self.patience_us is not None and event.at_us + self.patience_us <= self._now_us
+
+    def _leave(self, event: CentralEvent, why: str) -> None:
+        name = event.name
+        where = " ".join(part for part in (name.startd, name.site, name.node) if part)
+        self.unused[why] += 1
+        self.examples[why] = f"{event.kind.value} of {where or '?'}: {event.message}"
+
+    def _told(
+        self, event: CentralEvent, index: Index, lookup: Lookup | None, *, last: bool = False
+    ) -> str:
+        """Apply a line; return why that cannot be done, empty if it is.
+
+        With ``lookup`` runs that are not in memory are looked for, too.
+        """
+        known_us = event.at_us + self._rules.end_tolerance_us
+        if event.at_us > self._now_us + self._rules.end_tolerance_us:
+            return "not_yet"
+        found = index.find(event, last=last)
+        if len(found) != 1:
+            return "several_pilots" if found else "no_pilot"
+        (pilot,) = found
+        if event.kind is CentralKind.PILOT_END and not pilot.pruned:
+            end(pilot, event.at_us)
+        elif not pilot.pruned:
+            if not last and self._known_us < known_us:
+                return "not_yet"
+            return self._told_of_run(pilot, event, lookup)
+        return ""
+
+    def _told_of_run(self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None) -> str:
+        if lookup is not None and pilot.kept_us > event.at_us - self._rules.end_tolerance_us:
+            self._shelf.load_whole(pilot, lookup)
+        runs = self._runs(pilot, event)
+        if len(runs) != 1:
+            return "several_runs" if runs else "no_run"
+        (run,) = runs
+        if not (_is_over(run) or event.kind is CentralKind.CONTAINER_FAILURE):
+            return "run_goes_on"
+        if not _has(run, event) and not _tells_exit(run):
+            self._joining.add(run.key.job, [_fact(run, event)])
+        return ""
+
+    def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:
+        """Return the runs that a line may be about: the likeliest ones."""
+        runs = list(pilot.attempts.values())
+        if same := [of for of in runs if _has(of, event)]:
+            return same
+        at_us, rules = event.at_us, self._rules
+        guard = rules.start_guard_us
+        there = [
+            (of, end_us)
+            for of in runs
+            for end_us in (_measured_end(of),)
+            if of.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
+            if end_us is not None or (of.seen_us or 0) <= at_us + guard
+        ]
+        if event.kind is CentralKind.CONTAINER_FAILURE:
+            soon = at_us + rules.end_tolerance_us
+            fitting = [
+                of
+                for of, end_us in there
+                if at_us <= of.start_us + rules.early_us + guard and (end_us or at_us) <= soon
+            ]
+            return [of for of in fitting if not _tells_exit(of)] or fitting[:1]
+        at_end = [of for of, end_us in there if end_us is not None and end_us <= at_us + guard]
+        for group in (
+            [of for of in at_end if not _tells_exit(of)],
+            [of for of, end_us in there if end_us is None],
+            [of for of, _ in there if not _tells_exit(of)],
+            at_end,
+        ):
+            if group:
+                return group
+        return []
+
+
+def end(pilot: OpenPilot, at_us: int) -> None:
+    """Let a pilot end as a central log says, unless it went on; of several lines the last."""
+    heard_us = 0 if "reported" in pilot.ends else pilot.contact_us
+    if not holds("logged", at_us, heard_us):
+        return
+    end_us = max(at_us, pilot.ends.get("logged", 0), pilot.contact_us if pilot.implied else 0)
+    if set_end(pilot, "logged", end_us):
+        prolong(pilot)
+
+
+def _measured_end(run: OpenAttempt) -> int | None:
+    """Return when a run ended, if a record tells."""
+    return run.merged.end_us if run.merged.evidence == "measured" else None
+
+
+def _is_over(run: OpenAttempt) -> bool:
+    """Return whether a run is known to have ended."""
+    return run.merged.ending.over or run.gone or run.pilot.end_us is not None
+
+
+def _tells_exit(run: OpenAttempt) -> bool:
+    return any(tells_exit(fact) for fact in run.facts)
+
+
+def _has(run: OpenAttempt, event: CentralEvent) -> bool:
+    """Return whether a run has a line already."""
+    return any(
+        fact.source is Source.CENTRAL_LOG
+        and fact.written_us == event.at_us
+        and bool(fact.ending.unsent) == (event.kind is CentralKind.EXIT_UNSENT)
+        for fact in run.facts
+    )
+
+
+def _fact(run: OpenAttempt, event: CentralEvent) -> AttemptFact:
+    unsent = event.kind is CentralKind.EXIT_UNSENT
+    return AttemptFact(
+        source=Source.CENTRAL_LOG,
+        job=run.key.job,
+        run=run.key.number,
+        written_us=event.at_us,
+        pilot=run.pilot.label,
+        start_us=run.merged.start_us,
+        end_us=max(event.at_us, run.start_us) if unsent else None,
+        ending=Ending(over=True, began=True, unsent=True)
+        if unsent
+        else Ending(container_failed=True),
+    )

@@ -1,0 +1,337 @@
+"""The report that factory operators know from GlideinWMS's analyze_entries, from records.  Pure.
+
+Units: ``Numbers`` are seconds of pilots' wall-clock time; shares are 0 ... 1.  What the lines and
+columns mean is in docs/analyze.md, what the exact ones are made of in ``analyze_pilots``, and how
+the original rounds in ``analyze_rounding``.
+
+Source of the layout: glideinWMS, factory/tools/analyze_entries (blockprint, lineprint,
+frontend_print); the 2022 accounting report, figure 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gwmond.model.times import Period
+from gwmond.model.units import MICRO
+from gwmond.reports.analyze_pilots import PilotFigures, Sums, total
+from gwmond.reports.analyze_rounding import Archive, Printed, data_sets
+from gwmond.reports.pilot_jobs import told_by_statistics, told_numbered
+
+
+class Known(NamedTuple):
+    """Of how many pilots it is known whether HTCondor started, and whether jobs ran.
+
+    ``started_s`` and ``validated_s``: the time of those of which it is known whether HTCondor
+    started, and when the validation ended.
+    """
+
+    started: int
+    jobs: int
+    started_s: float
+    validated_s: float
+
+
+class Numbers(NamedTuple):
+    """What is printed of some pilots, exact or as the original has it; None: not known.
+
+    ``known``: what shares are of; None: all is known, or taken to be.  ``numbered``: of how many
+    pilots it is known how many jobs they ran; ``by_statistics``: of how many only statistics tell.
+    ``from_start``: of how many some runs count from their start, for want of their program's.
+    """
+
+    pilots: int
+    jobs: int
+    job_length: float | None
+    failed: int
+    all_validation: float
+    without_jobs: int
+    time: float
+    used: float
+    validation: float | None
+    idle: float | None
+    waste: float
+    badput: float
+    nosuccess: float | None
+    numbered: int
+    by_statistics: int
+    known: Known | None = None
+    from_start: int = 0
+
+    @property
+    def estimated(self) -> int:
+        """Of how many pilots the time of jobs is estimated, at least."""
+        return max(self.by_statistics, self.from_start)
+
+    @property
+    def base(self) -> Known:
+        """What shares are of."""
+        return self.known or Known(self.pilots, self.pilots, self.time, self.time)
+
+    @property
+    def efficiency(self) -> float | None:
+        """Time used / time."""
+        return _share(self.used, self.time)
+
+    @property
+    def goodput_fraction(self) -> float | None:
+        """What is not badput / time."""
+        return _share(self.time - self.badput, self.time)
+
+
+def _share(some: float | None, of: float) -> float | None:
+    return None if some is None or not of else some / of
+
+
+SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
+    "strt": lambda of: _share(of.failed, of.base.started),
+    "fval": lambda of: _share(of.all_validation, of.base.started_s),
+    "0job": lambda of: _share(of.without_jobs, of.base.jobs),
+    "val": lambda of: _share(of.validation, of.base.validated_s),
+    "idle": lambda of: _share(of.idle, of.base.validated_s),
+    "wst": lambda of: _share(of.waste, of.time),
+    "badp": lambda of: _share(of.badput, of.time),
+}
+AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
+    "waste": lambda of: of.waste / 3600,
+    "time": lambda of: of.time / 3600,
+    "total": lambda of: of.pilots,
+}
+"""Hours, hours, pilots."""
+COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}
+
+
+def exact(of: Sums) -> Numbers:
+    """Return what records tell; validation and idle are of pilots of which they are known."""
+    known = of.known_validation > 0 or not of.pilots
+    return Numbers(
+        pilots=of.pilots,
+        jobs=of.jobs,
+        job_length=_share(of.lengths_us / MICRO, of.known_lengths),
+        failed=of.failed,
+        all_validation=of.failed_us / MICRO,
+        without_jobs=of.without_jobs,
+        time=of.life / MICRO,
+        used=of.used / MICRO,
+        validation=of.validation / MICRO if known else None,
+        idle=of.idle / MICRO if known else None,
+        waste=of.waste / MICRO,
+        badput=of.badput / MICRO,
+        nosuccess=of.nosuccess / MICRO,
+        numbered=of.numbered,
+        by_statistics=of.by_statistics,
+        known=Known(
+            of.known_started, of.known_jobs, of.started_us / MICRO, of.validated_us / MICRO
+        ),
+    )
+
+
+def original(of: Printed, by_statistics: int = 0, from_start: int = 0) -> Numbers:
+    """Return what analyze_entries has of the same pilots.
+
+    Of some only statistics tell of jobs; of others not when the programs of all runs began.
+    """
+    return Numbers(
+        pilots=of.pilots,
+        jobs=of.jobs,
+        job_length=_share(of.used - of.numberless, of.jobs),
+        failed=of.failed,
+        all_validation=of.all_validation,
+        without_jobs=of.without_jobs,
+        time=of.time,
+        used=of.used,
+        validation=of.validation,
+        idle=of.idle,
+        waste=of.waste,
+        badput=of.badput,
+        nosuccess=None,
+        numbered=max(0, of.pilots - by_statistics),
+        by_statistics=by_statistics,
+        from_start=from_start,
+    )
+
+
+@dataclass(slots=True)
+class Cell:
+    """The pilots of one frontend at one entry; ``archive`` is None unless it is compared."""
+
+    archive: Archive | None
+    sums: Sums = field(default_factory=Sums)
+
+
+class Row(NamedTuple):
+    """One line or block: exact, and as the original has it if that is compared."""
+
+    sums: Sums
+    numbers: Numbers
+    printed: Numbers | None
+
+
+@dataclass(slots=True)
+class Analysis:
+    """All pilots that ended in a period, by frontend and entry."""
+
+    period: Period
+    compare: bool
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+
+    def add(self, of: PilotFigures) -> None:
+        """Count a pilot."""
+        key = of.frontend, of.entry
+        if key not in self.cells:
+            archive = Archive(self.period.length_us // MICRO) if self.compare else None
+            self.cells[key] = Cell(archive)
+        cell = self.cells[key]
+        cell.sums.add(of)
+        if cell.archive is not None:
+            before_s = (self.period.until_us - of.ended_us - 1) / MICRO
+            cell.archive.add(before_s, data_sets(of.finished), of.finished.numberless_s)
+
+    @property
+    def frontends(self) -> list[str]:
+        """All frontends, by name."""
+        return sorted({frontend for frontend, _ in self.cells})
+
+    def entries(self, frontend: str | None = None) -> list[str]:
+        """Return all entries, or those of a frontend, by name."""
+        return sorted({entry for of, entry in self.cells if frontend in {None, of}})
+
+    def row(self, frontend: str | None = None, entry: str | None = None) -> Row:
+        """Return all of a frontend, of an entry, of both, or all there is.
+
+        The original adds up what it has cut for each frontend and entry; so does this.
+        """
+        if frontend is not None and entry is not None:
+            cells = [self.cells[frontend, entry]]
+        else:
+            cells = [
+                cell
+                for (of, at), cell in self.cells.items()
+                if frontend in {None, of} and entry in {None, at}
+            ]
+        sums = total(cell.sums for cell in cells)
+        if not self.compare:
+            return Row(sums, exact(sums), None)
+        printed = Printed()
+        for cell in cells:
+            if cell.archive is not None:
+                printed.add(cell.archive.told(), cell.archive.numberless)
+        return Row(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
+
+
+def notes(of: Analysis) -> list[str]:
+    """Return what one has to know to read it, with how much of it is known."""
+    sums = of.row().sums
+    told = [
+        "Pilots that ended in the period, each with its whole life, in wall-clock time of pilots: "
+        "one of 8 cores counts as one, and a job on 1 of its cores uses an eighth of its time."
+    ]
+    if min(sums.known_started, sums.known_validation) < sums.pilots:
+        told.append(
+            f"Whether HTCondor started is known of {sums.known_started} of {sums.pilots} pilots "
+            f"(strt, fval), when validation ended of {sums.known_validation} (val, idle): columns "
+            "of entries are shares of those. Shares of all time are those of blocks, where others' "
+            'time without jobs is "time not known", and of lines of frontends.'
+        )
+    if sums.known_jobs < sums.pilots:
+        told.append(
+            f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
+            "0job is the share."
+        )
+    if sums.numbered < sums.pilots:
+        told.append(told_numbered(sums.numbered, sums.pilots))
+    if sums.by_statistics:
+        told.append(told_by_statistics(sums.by_statistics, sums.pilots))
+    if sums.size_assumed:
+        told.append(
+            f"Of {sums.size_assumed} of {sums.pilots} pilots the cores are assumed, and so is the "
+            "time used."
+        )
+    if sums.settled < sums.pilots:
+        told.append(
+            f"{sums.pilots - sums.settled} of {sums.pilots} pilots are not settled yet: their "
+            "figures may change."
+        )
+    if sums.pruned:
+        told.append(
+            f"Of {sums.pruned} of {sums.pilots} pilots not all runs are kept any more: their time "
+            "used is from totals, and the length of these runs is not known."
+        )
+    if of.compare:
+        told.append(
+            '"analyze_entries" is what the original would print of the same pilots after its '
+            "roundings (docs/analyze.md)."
+        )
+    if of.compare and sums.from_start:
+        told.append(
+            f"Of {sums.from_start} of {sums.pilots} pilots it is not known of all runs when their "
+            'program began: these runs count in "analyze_entries" from their start, the transfer '
+            "of input included, which the original leaves out. What rests on these is marked ~."
+        )
+    if of.compare and sums.by_statistics:
+        told.append(
+            "Where only statistics tell of jobs, the original has their number too, and counts as "
+            "good only what exited with status 0; neither is stored."
+        )
+    return told
+
+
+def records(of: Analysis) -> Iterator[dict[str, Any]]:
+    """Yield all of it for JSON and CSV: everything, entries, frontends, entries of frontends."""
+    yield _record(of, "total", None, None)
+    for entry in of.entries():
+        yield _record(of, "entry", None, entry)
+    for frontend in of.frontends:
+        yield _record(of, "frontend", frontend, None)
+        for entry in of.entries(frontend):
+            yield _record(of, "frontend_entry", frontend, entry)
+
+
+def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) -> dict[str, Any]:
+    row, period_s = of.row(frontend, entry), of.period.length_us / MICRO
+    found: dict[str, Any] = {"part": part, "frontend": frontend, "entry": entry}
+    found |= _values(row.numbers, period_s)
+    found |= row.sums.known_json()
+    found["used_by_statistics_seconds"] = row.sums.used_by_statistics / MICRO
+    found["good_by_statistics_seconds"] = row.sums.good_by_statistics / MICRO
+    found["pilots_with_known_validation"] = row.sums.known_validation
+    found["pilots_with_assumed_size"] = row.sums.size_assumed
+    found["pilots_settled"] = row.sums.settled
+    if row.printed is not None:
+        found["analyze_entries"] = {
+            **_values(row.printed, period_s),
+            "pilots_with_unknown_program_start": row.printed.from_start,
+        }
+    return found
+
+
+def _values(of: Numbers, period_s: float) -> dict[str, Any]:
+    return {
+        "pilots": of.pilots,
+        "jobs": of.jobs if of.numbered or not of.pilots else None,
+        "jobs_per_pilot": _share(of.jobs, of.numbered),
+        "average_job_length_seconds": of.job_length,
+        "time_seconds": of.time,
+        "used_seconds": of.used,
+        "validating_seconds": of.validation,
+        "idle_seconds": of.idle,
+        "wasted_seconds": of.waste,
+        "badput_seconds": of.badput,
+        "nosuccess_seconds": of.nosuccess,
+        "slots": of.time / period_s,
+        "used_per_wasted": _share(of.used, of.waste),
+        "efficiency": of.efficiency,
+        "goodput_fraction": of.goodput_fraction,
+        **{f"{name}_share": share(of) for name, share in SHARES.items()},
+    }
+
+
+def ordered(names: Iterable[str], rows: Callable[[str], Row], sort: str | None) -> list[str]:
+    """Return names, or the largest of a column first; what is not known comes last."""
+    every = sorted(names)
+    if sort is None:
+        return every
+    values = {name: COLUMNS[sort](rows(name).numbers) for name in every}
+    return sorted(every, key=lambda name: (values[name] is None, -(values[name] or 0), name))

@@ -1,0 +1,304 @@
+"""The report that factory operators know from GlideinWMS's analyze_frontends, from ads.  Pure.
+
+Units: means over the time in which a value was told (``F_seconds / F_watched_seconds`` of
+``FactoryKind``): slots, jobs, pilots.  What was never told is None, and printed as "-".
+
+The original prints means over five minutes, averaged over the period, times its length, cut to
+whole seconds, and has 0 where nothing was told.  What it calls "all frontends" of an entry is only
+the last frontend's (it begins anew with each); here it is their sum.
+
+Source of the layout: glideinWMS, factory/tools/analyze_frontends (list_print, main).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.times import Period
+from gwmond.model.units import MICRO
+from gwmond.reports.analyze_rounding import km
+from gwmond.reports.analyze_text import RULE, name_width, printline, shown
+from gwmond.reports.table_text import plain
+
+ORIGINAL = "analyze_frontends"
+
+FIELDS: Mapping[str, str] = {
+    "Regd": "client_slots_total",
+    "Claimd": "client_slots_running",
+    "Unmtchd": "client_slots_idle",
+    "ReqIdle": "asked_idle",
+    "JobRun": "client_jobs_running",
+    "JobHere": "client_jobs_here",
+    "JobIdle": "client_jobs_idle",
+}
+"""Columns that are told as they are, by the field of ``Monitor``."""
+RUNNING = "status_running"
+SORTS: Mapping[str, str] = {
+    **{name.lower(): name for name in (*FIELDS, "RunDiff", "%UM", "%RD")},
+    "registered": "Regd",
+    "claimed": "Claimd",
+    "unmatched": "Unmtchd",
+    "rundiff": "RunDiff",
+    "jobsrunning": "JobRun",
+    "jobsrunhere": "JobHere",
+    "jobsidle": "JobIdle",
+    "%unmatched": "%UM",
+    "%rundiff": "%RD",
+}
+"""What one can sort by: columns, and the original's names."""
+LEGEND = (
+    "Means over the time in which the value was told; -: never told",
+    "Regd - registered slots (ClientGlideTotal)",
+    "Claimd - claimed slots (ClientGlideRunning)",
+    "Unmtchd - unmatched slots (ClientGlideIdle)",
+    "ReqIdle - idle pilots that the client asks for",
+    "JobRun - the client's jobs that run anywhere; JobHere - that run here; JobIdle - that wait",
+    "RunDiff - StatusRunning - ClientGlideTotal: running pilots that are not registered",
+    "%UM - unmatched / registered",
+    "%RD - RunDiff / StatusRunning",
+)
+_LEGEND_COMPARED = (
+    f"{ORIGINAL} - what the original prints: seconds, which are means x the period; 0: never told"
+)
+_BLOCK = (
+    *(("Registered:", "Regd", None), ("Claimed:", "Claimd", "Regd")),
+    *(("Unmatched :", "Unmtchd", "Regd"), ("", "", None), ("Requested Idle:", "ReqIdle", None)),
+    *(("", "", None), ("Jobs Running:", "JobRun", None), ("Jobs Run Here:", "JobHere", None)),
+    *(("Jobs Idle:", "JobIdle", None), ("", "", None)),
+)
+
+
+@dataclass(slots=True)
+class Line:
+    """Sums of means over clients; a column without an entry was never told.
+
+    ``unmatched`` and ``difference`` are numerator and divisor of %UM and %RD, of clients of which
+    both are known.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    unmatched: tuple[float, float] | None = None
+    difference: tuple[float, float] | None = None
+
+    @property
+    def told(self) -> dict[str, float | None]:
+        """All columns; shares are 0 ... 1."""
+        run_diff = None if self.difference is None else self.difference[0]
+        return {
+            **{name: self.values.get(name) for name in FIELDS},
+            "RunDiff": run_diff,
+            "%UM": _ratio(self.unmatched),
+            "%RD": _ratio(self.difference),
+        }
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no column is known."""
+        return all(value is None for value in self.told.values())
+
+
+def _ratio(of: tuple[float, float] | None) -> float | None:
+    return None if of is None or not of[1] else of[0] / of[1]
+
+
+def line_of(means: Mapping[str, float]) -> Line:
+    """Return the line of one client at one entry from its means by field."""
+    values = {name: means[field] for name, field in FIELDS.items() if field in means}
+    line = Line(values)
+    if {"Regd", "Unmtchd"} <= values.keys():
+        line.unmatched = values["Unmtchd"], values["Regd"]
+    if "Regd" in values and RUNNING in means:
+        line.difference = means[RUNNING] - values["Regd"], means[RUNNING]
+    return line
+
+
+def add_up(lines: Iterable[Line]) -> Line:
+    """Return the sum of lines, over what is known."""
+    found = Line()
+    for of in lines:
+        for name, value in of.values.items():
+            found.values[name] = found.values.get(name, 0) + value
+        found.unmatched = _plus(found.unmatched, of.unmatched)
+        found.difference = _plus(found.difference, of.difference)
+    return found
+
+
+def _plus(
+    mine: tuple[float, float] | None, other: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    if mine is None or other is None:
+        return mine or other
+    return mine[0] + other[0], mine[1] + other[1]
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the clients' and the factory's ads told over a period, by client and entry."""
+
+    period: Period
+    means: dict[tuple[str, str], dict[str, float]]
+    watched_s: int
+
+    @property
+    def clients(self) -> list[str]:
+        """All clients, by name."""
+        return sorted({client for client, _ in self.means})
+
+    @property
+    def length(self) -> float:
+        """The period in seconds."""
+        return self.period.length_us / MICRO
+
+    def entries(self, client: str | None = None) -> list[str]:
+        """Return all entries, or those of a client, by name."""
+        return sorted({entry for of, entry in self.means if client in {None, of}})
+
+    def line(self, client: str | None = None, entry: str | None = None) -> Line:
+        """Return the sum over all that fits."""
+        return add_up(map(line_of, self._fitting(client, entry)))
+
+    def printed(self, client: str | None = None, entry: str | None = None) -> Line:
+        """Return the same in seconds as the original has it: cut one by one, and 0 for unknown."""
+        every = (*FIELDS.values(), RUNNING)
+        return add_up(
+            line_of({name: float(int(means.get(name, 0) * self.length)) for name in every})
+            for means in self._fitting(client, entry)
+        )
+
+    def _fitting(self, client: str | None, entry: str | None) -> Iterator[Mapping[str, float]]:
+        for (of, at), means in self.means.items():
+            if client in {None, of} and entry in {None, at}:
+                yield means
+
+
+def watched(
+    hours: Mapping[FactoryKey, int],
+    period: Period,
+    wanted: Callable[[str, str], bool] = lambda _client, _entry: True,
+) -> Watched:
+    """Return the means from a ledger's hours; ``wanted(client, entry)`` says which."""
+    sums: defaultdict[tuple[str, str, FactoryKind], int] = defaultdict(int)
+    for key, number in hours.items():
+        if wanted(key.client, key.entry):
+            sums[key.client, key.entry, key.kind] += number
+    means: dict[tuple[str, str], dict[str, float]] = {}
+    for (client, entry, kind), seconds in sums.items():
+        if kind.value.endswith("_watched_seconds") and seconds:
+            name = kind.value.removesuffix("_watched_seconds")
+            amount = sums.get((client, entry, FactoryKind(f"{name}_seconds")), 0)
+            means.setdefault((client, entry), {})[name] = amount / seconds
+    longest = (n for (_, _, kind), n in sums.items() if kind is FactoryKind.WATCHED_SECONDS)
+    return Watched(period, means, max(longest, default=0))
+
+
+def notes(of: Watched) -> list[str]:
+    """Return what one has to know to read it."""
+    return [
+        "Means of what the clients' ads (glideresource) and the factory's (glidefactoryclient) "
+        "told, over the time in which they told it, in whole hours (UTC).",
+        f"They were watched for {of.watched_s / 3600:.1f} of {of.length / 3600:.1f} hours.",
+    ]
+
+
+def records(of: Watched, *, compare: bool) -> Iterator[dict[str, Any]]:
+    """Yield all of it for JSON and CSV: everything, entries, clients, entries of clients."""
+
+    def record(part: str, client: str | None, entry: str | None) -> dict[str, Any]:
+        found: dict[str, Any] = {"part": part, "frontend": client, "entry": entry}
+        found |= _named(of.line(client, entry))
+        if compare:
+            found[ORIGINAL] = _named(of.printed(client, entry))
+        return found
+
+    yield record("total", None, None)
+    for entry in of.entries():
+        yield record("entry", None, entry)
+    for client in of.clients:
+        yield record("frontend", client, None)
+        for entry in of.entries(client):
+            yield record("frontend_entry", client, entry)
+
+
+def _named(of: Line) -> dict[str, float | None]:
+    names = {**FIELDS, "RunDiff": "run_diff", "%UM": "unmatched_share", "%RD": "run_diff_share"}
+    return {names[name]: value for name, value in of.told.items()}
+
+
+def text(of: Watched, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
+    """Return the report: all, and lines for entries, or only for clients."""
+    if not of.means:
+        return ["No ad of a client or of the factory was watched in this period."]
+    title = f"for {of.length / 3600:.1f} hours."
+    told = [RULE, f"Period of {of.length / 3600:.1f} hours:", "", *_block(of)]
+    rule = ["", RULE, RULE]
+    names = [*map(shown, of.clients), *(of.entries() if entries else ())]
+    wide = name_width(names, ORIGINAL if compare else "")
+
+    def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
+        yield f"{name:<{wide}} {_columns(list(of.line().told))}"
+        rows = [(key, of.line(*key[1:])) for key in keys]
+        if sort is not None:
+            rows.sort(key=lambda row: (row[1].told[sort] is None, -(row[1].told[sort] or 0)))
+        for (shown_as, client, entry), line in rows:
+            yield f"{plain(shown_as):<{wide}} {_columns(_cells(line, cut=False))}"
+            if compare:
+                cells = _cells(of.printed(client, entry), cut=True)
+                yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
+
+    if not entries:
+        told += [*rule, f"Frontend stats {title}", ""]
+        return [
+            *told,
+            *table("", ((shown(c), c, None) for c in of.clients)),
+            *_legend(compare=compare),
+        ]
+    told += [*rule, f"Per Entry (all frontends) stats {title}", ""]
+    told += [*table("", ((entry, None, entry) for entry in of.entries())), *rule]
+    told += [f"Per Entry (per frontend) stats {title}"]
+    for client in of.clients:
+        told += ["", *table(shown(client), ((e, client, e) for e in of.entries(client)))]
+    return [*told, *_legend(compare=compare)]
+
+
+def _legend(*, compare: bool) -> list[str]:
+    return ["", RULE, "LEGEND:", "", *LEGEND, *([_LEGEND_COMPARED] if compare else [])]
+
+
+def _block(of: Watched) -> Iterator[str]:
+    line = of.line()
+    values = line.told
+
+    def seconds(name: str | None) -> float | None:
+        value = values[name] if name else None
+        return None if value is None else value * of.length
+
+    for label, name, share in _BLOCK:
+        if not label:
+            yield ""
+            continue
+        yield f"{label:<15} {printline(seconds(name), seconds(share), of.length, cut=False)}"
+    base = None if line.difference is None else line.difference[1] * of.length
+    told = printline(seconds("RunDiff"), base, of.length, cut=False)
+    yield f"RunDiff (Running-ClientRegistered): {told}"
+
+
+def _cells(of: Line, *, cut: bool) -> list[str]:
+    cells = []
+    for name, value in of.told.items():
+        if name.startswith("%"):
+            known = 0 if value is None and cut else value
+            cells.append(
+                "-" if known is None else f"{int(100 * known)}%" if cut else f"{100 * known:.1f}%"
+            )
+        else:
+            cells.append("-" if value is None else km(value) if cut else f"{value:.1f}")
+    return cells
+
+
+def _columns(cells: list[str]) -> str:
+    c = [f"{cell:>7}" for cell in cells]
+    return f"{' '.join(c[:3])} | {c[3]} | {' '.join(c[4:7])} | {c[7]} {cells[8]:>6} {cells[9]:>6}"

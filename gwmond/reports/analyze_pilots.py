@@ -1,0 +1,292 @@
+"""What analyze_entries tells of pilots, exact: one pilot, and sums of them.  Pure.
+
+Units: microseconds of a pilot's wall-clock time, whatever its size, as in the original: a pilot of
+eight cores counts as one, and a job on one of its cores uses an eighth of its time.
+
+================= =============================================================================
+life              from the pilot's start to its end ("Lasted", "time")
+used              time in which jobs ran: at each moment the cores that jobs hold / the pilot's
+                  cores, never more than 1 ("JobsLasted", "time used")
+good              the same of jobs that exited 0 of their own accord ("JobsGoodput")
+nosuccess         used - good
+waste             life - used
+badput            life - good
+started           whether HTCondor started: None if nothing tells, and no job is known
+validation        up to the end of the validation; of a pilot in which HTCondor never started, all
+                  of its life.  None if it is not known when the validation ended
+idle              life - validation - used, of pilots whose validation is known
+jobs              runs of jobs; their length is wall-clock time, each whole.  None if it is not
+                  known how many (see ``pilot_jobs``)
+================= =============================================================================
+
+Of a pilot whose jobs only statistics tell of, ``used`` is how long it was busy by them, and
+``good`` what is goodput of that: both are estimated (``by_statistics``).
+
+The original counts a job from when its program began: without the transfer of its input, and not
+at all if the program never began.  Where that time is not known, ``finished`` has it from the start
+of the run (``from_start``).
+
+Where retention took out single runs, ``used`` and ``good`` are from the pilot's totals, in which
+cores that a job blocks by its memory count as used; such pilots are counted (``pruned``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from gwmond.ledger.pilot_life import life_of
+from gwmond.model.pilot_facts import Assumption, PilotLife
+from gwmond.model.shares import MILLI, milli
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.units import MICRO
+from gwmond.pilots.attempt_facts import executing, merge
+from gwmond.pilots.pilot_segments import cut
+from gwmond.reports.analyze_rounding import Finished, divided
+from gwmond.reports.pilot_jobs import CountedJobs, KnownJobs, is_good, jobs_of
+
+
+class PilotFigures(NamedTuple):
+    """One pilot that ended; what is None is not known.
+
+    ``lengths_us``: of the runs that are kept.  ``size_assumed``: its cores rest on a rule, and so
+    does ``used``.  ``from_start``: of some runs it is not known when their program began.
+    ``finished`` is the same pilot as the factory's own log parser would hand it on.
+    """
+
+    frontend: str
+    entry: str
+    ended_us: int
+    life_us: int
+    used_us: int
+    good_us: int
+    validation_us: int | None
+    jobs: KnownJobs
+    lengths_us: tuple[int, ...]
+    settled: bool
+    pruned: bool
+    size_assumed: bool
+    finished: Finished
+    from_start: bool = False
+
+
+def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
+    """Return the figures of a pilot that ended, with all its runs that are still kept."""
+    if row.end_us is None:
+        raise ValueError(f"pilot {row.id} has not ended")
+    life = life_of(row, attempts)
+    life_us = life.until_us - life.start_us
+    size_assumed = Assumption.SIZE in row.assumed
+    if row.attempts_pruned:
+        runs = _from_totals(row, life_us)
+    else:
+        runs = _from_runs(life, at_least=size_assumed)
+    jobs = jobs_of(row, attempts)
+    validation_us = None
+    if jobs.started is False:
+        validation_us = life_us
+    elif jobs.started and row.validation_end_us is not None:
+        validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
+    lengths = tuple(
+        max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us)
+        for of in jobs.runs
+    )
+    programs = _programs(jobs.runs, lengths)
+    return PilotFigures(
+        frontend=row.identity.group,
+        entry=row.identity.key.entry,
+        ended_us=row.end_us,
+        life_us=life_us,
+        used_us=runs.used_us,
+        good_us=runs.good_us,
+        validation_us=validation_us,
+        jobs=jobs,
+        lengths_us=lengths,
+        settled=row.closed or row.mark_us >= life.until_us,
+        pruned=row.attempts_pruned > 0,
+        size_assumed=size_assumed,
+        finished=_finished(row, jobs, programs, runs)._replace(
+            duration_s=life_us // MICRO,
+            started=jobs.started is True,
+            validation_s=None if validation_us is None else validation_us // MICRO,
+        ),
+        from_start=any(of.from_start for of in programs)
+        or (row.attempts_pruned > 0 and not jobs.by_statistics),
+    )
+
+
+class _Runs(NamedTuple):
+    """Wall-clock time used, and the pilot's cores."""
+
+    used_us: int
+    good_us: int
+    cores: float
+
+
+class _Program(NamedTuple):
+    """How long the program of a run ran, and whether its exit status was 0.
+
+    ``from_start``: when it began is not known; then ``length_us`` is that of the run.
+    """
+
+    length_us: int
+    exited_zero: bool
+    from_start: bool
+
+
+def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Program]:
+    """Return the programs of runs, each with its length; those that never began are left out.
+
+    An exit status of 0 is one also if the program was told to end.
+    """
+    found = []
+    for run, length_us in zip(runs, lengths, strict=True):
+        endings = [of.ending for of in merge(run.facts)]
+        began_us = executing(run.facts)
+        if began_us is None and endings and all(of.began is False for of in endings):
+            continue
+        before_us = 0 if began_us is None else max(0, began_us - run.start_us)
+        zero = any(of.exit_code == 0 for of in endings)
+        found.append(_Program(max(0, length_us - before_us), zero, began_us is None))
+    return found
+
+
+def _finished(row: PilotRow, of: KnownJobs, programs: Sequence[_Program], runs: _Runs) -> Finished:
+    """Return the jobs as the factory has them: each counts with the time of its program.
+
+    Statistics are divided by the cores as they are: how many jobs they tell of is not stored.
+    """
+    times = runs.used_us // MICRO, runs.good_us // MICRO
+    if of.by_statistics:
+        return Finished(0, True, None, None, *times)
+    if row.attempts_pruned:
+        jobs, _ = divided(of.number or 0, 0, runs.cores)
+        return Finished(0, True, None, jobs, *times)
+    every_us = sum(of.length_us for of in programs)
+    zero_us = sum(of.length_us for of in programs if of.exited_zero)
+    jobs, in_jobs = divided(len(programs), every_us / MICRO, runs.cores)
+    _, in_zero = divided(0, zero_us / MICRO, runs.cores)
+    return Finished(0, True, None, jobs, in_jobs, in_zero)
+
+
+def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
+    """Return used and good time from the runs' intervals and cores.
+
+    A pilot without cores counts as used whole while a job runs.  ``at_least``: it has the cores
+    that its jobs held at once, whatever is assumed of it.
+    """
+    used: Counter[int] = Counter()
+    good: Counter[int] = Counter()
+    most = max((milli(step.size.cores) for step in life.steps), default=0)
+    for segment in cut(life):
+        if not segment.running:
+            continue
+        held = [milli(of.size.cores) for of in segment.running]
+        zero = sum(
+            cores
+            for cores, of in zip(held, segment.running, strict=True)
+            if of.outcome is not None and is_good(of.outcome.category, of.outcome.label)
+        )
+        length = segment.end_us - segment.start_us
+        there = milli(segment.size.cores)
+        if at_least:
+            most = max(most, sum(held))
+        if not there or sum(held) > there:
+            of_all = sum(held) or 1
+            used[1] += length
+            good[of_all] += length * zero
+        else:
+            used[there] += length * sum(held)
+            good[there] += length * zero
+    return _Runs(_whole(used), _whole(good), most / MILLI)
+
+
+def _whole(shares: Counter[int]) -> int:
+    """Return the sum of number / divisor."""
+    return sum(_rounded(number, by) for by, number in shares.items())
+
+
+def _rounded(number: int, by: int) -> int:
+    return (2 * number + by) // (2 * by)
+
+
+def _from_totals(row: PilotRow, life_us: int) -> _Runs:
+    total = used = good = 0
+    for (resource, measure, category, outcome), micros in row.settled.items():
+        if (resource, measure) == ("cpu", "resource"):
+            total += micros
+            used += micros if outcome else 0
+            good += micros if is_good(category, outcome) else 0
+    cores = row.steps[0].size.cores if row.steps else 1
+    if not total:
+        return _Runs(0, 0, cores)
+    return _Runs(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
+
+
+@dataclass(slots=True)
+class Sums(CountedJobs):
+    """Sums over pilots that ended; times are microseconds.
+
+    ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
+    ``validated_us``: life of those of which it is known whether it did, and when the validation
+    ended (``known_validation`` pilots); ``from_start``: pilots of some of whose runs it is not
+    known when their program began.
+    """
+
+    life: int = 0
+    used: int = 0
+    good: int = 0
+    failed_us: int = 0
+    started_us: int = 0
+    validated_us: int = 0
+    validation: int = 0
+    idle: int = 0
+    known_validation: int = 0
+    settled: int = 0
+    pruned: int = 0
+    size_assumed: int = 0
+    from_start: int = 0
+
+    def add(self, of: PilotFigures) -> None:
+        """Count a pilot."""
+        self.count(of.jobs, of.lengths_us, of.used_us, of.good_us)
+        self.life += of.life_us
+        self.used += of.used_us
+        self.good += of.good_us
+        self.failed_us += of.life_us if of.jobs.started is False else 0
+        self.started_us += of.life_us if of.jobs.started is not None else 0
+        if of.validation_us is not None:
+            self.validated_us += of.life_us
+            self.known_validation += 1
+            self.validation += of.validation_us
+            self.idle += max(0, of.life_us - of.validation_us - of.used_us)
+        self.settled += of.settled
+        self.pruned += of.pruned
+        self.size_assumed += of.size_assumed
+        self.from_start += of.from_start
+
+    @property
+    def waste(self) -> int:
+        """Time in which no job ran."""
+        return self.life - self.used
+
+    @property
+    def badput(self) -> int:
+        """Time of no job that exited 0."""
+        return self.life - self.good
+
+    @property
+    def nosuccess(self) -> int:
+        """Time of jobs that did not exit 0."""
+        return self.used - self.good
+
+
+def total(of: Iterable[Sums]) -> Sums:
+    """Return the sum of sums."""
+    found = Sums()
+    for one in of:
+        for field in fields(Sums):
+            setattr(found, field.name, getattr(found, field.name) + getattr(one, field.name))
+    return found

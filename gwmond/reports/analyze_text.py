@@ -1,0 +1,243 @@
+"""The text of analyze_entries: blocks of sums, and a line for each entry.  Pure.
+
+Exact figures have one decimal where the original has none.  What the original would print stands
+below each line, if it is compared: cut to whole per cents and hours.
+
+Source of the layout: see ``analyze_entries``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gwmond.model.units import MICRO
+from gwmond.reports.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
+from gwmond.reports.analyze_rounding import km
+from gwmond.reports.pilot_jobs import NOT_KNOWN, marked, number_text
+from gwmond.reports.table_text import plain
+
+RULE = "-" * 40
+ORIGINAL = "analyze_entries"
+_BELOW = f"  {ORIGINAL}: "
+NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
+
+LEGEND = (
+    "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
+    "n/k   - of glideins of which nothing tells how many jobs ran; ~: estimated in part",
+    "strt, fval, 0job, val, idle (columns): of glideins of which it is known",
+    "strt  - % of glideins in which HTCondor never started (validation failed)",
+    "fval  - % of time, all of glideins in which HTCondor never started",
+    "0job  - % of glideins that ran no job",
+    "val   - % of time before the validation ended, failed or not",
+    "idle  - % of time after it, without jobs",
+    "wst   - % of time without jobs",
+    "badp  - % of time, all but that of jobs that exited 0",
+    "waste - hours without jobs",
+    "time  - hours of glideins",
+    "total - number of glideins",
+)
+_LINES = (
+    ("time", "time"),
+    ("time used", "used"),
+    ("time validating", "validation"),
+    ("time idle", "idle"),
+    ("time wasted", "waste"),
+    ("badput", "badput"),
+    ("nosuccess", "nosuccess"),
+)
+
+
+_ALL = "Total/Average"
+_OF_JOBS = {"used", "idle", "waste", "badput", "nosuccess", "wst", "badp"}
+"""Lines and columns that rest on the time of jobs."""
+
+
+def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
+    """Return the report: all, entries, and frontends with their entries."""
+    if not of.cells:
+        return [NOTHING]
+    everything = of.row()
+    length = of.period.length_us / MICRO
+    wide = name_width([*of.entries(), _ALL], ORIGINAL if of.compare else "")
+    told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
+    told += block(everything, length, None)
+    told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
+    told.append(_header(wide))
+    for entry in ordered(of.entries(), lambda name: of.row(entry=name), sort):
+        told += _entry(entry, of.row(entry=entry), wide)
+    told += _entry(_ALL, everything, wide)
+    told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
+    for frontend in of.frontends:
+        told += [RULE, f"{shown(frontend)}:", ""]
+        told += [*block(of.row(frontend), length, everything), "", _header(wide)]
+        rows = {entry: of.row(frontend, entry) for entry in of.entries(frontend)}
+        for entry in ordered(rows, rows.__getitem__, sort):
+            told += _entry(entry, rows[entry], wide)
+        told += [*_entry(_ALL, of.row(frontend), wide), ""]
+    return [*told, RULE, "LEGEND:", "", *LEGEND]
+
+
+def frontends_text(of: Analysis, sort: str | None = None) -> list[str]:
+    """Return a line for each frontend and none for entries, in slots (the original's ``-m``)."""
+    if not of.cells:
+        return [NOTHING]
+    length = of.period.length_us / MICRO
+    told = _title(f"Frontend stats for {length / 3600:.1f} hours.")
+    names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
+    pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
+    wide = name_width(map(shown, of.frontends), ORIGINAL if of.compare else "")
+    told.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
+    for frontend in ordered(of.frontends, of.row, sort):
+        row = of.row(frontend)
+        told.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
+        if row.printed is not None:
+            its = _frontend(row.printed, length, cut=True)
+            told.append(f"{f'  {ORIGINAL}':<{wide}} {its}")
+    return told
+
+
+def shown(frontend: str) -> str:
+    """Return a frontend as the original names it; jobs may not tell for whom a pilot was."""
+    return f"frontend_{plain(frontend)}" if frontend else "(frontend not known)"
+
+
+def _title(text: str) -> list[str]:
+    return [RULE, RULE, text, ""]
+
+
+def block(row: Row, length: float, everything: Row | None) -> list[str]:
+    """Return a block; that of all pilots says "Total" where the others have their share."""
+    numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
+    told: list[str] = []
+
+    def say(mine: str, its: str | None, wide: int = 0) -> None:
+        told.append(mine)
+        if its is not None:
+            told.append(f"{_BELOW:<{wide}}{its}")
+
+    def amount(of: Numbers, name: str, *, cut: bool) -> str:
+        base = None if name == "time" else of.time
+        guess = of.estimated if name in _OF_JOBS else 0
+        return printline(getattr(of, name), base, length, cut=cut, guess=guess)
+
+    def glideins(of: Numbers, every: int | None) -> str:
+        share = "" if not every else f" - {100 * of.pilots / every:.1f}% of total"
+        return f"{t}Glideins: {of.pilots}{share}"
+
+    all_printed = everything.printed.pilots if everything and everything.printed else None
+    say(
+        glideins(numbers, everything.numbers.pilots if everything else None),
+        glideins(printed, all_printed) if printed else None,
+    )
+    say(f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else None)
+    told.append("")
+    wide = len(t) + 17 if printed is None else max(len(t) + 17, len(_BELOW))
+    for label, name in _LINES:
+        its = None
+        if printed is not None and getattr(printed, name) is not None:
+            its = amount(printed, name, cut=True)
+        say(f"{f'{t}{label}:':<{wide}}{amount(numbers, name, cut=False)}", its, wide)
+        if name == "idle" and (rest := not_known(numbers)) is not None:
+            mine = printline(rest, numbers.time, length, cut=False, guess=numbers.by_statistics)
+            told.append(f"{f'{t}time not known:':<{wide}}{mine}")
+    say(_per(numbers), _per(printed) if printed else None)
+    say(_efficiency(numbers), _efficiency(printed) if printed else None)
+    return told
+
+
+def not_known(of: Numbers) -> float | None:
+    """Return seconds without jobs of glideins of which nothing tells when validation ended.
+
+    Validating, idle and these are all that is wasted; None: there are no such glideins.
+    """
+    if of.base.validated_s >= of.time:
+        return None
+    return max(0.0, of.waste - (of.validation or 0) - (of.idle or 0))
+
+
+def _jobs(of: Numbers) -> str:
+    per = f"{of.jobs / of.numbered:.2f}" if of.numbered else NOT_KNOWN if of.pilots else "-"
+    length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
+    length = marked(length, of.from_start)
+    if of.job_length is None and of.numbered < of.pilots:
+        length = NOT_KNOWN
+    jobs = number_text(of.jobs, of.numbered, of.pilots)
+    return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
+
+
+def printline(
+    seconds: float | None, of: float | None, length: float, *, cut: bool, guess: int = 0
+) -> str:
+    """Return seconds, and as hours, slots and a share of something (None: no share).
+
+    ``guess``: of how many pilots it is estimated.
+    """
+    if seconds is None:
+        return f"{'-':>6}"
+    share = ""
+    if of is not None:
+        percent = 100 * seconds / of if of else None
+        told = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
+        share = f" - {told:>{2 if cut else 5}}%"
+    hours, slots = km(seconds / 3600), km(seconds / length)
+    return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
+
+
+def _per(of: Numbers) -> str:
+    share = f"{of.used / of.waste:.1f}" if of.waste else "-"
+    return f"Time used/time wasted: {marked(share, of.estimated)}"
+
+
+def _efficiency(of: Numbers) -> str:
+    values = (of.efficiency, of.goodput_fraction)
+    told = ("-" if value is None else f"{value:.2f}" for value in values)
+    efficiency, goodput = (marked(text, of.estimated) for text in told)
+    return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
+
+
+def name_width(names: Iterable[str], original: str = "") -> int:
+    """Return how wide the column of names is; ``original``: what stands below each, if compared."""
+    return max(len(plain(name)) for name in (*names, f"  {original}"))
+
+
+def _header(wide: int) -> str:
+    return _line("", [*SHARES, *AMOUNTS], wide)
+
+
+def _line(name: str, cells: list[str], wide: int) -> str:
+    s = [f"{cell:>6}" for cell in cells[:7]]
+    waste, time, number = cells[7:]
+    left = f"{name:<{wide}} {' '.join(s[:3])} | {' '.join(s[3:])}"
+    return f"{left} | {waste:>8} {time:>8} | {number:>6}"
+
+
+def _entry(name: str, row: Row, wide: int) -> Iterator[str]:
+    yield _line(plain(name), _cells(row.numbers, cut=False), wide)
+    if row.printed is not None:
+        yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True), wide)
+
+
+def _cells(of: Numbers, *, cut: bool) -> list[str]:
+    told = {name: _percent(share(of), cut=cut) for name, share in SHARES.items()}
+    for name, amount in AMOUNTS.items():
+        told[name] = str(int(amount(of))) if cut or name == "total" else f"{amount(of):.1f}"
+    guess = of.estimated
+    return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in told.items()]
+
+
+def _percent(share: float | None, *, cut: bool) -> str:
+    if share is None:
+        return "-"
+    return f"{int(100 * share)}%" if cut else f"{100 * share:.1f}%"
+
+
+def _frontend(of: Numbers, length: float, *, cut: bool) -> str:
+    pairs, guess = [], of.estimated
+    for value, rests in ((of.used, guess), (of.validation, 0), (of.idle, guess), (of.waste, guess)):
+        share = None if value is None or not of.time else value / of.time
+        slots = marked("-" if value is None else km(value / length), rests)
+        pairs.append(f"{slots:>7} {marked(_percent(share, cut=cut), rests):>6}")
+    per = marked(f"{of.used / of.waste:.2f}" if of.waste else "-", guess)
+    efficiency = marked("-" if of.efficiency is None else f"{of.efficiency:.2f}", guess)
+    total = km(of.time / length)
+    return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

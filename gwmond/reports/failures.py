@@ -1,0 +1,297 @@
+"""Why validations failed: pilots that ended, by entry, node, class and test.
+
+Units: times are microseconds since the epoch, amounts are micros.
+
+Class and test are those of the pilot's output (metrics ``failure`` and ``TestID``); what a pilot
+only advertises has no class.  A pilot counts with its whole life in the period in which it ended:
+how long it validated, and slept after that (see ``validation_phases``), sum up to it; of a pilot
+of which nothing tells when its validation ended, neither is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gwmond.model.pilot_evidence import FailureClass
+from gwmond.model.pilot_facts import Validation
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.reports.category_time import KINDS, Kind, hours, kinds_json, percent, ratio
+from gwmond.reports.pilot_jobs import NOT_KNOWN
+from gwmond.reports.validation_phases import phases_of
+
+HEADERS = ("site", "entry", "node", "class", "test")
+CAUSE = ("class", "test")
+MOST = 20
+"""How many lines by entry and node are shown, unless another number is asked for."""
+_CLASSES = {of.value for of in FailureClass}
+_CPU: Kind = ("cpu", "canonical")
+_GPU: Kind = ("gpu", "canonical")
+_NOT_TOLD = "(not told)"
+
+DEFINITION = (
+    "pilots that ended in the period and whose validation had failed, by entry, node, class and "
+    "test, with their whole life; of_pilots: all pilots of the entry that ended at the node; "
+    "validating: until the test had failed; asleep: from then to the end, deliberately; "
+    "not_known: pilots of which nothing tells when that was; times_estimated: of validating and "
+    "asleep, where a pilot's begin or end rests on a rule; what rests on an estimated size is not "
+    "in it, but in estimated_share"
+)
+_NOTE = (
+    "Validating, asleep (from the failure to the end, deliberately) and not known (nothing tells "
+    "when the validation ended: n/k) are canonical hours, and sum to these."
+)
+_NOTE_ESTIMATED = (
+    " Times estimated: the part of the first two of which a pilot's begin or end rests on a rule; "
+    "what rests on an estimated size is not in it, but in the other tables' column estimated."
+)
+
+
+class FailureKey(NamedTuple):
+    """Where and why; what is not told is empty."""
+
+    site: str
+    entry: str
+    node: str
+    kind: str
+    test: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where: site, entry, node."""
+        return self[:3]
+
+
+@dataclass(slots=True)
+class Failed:
+    """How many pilots, and what of their time is settled.
+
+    ``timed``: of how many it is known when validation ended; ``validating`` and ``asleep`` are
+    theirs, and how much of these is ``estimated``.
+    """
+
+    pilots: int = 0
+    sums: Counter[Kind] = field(default_factory=Counter)
+    timed: int = 0
+    validating: Counter[Kind] = field(default_factory=Counter)
+    asleep: Counter[Kind] = field(default_factory=Counter)
+    estimated: Counter[Kind] = field(default_factory=Counter)
+
+    def add(self, other: Failed) -> None:
+        """Add others to these."""
+        self.pilots += other.pilots
+        self.timed += other.timed
+        for mine, theirs in zip(self._amounts, other._amounts, strict=True):
+            mine.update(theirs)
+
+    @property
+    def _amounts(self) -> tuple[Counter[Kind], ...]:
+        return self.sums, self.validating, self.asleep, self.estimated
+
+    def not_known(self, kind: Kind) -> int:
+        """Time of pilots of which nothing tells when their validation ended."""
+        return self.sums[kind] - self.validating[kind] - self.asleep[kind]
+
+    def known(self, amounts: Counter[Kind]) -> Counter[Kind] | None:
+        """Return amounts of phases; None if they are known of no pilot."""
+        return None if self.pilots and not self.timed else amounts
+
+
+class Failures:
+    """All failed validations of a period, and how many pilots ended at each node of an entry."""
+
+    def __init__(self) -> None:
+        self.of: dict[FailureKey, Failed] = {}
+        self.ended: Counter[tuple[str, str, str]] = Counter()
+
+    def take(self, rows: Iterable[PilotRow]) -> None:
+        """Count pilots that ended."""
+        for row in rows:
+            (site, entry), node = row.identity.key, row.identity.node
+            self.ended[site, entry, node] += 1
+            if row.validation is not Validation.FAILED or row.ran_jobs:
+                continue
+            key = FailureKey(site, entry, node, *split(row.failure))
+            self.of.setdefault(key, Failed()).add(_failed(row))
+
+    @property
+    def total(self) -> Failed:
+        """All of them."""
+        made = Failed()
+        for failed in self.of.values():
+            made.add(failed)
+        return made
+
+    @property
+    def ordered(self) -> list[tuple[FailureKey, Failed]]:
+        """The node of an entry with most failures first, and what is most frequent there first."""
+        at: Counter[tuple[str, str, str]] = Counter()
+        for key, failed in self.of.items():
+            at[key.place] += failed.pilots
+        return sorted(
+            self.of.items(),
+            key=lambda of: (-at[of[0].place], of[0].place, -of[1].pilots, of[0]),
+        )
+
+    def rows(self, most: int = 0) -> list[tuple[str, ...]]:
+        """Return the first lines of a table (0: all): names, pilots, share, hours."""
+        return [
+            (
+                *((key.site, key.entry, key.node or "(not known)")),
+                *((key.kind or _NOT_TOLD, key.test or _NOT_TOLD)),
+                *self._cells(failed, self.ended[key.place]),
+            )
+            for key, failed in self.ordered[: most or None]
+        ]
+
+    def left_out(self, most: int) -> str:
+        """Return how much the first lines (0: all) leave out; empty if nothing."""
+        left = [failed.pilots for _, failed in self.ordered[most:]] if most else []
+        if not left:
+            return ""
+        return (
+            f" Only the first {_number(most, 'line')}: {len(left)} more "
+            f"{'has' if len(left) == 1 else 'have'} {_number(sum(left), 'pilot')} "
+            "(--limit 0 shows all)."
+        )
+
+    def cause_rows(self) -> list[tuple[str, ...]]:
+        """Return a line for each class and test, the most frequent first, and one for all.
+
+        The share is of all pilots that ended; entries and nodes are those where it occurred.
+        """
+        causes: dict[tuple[str, str], tuple[Failed, set[str], set[str]]] = {}
+        for key, failed in self.of.items():
+            of = causes.setdefault((key.kind, key.test), (Failed(), set(), set()))
+            of[0].add(failed)
+            of[1].add(key.entry)
+            of[2].update({key.node} - {""})
+        ended = self.ended.total()
+        return [
+            *(
+                (
+                    *(kind or _NOT_TOLD, test or _NOT_TOLD, str(len(entries))),
+                    *(str(len(nodes)) if nodes else "?", *_without_of(self._cells(failed, ended))),
+                )
+                for (kind, test), (failed, entries, nodes) in sorted(
+                    causes.items(), key=lambda of: (-of[1][0].pilots, of[0])
+                )
+            ),
+            ("all", "", "", "", *_without_of(self._cells(self.total, ended))),
+        ]
+
+    def cause_headers(self) -> tuple[str, ...]:
+        """Return the names of the columns of these lines."""
+        return (*CAUSE, "entries", "nodes", *_without_of(self.headers()[len(HEADERS) :]))
+
+    @property
+    def cause_note(self) -> str:
+        """What one has to know of these columns."""
+        return f"{self.note} The share is of all {self.ended.total()} pilots that ended."
+
+    def total_row(self) -> tuple[str, ...]:
+        """Return the last line."""
+        return ("all", "", "", "", "", *self._cells(self.total, self.ended.total()))
+
+    def headers(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        gpu = ("GPU hours",) if self.total.sums[_GPU] else ()
+        guess = ("times estimated",) if self.total.estimated[_CPU] else ()
+        phases = ("validating", *("asleep", "not known"), *guess)
+        return (*HEADERS, "pilots", "of", "%", "canonical hours", *phases, "core-hours", *gpu)
+
+    @property
+    def note(self) -> str:
+        """What one has to know of the columns."""
+        return _NOTE + (_NOTE_ESTIMATED if self.total.estimated[_CPU] else "")
+
+    def _cells(self, failed: Failed, ended: int) -> tuple[str, ...]:
+        gpu = (hours(failed.sums[_GPU]),) if self.total.sums[_GPU] else ()
+        return (
+            str(failed.pilots),
+            str(ended),
+            percent(ratio(failed.pilots, ended), 0),
+            hours(failed.sums[_CPU]),
+            *self._phases(failed),
+            hours(failed.sums["cpu", "resource"]),
+            *gpu,
+        )
+
+    def _phases(self, failed: Failed) -> Iterator[str]:
+        """Yield validating, asleep, not known; and how much of the first two is estimated."""
+        for amounts in (failed.known(failed.validating), failed.known(failed.asleep)):
+            yield NOT_KNOWN if amounts is None else hours(amounts[_CPU])
+        yield hours(failed.not_known(_CPU))
+        if self.total.estimated[_CPU]:
+            timed = failed.validating[_CPU] + failed.asleep[_CPU]
+            yield percent(ratio(failed.estimated[_CPU], timed), 0)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
+        return [
+            _record(key._asdict(), failed, self.ended[key.place]) for key, failed in self.ordered
+        ]
+
+    def total_record(self) -> dict[str, Any]:
+        """Return all of them for JSON."""
+        return _record({}, self.total, self.ended.total())
+
+
+def _without_of(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Return cells of numbers without the second, which is the same in all lines of causes."""
+    return (cells[0], *cells[2:])
+
+
+def _number(of: int, what: str) -> str:
+    return f"{of} {what}" if of == 1 else f"{of} {what}s"
+
+
+def _failed(row: PilotRow) -> Failed:
+    """Return one pilot; what is settled of it is from its start on."""
+    failed = Failed(1)
+    for (resource, measure, _, _), micros in row.settled.items():
+        failed.sums[resource, measure] += micros
+    end_us = row.start_us if row.end_us is None else row.end_us
+    until_us = end_us if row.closed else min(end_us, row.mark_us)
+    phases = phases_of(row, until_us)
+    if phases is None or until_us <= row.start_us:
+        return failed
+    failed.timed = 1
+    for kind, micros in failed.sums.items():
+        failed.validating[kind] = micros * phases.validating_us // (until_us - row.start_us)
+        failed.asleep[kind] = micros - failed.validating[kind]
+        failed.estimated[kind] = micros * phases.estimated_us // (until_us - row.start_us)
+    return failed
+
+
+def split(failure: str) -> tuple[str, str]:
+    """Return class and test of a failure as pilots' facts have it.
+
+    >>> split("WN_Resource main/validate_node.sh"), split("a.sh"), split("Unknown")
+    (('WN_Resource', 'main/validate_node.sh'), ('', 'a.sh'), ('Unknown', ''))
+    """
+    kind, _, test = failure.partition(" ")
+    return (kind, test) if kind in _CLASSES else ("", failure)
+
+
+def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, Any]:
+    named = {{"kind": "class"}.get(name, name): of or None for name, of in names.items()}
+    return {
+        **named,
+        "pilots": failed.pilots,
+        "of_pilots": ended,
+        "share_of_pilots": ratio(failed.pilots, ended),
+        "time": kinds_json({kind: failed.sums[kind] for kind in KINDS}),
+        "pilots_with_known_validation_end": failed.timed,
+        "validating": _phase(failed, failed.validating),
+        "asleep": _phase(failed, failed.asleep),
+        "not_known": kinds_json({kind: failed.not_known(kind) for kind in KINDS}),
+        "times_estimated": _phase(failed, failed.estimated),
+    }
+
+
+def _phase(failed: Failed, amounts: Counter[Kind]) -> dict[str, Any]:
+    known = failed.known(amounts)
+    return kinds_json({kind: None if known is None else known[kind] for kind in KINDS})

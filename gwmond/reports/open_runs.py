@@ -1,0 +1,77 @@
+"""Runs of jobs that are over and not settled yet, for people: why, and until when at the latest.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.silence import silent_before_us
+from gwmond.reports.periods import both, short
+
+if TYPE_CHECKING:
+    from gwmond.ledger.reader import LedgerReader
+    from gwmond.model.times import Period
+    from gwmond.model.waits import Wait
+    from gwmond.pilots.rules import Rules
+
+SCHEDD_SILENT_S = 600.0
+"""A schedd that has not told of its jobs for so long is silent."""
+
+_WORDS = {
+    "early_failure": "failed early, judged",
+    "record": "without a record of the end, given up",
+    "pilot": "perhaps cut off by the end of the pilot, decided",
+    "schedd": "ended, settled once every schedd has reported up to then",
+}
+
+
+def open_runs(
+    ledger: LedgerReader,
+    rules: Rules,
+    decided_later_us: int,
+    places: Sequence[str | None],
+    period: Period | None = None,
+) -> tuple[Wait, ...]:
+    """Return what the runs of a ledger wait for.
+
+    ``places``: a site, an entry, and a group; None: any.
+    """
+    cursors = ledger.cursors()
+    silent_us = silent_before_us(cursors)
+    within = () if period is None else (period.since_us, period.until_us)
+    rows = ledger.open_attempts(silent_us, places, *within)
+    if not rows:
+        return ()
+    from gwmond.pilots.open_attempt import OpenAttempt  # noqa: PLC0415 (seldom any is open)
+    from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415
+    from gwmond.pilots.waits import waits  # noqa: PLC0415
+
+    told = {of.source: of.complete_us or 0 for of in cursors.values() if of.kind in SCHEDD_KINDS}
+    newest_us = max(told.values(), default=0)
+    silent = {of for of, at in told.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
+    pilots = {pilot.id: OpenPilot.of(pilot, kept_us=0) for _, pilot in rows}
+    attempts = [OpenAttempt.of(row, pilots[pilot.id]) for row, pilot in rows]
+    return waits(attempts, rules, silent_us, silent, decided_later_us)
+
+
+def sentence(found: Sequence[Wait]) -> str:
+    """Return what is open as a sentence; empty if nothing is."""
+    parts = [
+        f"{of.runs} {_WORDS[of.why]}"
+        + ("" if of.until_us is None else f" by {short(of.until_us)} UTC at the latest")
+        for of in found
+    ]
+    if not parts:
+        return ""
+    number = sum(of.runs for of in found)
+    return f"{number} run{'' if number == 1 else 's'} not settled yet: {'; '.join(parts)}."
+
+
+def as_json(found: Iterable[Wait]) -> list[dict[str, Any]]:
+    """Return what is open for JSON."""
+    return [{"why": of.why.value, "runs": of.runs, **both("until", of.until_us)} for of in found]

@@ -1,0 +1,239 @@
+"""One pilot's whole life, with what each part of it rests on: for a person who asks why.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Literal, NamedTuple, TypeAlias
+
+from gwmond.ledger.pilot_reports import PilotFilter, PilotReports
+from gwmond.model.condor_codes import Meaning
+from gwmond.model.digits import is_number
+from gwmond.model.endings import Ending
+from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
+from gwmond.model.pilot_facts import AttemptKey, Category, Outcome, PilotLife
+from gwmond.model.stored_pilots import AttemptRow, PilotCorrection, PilotRow
+from gwmond.pilots.attempt_facts import Merged, merge_each
+from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
+from gwmond.pilots.pilot_time import own_category, partition, total
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.silence import silent_before_us
+from gwmond.reports.assumed_text import Rule, rules_of
+from gwmond.reports.category_time import KINDS, Kind
+from gwmond.reports.pilot_tables import PilotLine, life_now, line_of
+
+Free: TypeAlias = Literal["all", "part", "none"]
+
+_CORRECTIONS = 200_000
+_SOME = 20
+_EARLY = (
+    "early_failure: this pilot, its node, entry or site fails early significantly more often than "
+    "others do with the same groups of jobs at that time"
+)
+
+_SUMMARY = (
+    "its own statistics, or completed_jobs: no run of a job, but what stands for all of them "
+    "(docs/pilots.md)"
+)
+
+
+class OwnSpan(NamedTuple):
+    """Time of the pilot's own in which nothing changes; ``free``: all of it, or beside jobs.
+
+    ``category`` is None as long as it is not settled.
+    """
+
+    start_us: int
+    end_us: int
+    category: Category | None
+    free: Free
+    estimated: Estimated
+    amounts: Mapping[Kind, int]
+
+
+class Run(NamedTuple):
+    """A run of a job on the pilot, and why its time goes where it goes.
+
+    ``rule`` and ``rule_source`` are of the line of the table of outcomes that decided, empty
+    while nothing did; ``amounts`` all that it got, settled or not.
+    """
+
+    row: AttemptRow
+    merged: Merged
+    rule: str
+    rule_source: str
+    amounts: Mapping[Kind, int]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended, if that is settled."""
+        return self.row.outcome
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """Codes that HTCondor gave."""
+        of = self.merged.ending
+        names = "exit_code", "exit_signal", "hold_code", "hold_subcode", "vacate_code"
+        every = (*names, "vacate_subcode", "starter_status")
+        return {name: code for name in every if (code := getattr(of, name)) is not None}
+
+    @property
+    def reason(self) -> Meaning | None:
+        """What these codes say."""
+        return self.merged.ending.reason
+
+
+class Story(NamedTuple):
+    """All of it; ``residual`` is total - booked - not settled: 0, always.
+
+    ``rules`` are those that stand for missing facts.  ``own`` is empty where retention took runs
+    out: then it cannot be told any more.
+    ``corrections_complete``: all that were made to this pilot are listed.
+    """
+
+    line: PilotLine
+    life: PilotLife
+    rules: tuple[Rule, ...]
+    own: tuple[OwnSpan, ...]
+    runs: tuple[Run, ...]
+    corrections: tuple[PilotCorrection, ...]
+    corrections_complete: bool
+    unsettled: Mapping[Kind, int]
+    total: Mapping[Kind, int]
+    residual: Mapping[Kind, int]
+
+
+def find(ledger: PilotReports, text: str) -> list[PilotRow]:
+    """Return the pilots that a number, a startd's name or a part of one may mean.
+
+    What fits best alone is returned: the number, else the whole name, else the part.
+    """
+    if is_number(text) and len(text) < 19 and (found := ledger.pilots_by_id([int(text)])):
+        return list(found.values())
+    if whole := ledger.find_pilots([text]).get(text):
+        return whole
+    return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
+
+
+def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
+    """Return a pilot's life."""
+    attempts = ledger.attempts_of([row.id]).get(row.id, [])
+    runs_of = ledger.find_attempts([of.key.job for of in attempts])
+    life = life_now(row, attempts)
+    life = life._replace(ran_jobs=row.ran_jobs or bool(row.attempts_pruned))
+    segments = cut(life)
+    every = ledger.corrections(row.start_us, _CORRECTIONS)
+    offered = dict.fromkeys(KINDS, 0) | total(life, q=rules.q)
+    booked: Counter[Kind] = Counter()
+    for (resource, measure, _, _), micros in row.settled.items():
+        booked[resource, measure] += micros
+    open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
+    amounts = _amounts(segments, rules.q)
+    return Story(
+        line=line_of(row, attempts, now_us, rules.q, silent_before_us(ledger.cursors())),
+        life=life,
+        rules=tuple(rules_of(row, life.until_us)),
+        own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),
+        runs=tuple(
+            sorted(
+                (
+                    _run(of, row, runs_of.get(of.key.job, []), amounts.get(of.key, {}), rules)
+                    for of in attempts
+                ),
+                key=lambda run: (run.row.start_us, run.row.key),
+            )
+        ),
+        corrections=tuple(of for of in reversed(every) if of.pilot == row.id),
+        corrections_complete=len(every) < _CORRECTIONS,
+        unsettled={kind: open_now.get(kind, 0) for kind in KINDS},
+        total=offered,
+        residual={kind: offered[kind] - booked[kind] - open_now.get(kind, 0) for kind in KINDS},
+    )
+
+
+def own_spans(life: PilotLife, segments: Sequence[Segment], q: int) -> list[OwnSpan]:
+    """Return the pilot's own time, what is alike and adjacent taken together."""
+    own, spans = own_category(life), list[OwnSpan]()
+    for segment in segments:
+        interval = segment.start_us, segment.end_us
+        amounts = {kind: parts(segment, interval, *kind, q).own for kind in KINDS}
+        if segment.running and not any(amounts.values()):
+            continue
+        settled = segment.known and segment.finished
+        free: Free = "part" if segment.running else "all"
+        span = OwnSpan(*interval, own if settled else None, free, segment.estimated, amounts)
+        last = spans[-1] if spans else None
+        if last and last.end_us == span.start_us and last[2:5] == span[2:5]:
+            both = {kind: last.amounts[kind] + amounts[kind] for kind in KINDS}
+            spans[-1] = last._replace(end_us=span.end_us, amounts=both)
+        else:
+            spans.append(span)
+    return spans
+
+
+def _amounts(segments: Sequence[Segment], q: int) -> dict[AttemptKey, Counter[Kind]]:
+    found: dict[AttemptKey, Counter[Kind]] = {}
+    for segment in segments:
+        for kind in KINDS:
+            part = parts(segment, (segment.start_us, segment.end_us), *kind, q)
+            for attempt, micros in zip(segment.running, part.attempts, strict=True):
+                found.setdefault(attempt.key, Counter())[kind] += micros
+    return found
+
+
+def _run(
+    of: AttemptRow,
+    pilot: PilotRow,
+    same_job: Sequence[AttemptRow],
+    amounts: Mapping[Kind, int],
+    rules: Rules,
+) -> Run:
+    made = [merged for merged, _ in merge_each(of.facts)]
+    merged = next((one for one in made if one.key == of.key), None)
+    if merged is None:
+        merged = made[0] if made else _untold(of)
+    later = any(other.start_us > of.start_us for other in same_job)
+    rule, source = _rule(of, merged, pilot, rules, later=later)
+    return Run(of, merged, rule, source, amounts)
+
+
+def _rule(
+    of: AttemptRow, merged: Merged, pilot: PilotRow, rules: Rules, *, later: bool
+) -> tuple[str, str]:
+    """Return the line that decided: of what may be assumed, the likeliest that gives the outcome.
+
+    Whether the startd ended with the run was known when it was decided, and is not stored.
+    """
+    if of.outcome is None:
+        return "", ""
+    if of.outcome.label == EARLY_EXIT:
+        return EARLY_EXIT, _EARLY
+    if of.outcome.label == SUMMARISED:
+        return SUMMARISED, _SUMMARY
+    ending = merged.ending._replace(over=True)
+    with_it = pilot.end_us is not None and (
+        of.end_us is None or of.end_us + rules.end_tolerance_us >= pilot.end_us
+    )
+    blamed = of.outcome.category is Category.MISCONFIGURATION_BADPUT
+    for superseded, ended in product((later or None, True, None), (with_it, not with_it, None)):
+        assumed = ending
+        if ending.superseded is None:
+            assumed = assumed._replace(superseded=superseded)
+        if ending.startd_ended is None:
+            assumed = assumed._replace(startd_ended=ended)
+        rule = rule_of(assumed)
+        if (rule.category, rule.outcome) == of.outcome[:2]:
+            return rule.name, rule.source
+        if blamed and rule.compared and rule.outcome == of.outcome.label:
+            return rule.name, f"{rule.source}; {_EARLY}"
+    return "", "not told by the facts that are stored"
+
+
+def _untold(of: AttemptRow) -> Merged:
+    """Return what is known of a run whose facts are not stored."""
+    fact = of.key, None, of.start_us, of.end_us, of.size, of.user, of.job_group
+    return Merged(*fact, ending=Ending(), sources=(), contradictions=())

@@ -1,0 +1,175 @@
+"""Pilots' time against jobs' time against the factory's own numbers, entry by entry.
+
+Units: times and lengths are whole microseconds; of pilots they are wall-clock time, of jobs
+core-time (``_core_us``) or wall-clock time (``_wall_us``).
+
+The factory's pilot time of a period is the sum of the durations of the lines of completed_jobs
+that it wrote in the period; gwmond's is the part of all pilots' lives within the period.  These
+differ by construction, and more where the factory lost lines.  The residual, factory less gwmond,
+is divided among causes, pilot by pilot:
+
+==================== ===========================================================================
+outside              lines count whole lives: the parts of them before (or after) the period
+running              pilots that run on at the period's end: their lines are written later
+line_later           pilots that ended in the period, with their line written after it
+line_earlier         pilots whose line was written before the period although they end in it
+no_line              the queue told that the pilot ended, but there is no line (a pilot that is
+                     killed hard stops the factory's writer for all pilots of that round)
+no_duration          the line tells no duration: -1, or 0 where the output is missing
+only_jobs            the factory does not tell of the pilot, only records of jobs do
+estimated            the line's duration differs from a life that rests on an estimate
+repeated_lines       lines that came again (a log that was read again), or that no longer are in
+                     the ledger one by one
+not_told             the factory's files that were read tell neither end nor line of the pilot
+unknown_pilot        lines of pilots that gwmond does not know
+different            the line's duration differs from a life that was measured
+==================== ===========================================================================
+
+The last three explain nothing: they are what is left ``unexplained``.  Invariant: for every entry
+the parts sum to the residual, exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gwmond.model.factory_jobs import GUARD_US, FactoryJob
+from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives
+from gwmond.model.reconciliation import FIT_US, Cause, Reconciled
+from gwmond.model.times import SECOND_US, Period
+
+
+def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:
+    """Return each entry of which anything is known, by name; ``period`` has whole hours.
+
+    ``now_us``: up to when pilots that run are known to do so.
+    """
+    found: dict[str, Reconciled] = {}
+
+    def of(entry: str) -> Reconciled:
+        return found.setdefault(entry, Reconciled(entry))
+
+    for (entry, kind), number in known.numbers.items():
+        of(entry).numbers[kind] = number
+    for entry, runs in known.runs.items():
+        of(entry).jobs = runs
+    for (entry, _), micros in known.booked.items():
+        of(entry).booked_core_us += micros
+    for entry in known.told & {*found, *(life.entry for life in known.lives)}:
+        of(entry).factory_us = of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
+    pairs, alone = _paired(known)
+    lines: Counter[str] = Counter()
+    for life, job in pairs:
+        lines[life.entry] += _add(of(life.entry), life, job, period, now_us)
+    for entry, job in alone:
+        if job.line is not None and _within(job.line.written_us, period) and job.duration_us:
+            lines[entry] += job.duration_us
+            of(entry).add(Cause.UNKNOWN_PILOT, job.duration_us)
+    for row in found.values():
+        if row.factory_us is not None and (rest := row.factory_us - lines[row.entry]):
+            row.add(Cause.REPEATED_LINES, rest)
+    return [found[name] for name in sorted(found)]
+
+
+def _add(
+    entry: Reconciled, life: FactoryLife, job: FactoryJob | None, period: Period, now_us: int
+) -> int:
+    """Take in a pilot; return how long its line says it lasted, if written in the period."""
+    end_us = max(life.start_us, now_us if life.end_us is None else life.end_us)
+    inside = _inside(life.start_us, end_us, period)
+    entry.pilots_us += inside
+    entry.pilot_core_us += round(inside * life.cores)
+    entry.ended += _within(life.end_us, period)
+    if job is not None and job.line is not None and _within(job.line.written_us, period):
+        _compare(entry, life, job, inside, end_us)
+        return job.duration_us or 0
+    if inside and entry.factory_us is not None:
+        entry.add(_missing(life, job, period), -inside)
+    return 0
+
+
+def _paired(
+    known: FactoryLives,
+) -> tuple[list[tuple[FactoryLife, FactoryJob | None]], list[tuple[str, FactoryJob]]]:
+    """Return each pilot with the factory's job that it ran as, and the jobs that are left."""
+    left = {key: list(jobs) for key, jobs in known.jobs.items()}
+    pairs: list[tuple[FactoryLife, FactoryJob | None]] = []
+    for life in sorted(known.lives, key=lambda of: (of.entry, of.number, of.start_us)):
+        jobs = left.get((life.entry, life.number), []) if life.number else []
+        fitting = [of for of in jobs if of.fits(life.start_us, GUARD_US)]
+        job = min(fitting, key=lambda of: _distance(of, life), default=None)
+        if job is not None:
+            jobs.remove(job)
+        pairs.append((life, job))
+    return pairs, [(entry, job) for (entry, _), jobs in left.items() for job in jobs]
+
+
+def _distance(job: FactoryJob, life: FactoryLife) -> int:
+    """Return how far apart a job and a pilot began."""
+    began = job.life[0] if job.life is not None else job.started_us or job.submitted_us
+    return abs((began if began is not None else job.settled_us or 0) - life.start_us)
+
+
+def _compare(
+    entry: Reconciled, life: FactoryLife, job: FactoryJob, inside: int, end_us: int
+) -> None:
+    """Take in a pilot whose line was written in the period."""
+    duration = job.duration_us
+    if not duration:
+        entry.add(Cause.NO_DURATION, -inside)
+        return
+    length = end_us - life.start_us
+    if length > inside:
+        entry.add(Cause.OUTSIDE, length - inside)
+    if length != duration:
+        cause = Cause.ESTIMATED if life.estimated else Cause.DIFFERENT
+        entry.add(cause, duration - length)
+    told = job.line.jobs_s if job.line is not None else None
+    if told and life.jobs_wall_us:
+        entry.fits[_fit(told * SECOND_US, life)] += 1
+
+
+def _fit(told_us: int, life: FactoryLife) -> str:
+    """Return what a line's time of jobs is, within a hundredth: GlideinWMS cuts to seconds."""
+    real = abs(told_us - life.jobs_wall_us) <= FIT_US + life.jobs_wall_us // 100
+    part = round(life.jobs_wall_us / max(life.cores, 1.0))
+    divided = abs(told_us - part) <= FIT_US + part // 100
+    if real and divided:
+        return "both"
+    return "real" if real else "divided" if divided else "neither"
+
+
+def _missing(life: FactoryLife, job: FactoryJob | None, period: Period) -> Cause:
+    """Return why a pilot that lived in the period has no line in it."""
+    line = job.line if job is not None else None
+    written_us = line.written_us if line is not None else None
+    if written_us is not None and written_us < period.since_us:
+        return Cause.LINE_EARLIER
+    if life.end_us is None or life.end_us >= period.until_us:
+        return Cause.RUNNING
+    if written_us is not None:
+        return Cause.LINE_LATER
+    if job is not None and job.ended_us is not None:
+        return Cause.NO_LINE
+    return Cause.ONLY_JOBS if life.origin == "jobs" else Cause.NOT_TOLD
+
+
+def _within(time_us: int | None, period: Period) -> bool:
+    return time_us is not None and period.since_us <= time_us < period.until_us
+
+
+def _inside(start_us: int, end_us: int, period: Period) -> int:
+    return max(0, min(end_us, period.until_us) - max(start_us, period.since_us))
+
+
+def unexplained_ratio(rows: Iterable[Reconciled]) -> float | None:
+    """Return the time that is not explained, of all pilot time of entries the factory tells of.
+
+    That is the larger of both: the factory's of all these entries, or gwmond's.
+    """
+    told = [row for row in rows if row.factory_us is not None]
+    if not told:
+        return None
+    most = max(sum(row.factory_us or 0 for row in told), sum(row.pilots_us for row in told))
+    return sum(row.doubtful_us for row in told) / most if most else 0.0

@@ -1,0 +1,291 @@
+"""Reads what a report is made of, some pilots at a time, while the daemon writes.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gwmond.ledger.pilot_life import life_of
+from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_evidence import FailureClass
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotIdentity, PilotRow
+from gwmond.model.times import HOUR_US
+from gwmond.pilots.pilot_time import partition, total
+from gwmond.reports.category_time import KINDS
+from gwmond.reports.failures import Failures
+from gwmond.reports.figures import Figures
+from gwmond.reports.pilot_jobs import has_started, stands_in
+from gwmond.reports.pilot_tables import life_now
+from gwmond.reports.pilots_ended import pilots_ended, rows_ended, windows
+from gwmond.reports.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.reports.report_suspects import suspected
+
+
+@dataclass(slots=True)
+class _Made:
+    """A report in the making."""
+
+    scope: Scope
+    q: int
+    groups: dict[Key, Group] = field(default_factory=dict)
+    total: Group = field(default_factory=Group)
+    series: dict[int, Group] = field(default_factory=dict)
+
+    def of(self, told: Mapping[str, str], time_us: int, *, series: bool = False) -> Iterator[Group]:
+        """Yield the groups to which something belongs: its own, all, and its step of time."""
+        yield self.groups.setdefault(self._key(told, time_us), Group())
+        yield self.total
+        if series:
+            step = self.scope.step_us
+            yield self.series.setdefault(time_us // step * step, Group())
+
+    def known(self, told: Mapping[str, str], time_us: int) -> Iterator[Group]:
+        """Yield the groups to which something belongs, its own only if it is there already."""
+        if (group := self.groups.get(self._key(told, time_us))) is not None:
+            yield group
+        yield self.total
+
+    def _key(self, told: Mapping[str, str], time_us: int) -> Key:
+        return tuple(
+            time_us // STEPS[by] * STEPS[by] if by in STEPS else told[by] for by in self.scope.by
+        )
+
+    def every(self) -> list[Group]:
+        """All groups."""
+        return [*self.groups.values(), self.total, *self.series.values()]
+
+
+def gather(
+    ledger: LedgerReader,
+    scope: Scope,
+    q: int,
+    *,
+    counted: bool = True,
+    failures: bool = False,
+) -> Report:
+    """Make a report; without counting it is only possible for time spent, and fast.
+
+    ``failures``: with those of validations, and places where jobs succeed far too soon.
+    """
+    made = _Made(scope, q)
+    if scope.basis == "time_spent":
+        _hours(ledger, made)
+        if scope.of_pilots:
+            _unsettled(ledger, made)
+    if scope.of_pilots and (counted or scope.basis == "pilots_ended"):
+        _pilots_ended(ledger, made)
+    if counted or scope.basis == "runs_ended":
+        _runs_ended(ledger, made)
+    if scope.of_sites:
+        _site_time(ledger, made)
+    if scope.of_verdicts:
+        _verdicts(ledger, made)
+    _fill(made, counted or scope.basis != "time_spent")
+    why = Failures() if failures else None
+    if why is not None:
+        for rows in rows_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
+            why.take(rows)
+    found = suspected(ledger, scope) if failures else ()
+    return Report(scope, made.groups, made.total, made.series, counted, why, suspects=found)
+
+
+def _hours(ledger: LedgerReader, made: _Made) -> None:
+    first, last = made.scope.period.hours
+    for day in range(first, last + 1, 24):  # not all of a year in memory
+        for hour, of, micros in ledger.pilot_hours(day, min(day + 23, last)):
+            if not micros or not made.scope.covers(of.site, of.entry, of.group):
+                continue
+            told = {
+                "site": of.site,
+                "entry": of.entry,
+                "group": of.group,
+                "category": of.category.value,
+                "outcome": of.outcome,
+            }
+            for group in made.of(told, hour * HOUR_US, series=True):
+                group.sums[of.resource, of.measure, of.category] += micros
+                if not of.outcome and group.own is not None:
+                    group.own[of.resource, of.measure] += micros
+                if of.evidence == "estimated" and group.estimated is not None:
+                    group.estimated[of.resource, of.measure] += micros
+
+
+def _unsettled(ledger: LedgerReader, made: _Made) -> None:
+    """Add what pilots have had to offer in the period beyond what is settled."""
+    state, period = ledger.load_pilots(), made.scope.period
+    theirs: dict[int, list[AttemptRow]] = {}
+    for attempt in state.attempts:
+        theirs.setdefault(attempt.pilot, []).append(attempt)
+    step = min((STEPS[by] for by in made.scope.by if by in STEPS), default=period.length_us)
+    for row in state.pilots:
+        if not made.scope.covers(*row.identity.key, row.identity.group):
+            continue
+        life = life_now(row, theirs.get(row.id, ()))
+        since = max(period.since_us, row.mark_us, row.start_us)
+        until = min(period.until_us, life.until_us)
+        while since < until:
+            end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
+            amounts = partition(life, (since, end), made.q).unsettled
+            for group in made.of(_of_pilot(row, len(theirs.get(row.id, ()))), since):
+                group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
+            since = end
+
+
+def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
+    scope = made.scope
+    for row, attempts in pilots_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
+        assert row.end_us is not None
+        whole = scope.basis == "pilots_ended"
+        life = _life_of(row, attempts, made.q) if whole else None
+        told = _of_pilot(row, len(attempts) + row.attempts_pruned)
+        for group in made.of(told, row.end_us, series=whole):
+            group.pilots = (group.pilots or 0) + 1
+            group.figures = group.figures or Figures()
+            group.figures.add(row, attempts)
+            if life is not None:
+                _add(group, life)
+
+
+def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
+    """Return a pilot's whole life as a group of its own."""
+    group = Group(unsettled=Counter(total(life_of(row, ()), q=q)))
+    assert group.unsettled is not None
+    assert group.estimated is not None
+    assert group.own is not None
+    for (resource, measure, category, outcome), micros in row.settled.items():
+        group.own[resource, measure] += 0 if outcome else micros
+        group.sums[resource, measure, category] += micros
+        group.unsettled[resource, measure] -= micros
+    if row.attempts_pruned:
+        group.estimated = None
+    elif row.assumed:
+        for of, micros in partition(life_of(row, attempts), q=q).settled.items():
+            if of.evidence == "estimated":
+                group.estimated[of.resource, of.measure] += micros
+    else:
+        for attempt in attempts:
+            if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
+                group.estimated.update(attempt.settled)
+    return group
+
+
+def _add(into: Group, of: Group) -> None:
+    into.sums.update(of.sums)
+    into.unsettled = (into.unsettled or Counter()) + (of.unsettled or Counter())
+    if into.own is not None and of.own is not None:
+        into.own.update(of.own)
+    if of.estimated is None:
+        into.estimated = None
+    elif into.estimated is not None:
+        into.estimated.update(of.estimated)
+
+
+def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
+    scope = made.scope
+    wanted = AttemptFilter(*scope.period, scope.site, scope.entry, scope.group)
+    whole = scope.basis == "runs_ended"
+    sized = _of_assumed_size(ledger, scope) if whole else frozenset()
+    for attempt, identity in ledger.attempt_rows(wanted):
+        end_us, outcome = attempt.end_us, attempt.outcome
+        if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
+            continue
+        if outcome is None and {"category", "outcome"} & set(scope.by):
+            made.total.open_runs = (made.total.open_runs or 0) + 1
+            continue
+        told = {
+            **_place(identity),
+            "failure": "",  # a pilot that failed validation runs no job
+            "user": attempt.user,
+            "category": outcome.category.value if outcome else "",
+            "outcome": outcome.label if outcome else "",
+        }
+        for group in made.of(told, end_us, series=whole):
+            if not stands_in(attempt):
+                group.runs = (group.runs or 0) + 1
+                group.open_runs = (group.open_runs or 0) + (outcome is None)
+            if outcome is not None and whole:
+                for (resource, measure), micros in attempt.settled.items():
+                    group.sums[resource, measure, outcome.category] += micros
+                    guess = outcome.evidence == "estimated" or (
+                        attempt.pilot in sized and (resource, measure) == ("cpu", "canonical")
+                    )
+                    if guess and group.estimated is not None:
+                        group.estimated[resource, measure] += micros
+
+
+def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
+    """Return the pilots on whose assumed size canonical time of their runs rests."""
+    where = scope.site, scope.entry, scope.group
+    return frozenset(
+        row.id
+        for window in windows(scope.period)
+        for row in ledger.pilot_rows(PilotFilter(*window, None, *where))
+        if Assumption.SIZE in row.assumed
+    )
+
+
+def _site_time(ledger: LedgerReader, made: _Made) -> None:
+    """Add spare time of sites; where no state of a site was recorded, nothing is known of it."""
+    for hour, of, micros in ledger.hours(*made.scope.period.hours):
+        if made.scope.covers(of.site, of.entry, None):
+            spare = of.state in SITE_STATES
+            find = made.of if spare else made.known
+            for group in find({"site": of.site, "entry": of.entry}, hour * HOUR_US):
+                group.site_time = group.site_time if group.site_time is not None else Counter()
+                if spare:
+                    group.site_time[of.resource, of.state] += micros
+
+
+def _verdicts(ledger: LedgerReader, made: _Made) -> None:
+    """Add verdicts that pilots have checked which registered in the period."""
+    made.total.verdicts = Counter()
+    for of in ledger.experiments(*made.scope.period):
+        if of.agreed is not None and made.scope.covers(*of.entry, of.group):
+            told = {**of.entry._asdict(), "group": of.group}
+            for group in made.of(told, of.registered_us):
+                group.verdicts = group.verdicts if group.verdicts is not None else Counter()
+                group.verdicts[of.verdict.state.value, of.agreed] += 1
+
+
+def _fill(made: _Made, counted: bool) -> None:
+    """Say 0 where what is known is that there was nothing."""
+    scope = made.scope
+    for group in made.every():
+        if scope.of_pilots:
+            group.unsettled = group.unsettled if group.unsettled is not None else Counter()
+            if counted:
+                group.pilots = group.pilots or 0
+                group.figures = group.figures or Figures()
+        if counted:
+            group.runs, group.open_runs = group.runs or 0, group.open_runs or 0
+        if scope.basis == "runs_ended":
+            group.own = None
+        if scope.of_verdicts:
+            group.verdicts = group.verdicts if group.verdicts is not None else Counter()
+        for kind in KINDS:
+            if group.estimated is not None:
+                group.estimated.setdefault(kind, 0)
+
+
+def _of_pilot(row: PilotRow, jobs: int) -> dict[str, str]:
+    """Return the names of a pilot on which so many runs are known."""
+    failure = row.failure
+    if not failure and (started := has_started(row, jobs)) is not True:
+        failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value
+    return {**_place(row.identity), "failure": failure}
+
+
+def _place(of: PilotIdentity) -> dict[str, str]:
+    return {
+        "site": of.key.site,
+        "entry": of.key.entry,
+        "group": of.group,
+        "factory": of.factory,
+        "node": of.node,
+    }

@@ -1,0 +1,92 @@
+"""Places where jobs succeeded far too soon in a period: a table of ``gwmond report --failures``.
+
+Units: times are microseconds since the epoch.
+
+The search is that of the daemon (``early_failure.suspects``), over each two hours of the last day
+of the period: it costs seconds, and an operator looks for what goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.suspects import Suspect
+from gwmond.pilots.early_failure import suspects
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import AROUND, slice_us
+
+if TYPE_CHECKING:
+    from gwmond.reports.report import Scope
+
+DAY_US = 86_400_000_000
+HEADERS = ("site", "entry", "kind", "place", "periods", "runs", "too soon", "expected")
+
+DEFINITION = (
+    "places where jobs of the same groups succeeded within a minute significantly more often than "
+    "elsewhere at that time, in the last day of the period: a suspicion, and no category; periods: "
+    "of two hours each in which it was so; runs, too_soon and expected: those compared in them"
+)
+NOTE = (
+    "Suspected black holes: in the last day of the period, by periods of two hours. That changes "
+    "no category; look at what the jobs did there."
+)
+
+
+class Suspected(NamedTuple):
+    """One place, and what was found there in all periods together."""
+
+    site: str
+    entry: str
+    kind: str
+    place: str
+    periods: int
+    runs: int
+    too_soon: int
+    expected: float
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Return the line of the table."""
+        return (*self[:4], *map(str, self[4:7]), f"{self.expected:.1f}")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return the line for JSON."""
+        return self._asdict()
+
+
+def total_row(lines: Sequence[Suspected]) -> tuple[str, ...]:
+    """Return the last line of the table."""
+    runs, too_soon = sum(of.runs for of in lines), sum(of.too_soon for of in lines)
+    expected = f"{sum(of.expected for of in lines):.1f}"
+    return "total", "", "", "", "", str(runs), str(too_soon), expected
+
+
+def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
+    """Return what was found, most periods first."""
+    step_us = AROUND * slice_us(Rules())
+    until_us = scope.period.until_us
+    first_us = max(scope.period.since_us, until_us - DAY_US)
+    found: list[Suspect] = []
+    while until_us > first_us:
+        since_us = max(first_us, until_us - step_us)
+        found += suspects(ledger.trials(since_us, until_us - 1, until_us))
+        until_us = since_us
+    return summed(of for of in found if scope.covers(of.site, of.entry, scope.group))
+
+
+def summed(found: Iterable[Suspect]) -> tuple[Suspected, ...]:
+    """Return one line for each place."""
+    by_place: dict[tuple[str, str, str, str], list[Suspect]] = {}
+    for of in found:
+        by_place.setdefault((of.site, of.entry, of.kind, of.place), []).append(of)
+    lines = [Suspected(*place, *_sums(some)) for place, some in by_place.items()]
+    return tuple(sorted(lines, key=lambda of: (-of.periods, -of.too_soon, of)))
+
+
+def _sums(some: Sequence[Suspect]) -> tuple[int, int, int, float]:
+    findings = [of.finding for of in some]
+    jobs, failures = sum(of.jobs for of in findings), sum(of.failures for of in findings)
+    return len(some), jobs, failures, sum(of.expected for of in findings)

@@ -1,0 +1,226 @@
+"""The table of sites, as data: what the terminal, JSON, CSV and the page all show."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from gwmond.model.evaluation import SCALE, EntryTime, entry_states, overall
+from gwmond.model.facts import EntryKey, EntryTotals
+from gwmond.model.snapshot import Checked, Snapshot
+from gwmond.model.states import State
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.reports.category_time import right
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+_LIMIT_PREFIX = re.compile(
+    "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
+)
+
+
+class Row(NamedTuple):
+    """One entry, or a whole site (``entry`` is then empty), for one resource.
+
+    Units are canonical; ``None`` is unknown.  ``provisioned_units`` are those of running pilots,
+    ``busy_units`` what jobs fill of them.  ``reason`` is the reason of the largest part of the
+    spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
+    ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are
+    provisioned, and idle although jobs match them for long; a single poll does not know them.
+
+    ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
+    matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
+    pilots that they could be assigned to.
+
+    ``verdicts_checked`` are those on the entry's CPUs that a pilot has checked which registered,
+    since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
+    """
+
+    site: str
+    entry: str
+    resource: Resource
+    state: str
+    reason: str
+    limits: str
+    capacity_units: int
+    provisioned_units: int | None
+    busy_units: int | None
+    spare_units: int
+    provisioning_bottleneck_units: float
+    insufficient_demand_units: float
+    other_units: float
+    untaken_units: float | None
+    registered_pilots: int | None
+    pending_pilots: int | None
+    held_pilots: int | None
+    requested_pilots: int | None
+    matching_idle_jobs: int | None
+    assigned_idle_jobs: float | None
+    jobs_whole: bool
+    evidence: str
+    capacity_evidence: str
+    verdicts_checked: int | None
+    verdicts_agreed: int | None
+
+
+def entry_rows(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each entry and resource, by site and entry."""
+    registered: Counter[EntryKey] = Counter()
+    busy: Counter[tuple[EntryKey, Resource]] = Counter()
+    for (key, _), group in snapshot.pilots.items():
+        registered[key] += group.registered
+        busy.update({(key, resource): units.busy for resource, units in group.units.items()})
+    rows = []
+    for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
+        totals = snapshot.entries.get(key)
+        jobs = snapshot.evaluation.jobs.get(key)
+        whole = jobs is not None and jobs.whole
+        bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
+        insufficient = _part(row, State.INSUFFICIENT_DEMAND)
+        known = resource == "cpu" and snapshot.verdicts is not None
+        verdicts = (snapshot.verdicts or {}).get(key, Checked(0, 0))
+        rows.append(
+            Row(
+                site=key.site,
+                entry=key.entry,
+                resource=resource,
+                state=row.state.value,
+                reason=row.reason,
+                limits=_limits(totals),
+                capacity_units=row.capacity.units,
+                provisioned_units=row.provisioned,
+                busy_units=None if row.provisioned is None else busy[key, resource],
+                spare_units=row.spare,
+                provisioning_bottleneck_units=bottleneck,
+                insufficient_demand_units=insufficient,
+                other_units=round(row.spare - bottleneck - insufficient, 3),
+                untaken_units=None if row.untaken is None else row.untaken / SCALE,
+                registered_pilots=None if row.provisioned is None else registered[key],
+                pending_pilots=totals.pending if totals else None,
+                held_pilots=totals.held if totals else None,
+                requested_pilots=totals.requested_idle if totals else None,
+                matching_idle_jobs=_at_least(max, [jobs.ours.matching], whole) if jobs else None,
+                assigned_idle_jobs=_at_least(_tenths, [jobs.assigned], whole) if jobs else None,
+                jobs_whole=whole,
+                evidence=row.evidence,
+                capacity_evidence=row.capacity.evidence,
+                verdicts_checked=verdicts.checked if known else None,
+                verdicts_agreed=verdicts.agreed if known else None,
+            )
+        )
+    return rows
+
+
+def site_rows(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each site and resource: entries added up, states as ``overall`` says.
+
+    Matching jobs are those of the entry that most match: a job that matches two entries of a site
+    is one job.
+    """
+    by_site: dict[tuple[str, Resource], list[Row]] = defaultdict(list)
+    for row in entry_rows(snapshot):
+        by_site[row.site, row.resource].append(row)
+    result = []
+    for (site, resource), rows in sorted(by_site.items()):
+        state = overall(
+            [State(r.state) for r in rows if r.capacity_units] or [State(rows[0].state)]
+        )
+        largest = max(rows, key=lambda r: (r.state == state, r.spare_units))
+        whole = all(r.jobs_whole for r in rows)
+        result.append(
+            Row(
+                site=site,
+                entry="" if len(rows) > 1 else rows[0].entry,
+                resource=resource,
+                state=state.value,
+                reason=largest.reason,
+                limits=largest.limits,
+                capacity_units=sum(r.capacity_units for r in rows),
+                provisioned_units=_sum([r.provisioned_units for r in rows]),
+                busy_units=_sum([r.busy_units for r in rows]),
+                spare_units=sum(r.spare_units for r in rows),
+                provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
+                insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),
+                other_units=sum(r.other_units for r in rows),
+                untaken_units=_sum([r.untaken_units for r in rows]),
+                registered_pilots=_sum([r.registered_pilots for r in rows]),
+                pending_pilots=_sum([r.pending_pilots for r in rows]),
+                held_pilots=_sum([r.held_pilots for r in rows]),
+                requested_pilots=_sum([r.requested_pilots for r in rows]),
+                matching_idle_jobs=_at_least(max, [r.matching_idle_jobs for r in rows], whole),
+                assigned_idle_jobs=_at_least(_tenths, [r.assigned_idle_jobs for r in rows], whole),
+                jobs_whole=whole,
+                evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
+                capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
+                verdicts_checked=_sum([r.verdicts_checked for r in rows]),
+                verdicts_agreed=_sum([r.verdicts_agreed for r in rows]),
+            )
+        )
+    return result
+
+
+def jobs_text(row: Row) -> str:
+    """Return how many jobs match: ``?`` if none are known, ``>=13`` where there may be more."""
+    if row.matching_idle_jobs is None:
+        return "?"
+    return f"{'' if row.jobs_whole else '>='}{row.matching_idle_jobs}"
+
+
+def verdicts_text(row: Row) -> str:
+    """Return how many of the verdicts that were checked were right; ``0`` where none was."""
+    if not row.verdicts_checked or row.verdicts_agreed is None:
+        return "0"
+    return right(row.verdicts_agreed, row.verdicts_checked)
+
+
+def as_json(snapshot: Snapshot, rows: list[Row]) -> dict[str, Any]:
+    """Return rows with the time that they are of."""
+    return {
+        "time_epoch_seconds": snapshot.pool_time,
+        "sources_down": [f"{x.source} {x.kind}" for x in snapshot.sources if not x.up],
+        "sites": [row._asdict() for row in rows],
+    }
+
+
+def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
+    """Return how many entries are in each state; all states are there."""
+    counts = dict.fromkeys((state.value for state in State), 0)
+    for state in entry_states(snapshot.evaluation).values():
+        counts[state.value] += 1
+    return counts
+
+
+def resources(rows: list[Row]) -> list[Resource]:
+    """Return the resources that occur, ``cpu`` first."""
+    found = {row.resource for row in rows}
+    return [resource for resource in RESOURCES if resource in found]
+
+
+def _limits(totals: EntryTotals | None) -> str:
+    """Return limits in short: ``TotalGlideinsPerEntry (count=5, limit=5)``."""
+    found = totals.limits if totals else ()
+    return "; ".join(
+        f"{name} ({text})"
+        for name, text in sorted({(_LIMIT_PREFIX.sub("", x.name), x.text) for x in found})
+    )
+
+
+def _part(row: EntryTime, state: State) -> float:
+    return sum(part.amount for part in row.parts if part.state is state) / SCALE
+
+
+def _sum(values: list[N | None]) -> N | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _at_least(together: Callable[[list[T]], T], values: list[T | None], whole: bool) -> T | None:
+    """Return what is known; None where that is nothing, or 0 of something that is not whole."""
+    known = [value for value in values if value is not None]
+    return together(known) if known and (whole or any(known)) else None
+
+
+def _tenths(values: list[float]) -> float:
+    return round(sum(map(float, values)), 1)

@@ -1,0 +1,95 @@
+"""A pilot's life as lanes of letters: one for its own time, one for each run of a job.
+
+A letter stands for the category to which most of that stretch of time goes (see ``LETTERS``), so
+that it can be read without colours.  A stretch in which a run was at all is marked, however short.
+Units: times are microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from gwmond.model.pilot_facts import Category
+from gwmond.reports.category_time import LETTERS
+from gwmond.reports.periods import short, span
+from gwmond.reports.pilot_story import OwnSpan, Run, Story
+
+NOTHING = " "
+BUSY = "·"
+"""In the pilot's own lane: nothing is left for it."""
+
+
+class Cell(NamedTuple):
+    """One character, and the category that colours it; ``lower``: only a part of the pilot."""
+
+    text: str
+    category: Category | None = None
+
+
+class Lane(NamedTuple):
+    """A line of the picture."""
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
+    """Return the pilot's own lane and those of its runs, each of so many columns."""
+    start, until = story.life.start_us, story.life.until_us
+    edges = [start + (until - start) * i // columns for i in range(columns + 1)]
+    made = [Lane("pilot", _cells(edges, lambda a, b: _own(story.own, a, b)))]
+    for number, run in enumerate(story.runs[:most], 1):
+        made.append(Lane(f"run {number}", _cells(edges, _of_run(run, until))))
+    return made
+
+
+def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
+    """Return a line of ticks, and one of how long after the start they are."""
+    ticks, told = ["─"] * columns, [" "] * columns
+    every = max(12, columns // 8)
+    for column in range(0, columns, every):
+        text = f"+{span((until_us - start_us) * column // columns)}" if column else "0"
+        if column + len(text) <= columns:
+            ticks[column] = "┬"
+            told[column : column + len(text)] = text
+    return "".join(ticks), "".join(told)
+
+
+def ends(story: Story) -> str:
+    """Return from when to when, for the title."""
+    life = story.life
+    doing = "silent" if story.line.state == "silent" else "runs"
+    until = short(life.until_us) + ("" if life.end_us is not None else f" ({doing})")
+    return f"{short(life.start_us)} to {until} UTC, {span(life.until_us - life.start_us)}"
+
+
+def _cells(edges: Sequence[int], told: Callable[[int, int], Cell]) -> tuple[Cell, ...]:
+    return tuple(told(a, max(b, a + 1)) for a, b in pairwise(edges))
+
+
+def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Cell:
+    """Return what is the pilot's own in most of a stretch; in small letters: beside jobs."""
+    found: Counter[Cell] = Counter()
+    for of in spans:
+        if (length := min(of.end_us, end) - max(of.start_us, start)) > 0:
+            letter = LETTERS[of.category]
+            cell = Cell(letter.lower() if of.free == "part" else letter, of.category)
+            found[cell] += length
+    covered = sum(found.values())
+    found[Cell(BUSY)] = end - start - covered
+    return max(found, key=lambda cell: (found[cell], cell.text))
+
+
+def _of_run(run: Run, until_us: int) -> Callable[[int, int], Cell]:
+    row = run.row
+    last = until_us if row.end_us is None else max(row.end_us, row.start_us + 1)
+    category = None if row.outcome is None else row.outcome.category
+
+    def told(start: int, end: int) -> Cell:
+        there = row.start_us < end and start < last
+        return Cell(LETTERS[category], category) if there else Cell(NOTHING)
+
+    return told

@@ -1,0 +1,325 @@
+"""Pilots' time, one poll after another: sightings, claims and records go into the book.
+
+    collectors ─> sightings, claims ─┐
+    schedds, startds, files ─> records ─> book ─> ledger (facts, cursors, totals at once)
+
+Time up to which pilots' time can be settled: claims were shown, and every schedd that answers has
+told of all runs that ended, less ``pilots.settle_delay``.  A schedd that is silent for long is not
+waited for: what slots show stands in, and what it tells later corrects that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import structlog
+
+from gwmond.config.settings import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.store import Ledger
+from gwmond.model.elapsed import Tick, elapsed
+from gwmond.model.evaluation import Evaluation
+from gwmond.model.facts import Cursor, EntryRequest, Pilot, Problem
+from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.reconciliation import Reconciliation
+from gwmond.model.snapshot import PilotTime
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.early_failure import Unit
+from gwmond.pilots.sizes import expected_sizes
+from gwmond.pilots.verdict_check import Verdicts, verdicts
+from gwmond.service.central_logs import CentralLogs
+from gwmond.service.factory_files import FactoryFiles
+from gwmond.service.historian import Historian, Told
+from gwmond.service.log_socket import LogSocket
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.problems import LASTS, Lasting
+from gwmond.service.reconciler import Reconciler
+from gwmond.service.startd_asker import StartdAsker
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.history_cursor import Progress
+from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets
+
+log = structlog.get_logger()
+_SAY_EVERY_S = 10.0
+_FEW = 5  # places that a problem names
+
+
+class Seen(NamedTuple):
+    """What collectors showed in one round.
+
+    ``at`` is the time by the pool's clock (epoch seconds) and ``since_mono`` by the monotonic one
+    when they were asked; ``complete``: they are trusted to have shown every pilot; ``evaluation``
+    is what the poll says of entries; ``silent_before``: a pilot that was heard of last before that
+    is silent (epoch seconds).
+    """
+
+    at: float
+    since_mono: float
+    pilots: tuple[Pilot, ...]
+    complete: bool
+    schedds: tuple[Daemon, ...]
+    evaluation: Evaluation
+    silent_before: int | None = None
+
+
+class Accountant:
+    """Accounts the time of pilots; use it from one thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        gatherer: Gatherer,
+        targets: Targets,
+        keeper: PilotKeeper,
+        *,
+        live: bool = True,
+        socket: LogSocket | None = None,
+    ) -> None:
+        self._config = config
+        self._hosts = tuple(host or "local" for host in targets.collectors)
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._historian = Historian(config, gatherer, keeper)
+        self._files = FactoryFiles(config, gatherer, keeper)
+        self._central = CentralLogs(config, gatherer, keeper, socket)
+        self._live = live  # a recording has no startds to ask
+        self._startds = StartdAsker(config, targets.collectors)
+        self._delay_us = round(config.pilots.settle_delay * SECOND_US)
+        self._claims_us: int | None = None
+        self._schedds: tuple[Daemon, ...] = ()
+        self.failure: LedgerError | None = None  # of the last step
+        self._said_at = 0.0
+        self._left: Mapping[str, int] = {}
+        self._left_lasts = Lasting()
+        self._lasting: dict[str, list[Problem]] = {}
+        self._records = 0
+        self._watched: Tick | None = None
+        self._verdicts: Verdicts | None = None  # of the last poll, if no time was missed since
+        self._reconciler = Reconciler(config.ledger.url)
+        self._suspected: AbstractSet[Unit] = frozenset()
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are records that were not fetched yet."""
+        behind = self._historian.behind or self._files.behind or self._central.behind
+        return behind and self._keeper.ready
+
+    @property
+    def shown(self) -> PilotTime | None:
+        """What is to be shown of pilots' time."""
+        return self._keeper.shown()
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """How far each source has been read."""
+        return self._keeper.cursors
+
+    @property
+    def reconciliation(self) -> Reconciliation | None:
+        """The last day, as it was compared with the factory's numbers; at most an hour old."""
+        return self._reconciler.shown
+
+    def watch(self, requests: Sequence[EntryRequest], tick: Tick, period_s: float) -> None:
+        """Let what ads of entries say now hold for the time since the last poll of this process.
+
+        An interval of which not all is known (a missed poll, a suspended machine) is not watched.
+        """
+        passed, self._watched = elapsed(self._watched, tick, period_s), tick
+        if not passed.known:
+            self._verdicts = None
+        if not (passed.known and self._keeper.ready):
+            return
+        end_us = microseconds(tick.wall)
+        for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
+            self._keeper.watch(requests, hour, us / SECOND_US)
+
+    def step(
+        self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
+    ) -> list[Problem]:
+        """Account what one poll has shown; nothing is taken in without a ledger that stores it."""
+        self.failure = None
+        problems: list[Problem] = []
+        before, self._verdicts = self._verdicts, _verdicts(seen)
+        try:
+            self._keeper.attach(ledger)
+            self._keeper.retry()
+            if not self._keeper.ready:
+                return self._with_lasting([])
+            self._expect(found)
+            self._see(found, seen, period_s, before)
+            self._schedds = seen.schedds
+            self._ask(access, seen.at, problems, only_behind=False)
+            stored = () if self.behind else self._keeper.factory  # of a backlog a part says nothing
+            return problems + self._reconciler.step(seen.at, stored)
+        except LedgerError as error:
+            self.failure = error
+            return self._with_lasting([*problems, _problem(error)])
+
+    def drain(self, access: Access, now: float) -> list[Problem]:
+        """Go on with what is left of a backlog."""
+        problems: list[Problem] = []
+        try:
+            self._ask(access, now, problems, only_behind=True)
+        except LedgerError as error:
+            self.failure = error
+            return self._with_lasting([*problems, _problem(error)])
+        return problems
+
+    def _expect(self, found: Round) -> None:
+        """Let the book know how large entries' pilots are expected to be."""
+        answers = [of.value for (_, kind), of in sorted(found.answers.items()) if kind == REQUESTS]
+        self._keeper.expect(expected_sizes(of for one in answers for of in one.requests))
+
+    def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
+        now_us = round(seen.at * SECOND_US)
+        period_us = round(period_s * SECOND_US)
+        renewed = {
+            kind: [
+                host
+                for host in self._hosts
+                if (of := found.answers.get((host, kind))) and of.at_s >= seen.since_mono
+            ]
+            for kind in (SLOTS, CLAIMS)
+        }
+        late = whole = False
+        enough = 1 if self._config.pool.replicated else len(self._hosts)
+        if len(renewed[SLOTS]) >= enough:
+            silent = seen.silent_before
+            self._keeper.note_silence(None if silent is None else silent * SECOND_US)
+            late = self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
+            if before is not None and seen.complete:
+                self._keeper.check(now_us, before, seen.pilots)
+        if len(renewed[CLAIMS]) >= enough:
+            records = [
+                record
+                for host in renewed[CLAIMS]
+                for record in found.answers[host, CLAIMS].value.records
+            ]
+            whole = seen.complete and self._gatherer.claims_since is None
+            self._keeper.claim(now_us, records, complete=whole)
+            self._claims_us = now_us
+        if late and not whole:
+            self._gatherer.ask_all_claims()
+
+    def _ask(
+        self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
+    ) -> None:
+        """Take in what is new, and add what is wrong to ``problems``.  Raises LedgerError."""
+        now_us = round(now * SECOND_US)
+        for told in self._historian.ask(access, self._schedds, now, only_behind=only_behind):
+            answer = told.answer
+            self._keeper.tell(answer.records, told.cursor, answer.gap)
+            self._records += len(answer.records)
+            if answer.gap is not None:
+                problems.append(Problem(told.source, "history_gap", answer.gap.detail))
+            if answer.behind:
+                self._say(told)
+                self._settle(now_us)
+        if self._live and self._config.factory.directories:
+            problems += self._remembered("files", self._files.read(now))
+        if self._live:
+            problems += self._remembered("central", self._central.read(now))
+        self._settle(now_us)
+        problems += self._remembered("left out", self._left_out())
+        if not self.behind:
+            problems += self._remembered("suspects", self._suspects())
+        if self._live and not only_behind:
+            self._ask_startds(access, now, problems)
+
+    def _remembered(self, part: str, told: list[Problem]) -> list[Problem]:
+        """Return what a part tells now, which lasts while the ledger fails."""
+        self._lasting[part] = told
+        return told
+
+    def _with_lasting(self, problems: list[Problem]) -> list[Problem]:
+        """Return problems, and what was told before the ledger failed: it is not over by that."""
+        words = {(of.source, of.problem) for of in problems}
+        before = [of for part in self._lasting.values() for of in part]
+        lasting = [of._replace(records=0) for of in before if (of.source, of.problem) not in words]
+        return problems + lasting
+
+    @property
+    def below_one_unit(self) -> AbstractSet[str]:
+        """The entries with pilots that are a canonical unit only as each pilot is at least one."""
+        book = self._keeper.book
+        return book.below_one_unit if book is not None else frozenset()
+
+    def _left_out(self) -> list[Problem]:
+        """Say which records could not be accounted since this was asked last."""
+        book = self._keeper.book
+        now = dict(book.left_out) if book is not None else {}
+        now["undated"] = self._keeper.undated
+        new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
+        self._left = now
+        shown = book.files.shown if book is not None else lambda _, n: f"{n} records"
+        problems = [Problem("records", of, shown(of, n), n) for of, n in new.items() if n > 0]
+        at = time.monotonic()
+        over = at - LASTS * self._config.factory.every
+        return self._left_lasts.told(problems + self._central.unused(), at, over)
+
+    def _suspects(self) -> list[Problem]:
+        """Return a problem, counted once a place, while jobs succeed far too soon at some."""
+        self._keeper.suspect()
+        found = {of[:2]: of for of in self._keeper.suspects}
+        new = found.keys() - self._suspected
+        self._suspected = frozenset(found)
+        what = "; ".join(of.shown for of in self._keeper.suspects[:_FEW])
+        return [Problem("places", "suspected_black_hole", what, len(new))] if found else []
+
+    def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
+        """Ask startds for what is open after all else has been told."""
+        book = self._keeper.book
+        if book is None:
+            return
+        records, wrong = self._startds.ask(access, book.pilots, now)
+        problems += wrong
+        if records:
+            self._keeper.tell(records, None, None)
+            self._settle(round(now * SECOND_US))
+
+    def _settle(self, now_us: int) -> None:
+        told_us = self._historian.complete_us(self._schedds)
+        claims_us = self._claims_us or 0
+        known_us = claims_us if told_us is None else min(claims_us, told_us)
+        silent = self._historian.silent(self._schedds)
+        self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent)
+
+    def _say(self, told: Told) -> None:
+        """Say now and then how far a backlog is."""
+        now = time.monotonic()
+        if now - self._said_at >= _SAY_EVERY_S:
+            self._said_at = now
+            log.info(
+                "reading a backlog of job records",
+                source=told.source,
+                kind=told.kind,
+                records=self._records,
+                **_progress(told.answer.progress),
+            )
+
+
+def _verdicts(seen: Seen) -> Verdicts | None:
+    """Return what a poll says of entries; None where it has not surely seen all pilots."""
+    if not seen.complete:
+        return None
+    return verdicts(seen.evaluation, round(seen.at * SECOND_US), seen.pilots)
+
+
+def _problem(error: LedgerError) -> Problem:
+    return Problem("ledger", error.problem, f"{error} Pilots' time is not accounted until then.")
+
+
+def _progress(progress: Progress | None) -> dict[str, str]:
+    """Return from when to when a backlog is, and how far it was read."""
+    if progress is None:
+        return {}
+    times = {"since": progress.from_us, "read_to": progress.done_us, "until": progress.target_us}
+    return {
+        name: datetime.fromtimestamp(time_us / SECOND_US, UTC).isoformat(timespec="seconds")
+        for name, time_us in times.items()
+    }

@@ -1,0 +1,227 @@
+"""The daemon: polls on a schedule in one thread, serves in another, and obeys signals."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from types import FrameType
+
+import structlog
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from gwmond import __version__
+from gwmond.config.settings import Config, ConfigError
+from gwmond.metrics import catalog
+from gwmond.metrics.render import Exposition, render
+from gwmond.model.snapshot import Snapshot
+from gwmond.reports.site_table import entry_state_counts
+from gwmond.service import central_logs
+from gwmond.service.keeper import Keeper
+from gwmond.service.known_entries import EMPTY, Memory
+from gwmond.service.log import configure
+from gwmond.service.log_socket import LogSocket
+from gwmond.service.poller import Poller
+from gwmond.service.pool import Pool
+from gwmond.service.sdnotify import Notifier
+from gwmond.sources import child
+from gwmond.web import landing
+from gwmond.web.app import create
+from gwmond.web.server import Server, bind
+
+log = structlog.get_logger()
+_EMPTY = Exposition(b"", b"# EOF\n")
+_STUCK_POLLS = 5
+_WAKE_S = 1.0
+_CLOCK_STEP_S = 2.0
+_LEAST_DRAIN_S = 1.0
+_SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
+
+
+class Daemon:
+    """Everything that runs under ``gwmond run``; ``reload`` reads the configuration anew."""
+
+    def __init__(self, config: Config, reload: Callable[[], Config]) -> None:
+        self._config = config
+        self._reload = reload
+        self._notifier = Notifier()
+        sys.setswitchinterval(_SWITCH_S)
+        self._listener = bind(config.http)
+        self._pool = Pool.open(config)
+        self._keeper = Keeper(config.ledger)
+        self._log_socket = central_logs.listen(None, config)
+        self._poller = Poller(config, self._pool, self._keeper, socket=self._log_socket)
+        self._next: tuple[Config, LogSocket | None] | None = None
+        self._stop = self._hup = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._poll_began: float | None = None
+        self.snapshot: Snapshot | None = None
+        self.exposition = _EMPTY
+        self.page = landing.made(None)
+
+    def ready(self) -> str:
+        """Return why the daemon has nothing to show yet; empty when it has."""
+        return "" if self.snapshot is not None else "the first poll is under way"
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        config = self._config
+        http = config.http
+        app = create(self, http.auth_token_file, http.hosts, self._listener.connections)
+        server = Server(app, self._listener, http)
+        server.start()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._signalled)
+        scheduler = BackgroundScheduler(
+            executors={"default": ThreadPoolExecutor(1)}, timezone="UTC"
+        )
+        scheduler.add_job(
+            self._tick,
+            "interval",
+            seconds=config.poll.interval,
+            id="poll",
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
+            next_run_time=datetime.now(UTC),
+        )
+        scheduler.start()
+        self._notifier.ready()
+        self._notifier.status(f"serving {server.url}; the first poll is under way")
+        log.info("started", version=__version__, url=server.url)
+        try:
+            self._wait(scheduler)
+        finally:
+            self._notifier.stopping()
+            child.stop()
+            scheduler.shutdown(wait=True)  # a poll under way ends at once, without its queries
+            server.stop()
+            self._keeper.close()
+            for socket in {self._log_socket, self._next[1] if self._next else None}:
+                if socket is not None:
+                    socket.close()
+            log.info("stopped")
+
+    def _wait(self, scheduler: BackgroundScheduler) -> None:
+        """Feed the watchdog and reload when asked, until told to stop."""
+        every = self._notifier.watchdog_interval_s
+        fed = 0.0
+        wall_ahead = time.time() - time.monotonic()
+        while not self._stop:
+            with contextlib.suppress(Empty):
+                self._wake.get(timeout=min(_WAKE_S, (every or _WAKE_S) / 2))
+            if self._hup and not self._stop:
+                self._hup = False
+                self._read_again(scheduler)
+            now = time.monotonic()
+            if abs(time.time() - now - wall_ahead) > _CLOCK_STEP_S:
+                wall_ahead = time.time() - now
+                log.warning("the clock was stepped")
+                self._poll_soon(scheduler)  # its next time was planned by the old clock
+            if every is not None and now - fed >= every / 2 and not self._stuck(now):
+                self._notifier.watchdog()
+                fed = now
+
+    def _stuck(self, now: float) -> bool:
+        """Return whether a poll has been under way for far longer than its deadline."""
+        began = self._poll_began
+        return began is not None and now - began > _STUCK_POLLS * self._config.poll.interval
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        """Note it; a SimpleQueue, unlike an Event or a lock, may be used in signal handlers."""
+        if number == signal.SIGHUP:
+            self._hup = True
+        else:
+            self._stop = True
+        self._wake.put(None)
+
+    def _read_again(self, scheduler: BackgroundScheduler) -> None:
+        self._notifier.reloading()
+        try:
+            config = self._reload()
+            Pool(config)  # a recording that cannot be read is a bad configuration, too
+            before = self._next[1] if self._next is not None else self._log_socket
+            socket = central_logs.listen(before, config)
+            if before is not None and before not in {socket, self._log_socket}:
+                before.close()
+        except ConfigError as error:
+            log.error("configuration not reloaded, the old one stays", error=str(error))
+            self._poller.failed("bad_configuration")
+        else:
+            if config.http != self._config.http:
+                log.warning("a change of [http] needs a restart")
+            self._next = config, socket
+            scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
+            self._poll_soon(scheduler)
+            log.info("configuration reloaded")
+        self._notifier.ready()
+
+    def _poll_soon(self, scheduler: BackgroundScheduler) -> None:
+        if self._poll_began is None:
+            scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
+
+    def _tick(self) -> None:
+        """Poll once; whatever happens is logged, and the next poll comes."""
+        self._poll_began = time.monotonic()
+        try:
+            if (following := self._next) is not None:
+                self._next = None
+                self._adopt(*following)
+            snapshot = self._poller.poll(self._listener.connections.problems())
+            self._show(snapshot)
+            self._notifier.status(_status(snapshot))
+            self._drain(snapshot)
+        except child.Stopped:
+            pass
+        except Exception:
+            log.exception("poll failed")
+            self._poller.failed("poll_failed")
+        finally:
+            self._poll_began = None
+
+    def _drain(self, snapshot: Snapshot) -> None:
+        """Read more of a backlog of job records, until the next poll is due."""
+        due = (self._poll_began or time.monotonic()) + self._config.poll.interval
+        while self._poller.behind and not self._stop and self._next is None:
+            left = due - time.monotonic()
+            if left < _LEAST_DRAIN_S:
+                return
+            snapshot = self._poller.drain(snapshot, min(left, self._config.poll.deadline))
+            self._show(snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        """Make all that is served of a snapshot."""
+        exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
+        page = landing.made(snapshot)
+        self.snapshot, self.exposition, self.page = snapshot, exposition, page
+
+    def _adopt(self, config: Config, socket: LogSocket | None) -> None:
+        """Go on under a new configuration, with what is remembered."""
+        pool = Pool(config)
+        configure(config.log)
+        if config.ledger != self._config.ledger:
+            self._keeper.close()
+            self._keeper = Keeper(config.ledger)
+        memory: Memory = self._poller.memory if config.ledger == self._config.ledger else EMPTY
+        if config.replay == self._config.replay:
+            pool.clock = self._pool.clock
+        self._pool = pool
+        if self._log_socket is not None and socket is not self._log_socket:
+            self._log_socket.close()
+        self._log_socket = socket
+        self._poller = self._poller.successor(config, pool, self._keeper, memory, socket)
+        self._config = config
+
+
+def _status(snapshot: Snapshot) -> str:
+    states = ", ".join(
+        f"{n} {state.replace('_', ' ')}" for state, n in entry_state_counts(snapshot).items() if n
+    )
+    down = sorted({s.source for s in snapshot.sources if not s.up})
+    ledger = "" if snapshot.ledger.up else "; ledger not written"
+    return f"entries: {states or 'none'}{'; down: ' + ', '.join(down) if down else ''}{ledger}"

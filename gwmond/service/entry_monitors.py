@@ -1,0 +1,158 @@
+"""What is shown of requests and entries: glideresource ads, and what WMS collectors know better.
+
+The factory's numbers are taken from its own ads where a WMS collector is asked, else from their
+copy in glideresource ads; the frontend's from its own ad before what the factory heard of it.  A
+client that has no glideresource ad (on a factory's host, whose collector has none) is shown by the
+factory's ads alone.  The accounting does not use these: it rests on glideresource ads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
+from gwmond.model.monitor import EntryMonitor
+from gwmond.service.freshness import Fresh
+from gwmond.service.known_entries import ours
+from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
+from gwmond.sources.htcondor.monitors import FactoryEntry
+from gwmond.sources.round import REQUESTS
+
+_Of: TypeAlias = tuple[str, str, str]
+
+
+class Monitored(NamedTuple):
+    """Requests with what is known of each, and the numbers of entries over all clients."""
+
+    requests: tuple[EntryRequest, ...]
+    entries: Mapping[EntryKey, EntryMonitor]
+
+
+def monitored(
+    fresh: Fresh,
+    requests: tuple[EntryRequest, ...],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+) -> Monitored:
+    """Return what is to be shown of a round's requests, each glideresource ad once."""
+    clients: dict[_Of, FactoryClient] = {}
+    for answer in fresh.all("factoryclient")[0]:
+        for client in ours(answer, totals or {}):
+            of = client.entry, client.factory, client.client
+            if of not in clients or clients[of].last_heard < client.last_heard:
+                clients[of] = client
+    asks = _asks(fresh)
+    sites = {key.entry: key for key in totals or ()}
+    shown = [
+        _asked(_told(request, clients.pop(of, None)), asks.get(of))
+        for request in requests
+        for of in [(request.entry.entry, request.factory, request.group)]
+    ]
+    for of, client in clients.items():
+        key = sites.get(client.entry, EntryKey(client.site or client.entry, client.entry))
+        shown.append(_asked(_request(key, client), asks.get(of)))
+    return Monitored(tuple(sorted(shown, key=_identity)), _entries(fresh, sites))
+
+
+def _identity(request: EntryRequest) -> tuple[EntryKey, str, str]:
+    return request.entry, request.factory, request.group
+
+
+def _asks(fresh: Fresh) -> dict[_Of, ClientAsk]:
+    """Return what each client asks for: of several collectors the first, of its ads the sum."""
+    found: dict[_Of, ClientAsk] = {}
+    for answer in fresh.all("glideclient")[0]:
+        of_one: dict[_Of, ClientAsk] = {}
+        for ask in answer:
+            before = of_one.get(ask[:3])
+            of_one[ask[:3]] = ask if before is None else before.plus(ask)
+        found = of_one | found
+    return found
+
+
+def _told(request: EntryRequest, client: FactoryClient | None) -> EntryRequest:
+    """Return the request with the factory's own counts instead of their copy."""
+    if client is None:
+        return request
+    waits = client.monitor.status_wait
+    return request._replace(
+        pending=request.pending if client.pending is None else client.pending,
+        running=request.running if client.running is None else client.running,
+        held=request.held if client.held is None else client.held,
+        submitted_wait=request.submitted_wait if waits is None else waits,
+        monitor=client.monitor.told_by_factory().over(request.monitor).over(client.monitor),
+    )
+
+
+def _asked(request: EntryRequest, ask: ClientAsk | None) -> EntryRequest:
+    """Return the request with what the glideclient ad asks for, where nothing else tells it."""
+    if ask is None:
+        return request
+    monitor = request.monitor
+    idle = ask.idle if monitor.asked_idle is None else monitor.asked_idle
+    most = ask.most if monitor.asked_max is None else monitor.asked_max
+    return request._replace(
+        requested_idle=idle,
+        requested_max=most,
+        monitor=monitor._replace(asked_idle=idle, asked_max=most),
+    )
+
+
+def _request(key: EntryKey, client: FactoryClient) -> EntryRequest:
+    """Return a request of which only the factory tells."""
+    told = client.monitor
+    return EntryRequest(
+        entry=key,
+        group=client.client,
+        factory=client.factory,
+        down=False,
+        pending=client.pending,
+        running=client.running,
+        held=client.held,
+        submitted_wait=told.status_wait,
+        requested_idle=None,
+        requested_max=None,
+        total_pending=None,
+        total_running=None,
+        total_held=None,
+        max_pilots=None,
+        limits=client.limits,
+        info_age_s=client.info_age_s,
+        jobs_matching=told.client_jobs_idle,
+        jobs_proportional=None,
+        jobs_unique=None,
+        jobs_effective=None,
+        slots_idle=told.client_slots_idle,
+        pilot_size=None,
+        max_walltime_s=None,
+        last_heard=client.last_heard,
+        monitor=told,
+    )
+
+
+def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, EntryMonitor]:
+    """Return each entry's numbers, added over its factories.
+
+    Where glideresource ads tell of entries, those of a factory which serves others too are not
+    ours to show.
+    """
+    copies = _freshest(e for answer in fresh.all(REQUESTS)[0] for e in answer.entries)
+    own = _freshest(
+        e for answer in fresh.all("factory")[0] for e in answer if not sites or e.entry in sites
+    )
+    found: dict[EntryKey, EntryMonitor] = {}
+    for of in sorted(copies.keys() | own.keys()):
+        entry = own.get(of) or copies[of]
+        numbers = entry.numbers.over(copies.get(of, entry).numbers)
+        key = sites.get(entry.entry, EntryKey(entry.site or entry.entry, entry.entry))
+        found[key] = found[key].plus(numbers) if key in found else numbers
+    return found
+
+
+def _freshest(entries: Iterable[FactoryEntry]) -> dict[tuple[str, str], FactoryEntry]:
+    found: dict[tuple[str, str], FactoryEntry] = {}
+    for entry in entries:
+        of = entry.entry, entry.factory
+        if of not in found or found[of].last_heard < entry.last_heard:
+            found[of] = entry
+    return found

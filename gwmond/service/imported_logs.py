@@ -1,0 +1,194 @@
+"""Central logs that an import is given: read after the outputs, each from where it was read to.
+
+What a chunk of a log tells is stored with the log's cursor in one transaction.  A line that is told
+again changes nothing, so a log with lines that led to nothing is read again from the first of them,
+once more has been imported: whether logs or outputs come first makes no difference.
+
+Nothing waits in memory for what is read later: a line leads to something at once or is left.  Only
+in a ledger that a daemon keeps does what was written lately wait, as the daemon's sources may tell
+more (``pilots.assumed_end``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.cursor_kinds import IMPORTED_LOG
+from gwmond.model.facts import Cursor, Problem
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.sources import gwms_tasks
+from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.tail import PACKED
+from gwmond.sources.gwms_tasks import Directory
+
+LIMITS = FileLimits(facts=2000, size=64 << 20)
+"""How much is read at once: the pilots that so many lines mean are in memory together."""
+_PACKED = LIMITS._replace(facts=20_000)
+"""The same of a log that is packed, which is unpacked from its begin each time."""
+_NEVER_BETTER = "bad_time"
+
+Progress: TypeAlias = Callable[[int, int], None]
+Read: TypeAlias = Callable[..., tuple[FileAnswer, int]]
+
+
+class Place(NamedTuple):
+    """How far a log was read.
+
+    - ``state``: the reading's own.
+    - ``left_at``: the byte from which on there are lines that led to nothing; None: no such line.
+    - ``evidence``: a hash of how far all else had been read by then.
+    """
+
+    state: str = ""
+    left_at: int | None = None
+    evidence: str = ""
+
+    @classmethod
+    def load(cls, text: str) -> Place:
+        """Return the place that a cursor's state says; of one that is not understood, the begin."""
+        try:
+            state, left_at, evidence = json.loads(text)
+            offset = gwms_tasks.log_offset(state)
+            if left_at is None or 0 <= left_at <= offset:
+                return cls(state, left_at, str(evidence))
+        except (ValueError, TypeError):
+            pass
+        return cls()
+
+    def dump(self) -> str:
+        """Return it as text."""
+        return json.dumps(self, separators=(",", ":"))
+
+
+class LogsRead(NamedTuple):
+    """What was read: files of which something was, lines that tell of a pilot or a run."""
+
+    files: int
+    lines: int
+    problems: tuple[Problem, ...]
+    unused: Counter[str]
+    examples: tuple[Problem, ...]
+
+
+class ImportedLogs:
+    """Reads central logs into a keeper; ``read`` runs a task in a child process."""
+
+    def __init__(self, keeper: PilotKeeper, read: Read, settle: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self._read = read
+        self._settle = settle
+
+    def run(
+        self, paths: Iterable[str], now: float, patience_us: int, progress: Progress
+    ) -> LogsRead:
+        """Read on in logs, and again in those that had lines left when more is known now.
+
+        ``now``: the time (epoch seconds); ``patience_us``: see ``Witnesses``.  ``progress`` is told
+        how many bytes of how many are read.  Raises QueryError, LedgerError.
+        """
+        book = self._keeper.book
+        if book is None:
+            raise ValueError("no ledger is attached")
+        book.witnesses.patience_us = patience_us
+        before = Counter(book.witnesses.unused)
+        evidence = self._evidence()
+        problems: list[Problem] = []
+        named = dict.fromkeys(os.path.realpath(path) for path in paths)
+        wanted = self._wanted(named, evidence, problems)
+        total, done = sum(map(_size, wanted)), 0
+        files = lines = 0
+        for path in wanted:
+            place = self._begin(path, evidence)
+            some = 0
+            behind = True
+            while behind:
+                limits = _PACKED if path.endswith(PACKED) else LIMITS
+                answer, _ = self._read(
+                    gwms_tasks.read_log, Directory(path, place.state, central=True), limits, now
+                )
+                place = self._take(path, place, answer)
+                problems += answer.problems
+                some += answer.size
+                lines += len(answer.facts)
+                behind = answer.behind
+                progress(min(done + some, total), total)
+            files += some > 0
+            done += _size(path)
+        unused = book.witnesses.unused - before
+        examples = tuple(
+            Problem("central logs", why, book.witnesses.examples[why]) for why in unused
+        )
+        return LogsRead(files, lines, tuple(problems), unused, examples)
+
+    def _wanted(
+        self, named: Iterable[str], evidence: str, problems: list[Problem]
+    ) -> Sequence[str]:
+        """Return the logs to read: those that are named, and earlier ones with lines left.
+
+        In the order in which they were last written to.
+        """
+        wanted = dict.fromkeys(named)
+        for cursor in self._keeper.cursors:
+            if cursor.kind != IMPORTED_LOG or cursor.source in wanted:
+                continue
+            place = Place.load(cursor.state)
+            if place.left_at is None or place.evidence == evidence:
+                continue
+            if os.path.isfile(cursor.source):
+                wanted[cursor.source] = None
+            else:
+                why = "lines of it that told of nothing known then cannot be read again"
+                problems.append(Problem(cursor.source, "log_gone", why))
+        return sorted(wanted, key=_written)
+
+    def _begin(self, path: str, evidence: str) -> Place:
+        """Return from where to read: from the lines that are left, if more is known than then."""
+        cursor = self._keeper.cursor(path, IMPORTED_LOG)
+        place = Place.load(cursor.state) if cursor is not None else Place()
+        if place.left_at is None or place.evidence == evidence:
+            return place._replace(evidence=evidence)
+        return Place(gwms_tasks.log_from(place.state, place.left_at), None, evidence)
+
+    def _take(self, path: str, place: Place, answer: FileAnswer) -> Place:
+        """Take in a chunk, and store it with how far the log is read; return that."""
+        unused = self._left()
+        self._keeper.report(answer.facts, None)
+        left_at = place.left_at
+        if left_at is None and self._left() > unused:
+            left_at = gwms_tasks.log_offset(place.state)
+        after = Place(answer.state, left_at, place.evidence)
+        self._keeper.report((), Cursor(path, IMPORTED_LOG, after.dump(), None))
+        self._settle()
+        return after
+
+    def _left(self) -> int:
+        """Return how many lines have led to nothing, and may do so once more is known."""
+        book = self._keeper.book
+        unused = book.witnesses.unused if book is not None else Counter[str]()
+        return sum(number for why, number in unused.items() if why != _NEVER_BETTER)
+
+    def _evidence(self) -> str:
+        """Return a hash of how far everything but these logs was read."""
+        others = [
+            (of.source, of.kind, of.state) for of in self._keeper.cursors if of.kind != IMPORTED_LOG
+        ]
+        return hashlib.sha256(json.dumps(others).encode()).hexdigest()[:16]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _written(path: str) -> tuple[float, str]:
+    try:
+        return os.path.getmtime(path), path
+    except OSError:
+        return 0.0, path

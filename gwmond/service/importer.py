@@ -1,0 +1,250 @@
+"""Reads the output that pilots left in directories into the ledger, chunk by chunk.
+
+Each chunk is stored with its cursors in one transaction, so an import may be killed and repeated:
+nothing counts twice.  While one chunk is accounted the next is being read by another process.
+
+Central logs are read at the end, when all pilots are known (``imported_logs``).
+
+At the end nothing waits for better than what was read.  What waits for the jobs' schedds (verdicts,
+attempts without an end) is decided then, too, unless a daemon keeps the ledger: there it goes on
+with the real clock, as the daemon's sources may tell more.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from gwmond.config.settings import Config
+from gwmond.ledger.store import Ledger
+from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
+from gwmond.model.facts import Problem
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.revision import AT_ONCE
+from gwmond.pilots.rules import Comes
+from gwmond.service.file_facts import LIMITS, take, wanted
+from gwmond.service.imported_logs import ImportedLogs, LogsRead
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.problems import Counting
+from gwmond.sources import child, gwms_tasks
+from gwmond.sources.gwms.layout import place_of
+from gwmond.sources.gwms.zones import Judge
+from gwmond.sources.gwms_tasks import DirectoryAnswer
+
+DEADLINE_S = 3600.0
+_DIRECTORIES_A_CHUNK = 200
+_JUST_COPIED_S = 3600.0
+_NAMED = frozenset({"bad_time"})  # which the reading of a file says of the same, too
+_COLLECTED_AFTER = (1_000_000, 20, 50)
+
+Progress: TypeAlias = Callable[[int, int], None]
+T = TypeVar("T")
+_Answers: TypeAlias = tuple[DirectoryAnswer, ...]
+
+
+class Imported(NamedTuple):
+    """What an import has read: directories, outputs of pilots, and what was wrong.
+
+    ``logs``: central logs of which something was read; ``lines`` of these that tell of pilots.
+    ``facts``: all that outputs and the factory's logs told.
+    """
+
+    directories: int
+    outputs: int
+    facts: int
+    logs: int
+    lines: int
+    problems: Counter[str]
+    examples: tuple[Problem, ...]
+
+
+class Importer:
+    """Imports directories into an open ledger; ``processes`` read at once."""
+
+    def __init__(self, config: Config, ledger: Ledger, processes: int = 2) -> None:
+        self._memory_mib = config.poll.memory_limit_mib
+        self._keeper = PilotKeeper(config)
+        self._keeper.attach(ledger)
+        self._kept = self._is_kept()
+        self._processes = processes
+        self._timezone = config.factory.timezone
+        self._zones = Judge(self._timezone)
+        self._now = time.time()
+        self.stored = 0
+        """Outputs of pilots that are in the ledger, of those that ``run`` has read by now."""
+        self._outputs = 0
+        self._facts = 0
+        self._problems: Counter[str] = Counter()
+        self._examples: dict[str, Problem] = {}
+        self._counting = Counting()
+
+    def run(
+        self,
+        roots: Sequence[str],
+        progress: Progress = lambda *_: None,
+        logs: Sequence[str] = (),
+        log_progress: Progress = lambda *_: None,
+    ) -> Imported:
+        """Import all below some roots, and central logs.
+
+        ``progress`` is told how many pilots of how many were gone through, also those that an
+        earlier import has read (of the outputs that there were when directories were listed),
+        ``log_progress`` the same of bytes of logs.
+
+        Raises QueryError, LedgerError.
+        """
+        with _few_collections():
+            return self._run(roots, progress, logs, log_progress)
+
+    def _run(
+        self,
+        roots: Sequence[str],
+        progress: Progress,
+        logs: Sequence[str],
+        log_progress: Progress,
+    ) -> Imported:
+        trees, _ = self._child(gwms_tasks.find, list(roots))
+        for tree in trees:
+            self._note(tree.problems)
+        left = {
+            path: pilots
+            for tree in trees
+            for path, pilots in zip(tree.directories, tree.pilots, strict=True)
+        }
+        found, total = list(left), sum(left.values())
+        progress(0, total)
+        waiting = deque(found)
+        with ThreadPoolExecutor(self._processes, "import") as pool:
+            under_way: deque[tuple[list[str], Future[tuple[_Answers, int]]]] = deque()
+
+            def read_on() -> None:
+                while waiting and len(under_way) < self._processes:
+                    fair = -(-len(waiting) // self._processes)
+                    some = [waiting.popleft() for _ in range(min(_DIRECTORIES_A_CHUNK, fair))]
+                    under_way.append((some, pool.submit(self._read, some)))
+
+            read_on()
+            while under_way:
+                some, future = under_way.popleft()
+                answers, _ = future.result()
+                self._take(answers)
+                unfinished = [of.path for of in answers if of.answer.behind]
+                unread = some[len(answers) :]
+                waiting.extendleft(reversed([*unfinished, *unread]))
+                read_on()  # while this is accounted
+                self._settle()
+                self.stored = self._outputs
+                for path, answer in answers:
+                    left[path] = min(left[path], answer.progress.left if answer.behind else 0)
+                progress(total - sum(left.values()), total)
+        self._note(self._zones.problems())
+        self._finish()
+        self._revise(found)
+        read = self._read_logs(logs, log_progress)
+        self._settle(verdicts=True)
+        self._note_left_out()
+        return Imported(
+            *(len(found), self._outputs, self._facts, read.files, read.lines),
+            *(self._problems, tuple(self._examples.values())),
+        )
+
+    @property
+    def _now_us(self) -> int:
+        return round(self._now * SECOND_US)
+
+    def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
+        # What was copied a moment ago is not being written, unlike in a factory that runs.
+        of = wanted(self._keeper, paths, self._timezone)
+        answers, number = self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
+        return tuple(of.known_until(self._now_us) for of in answers), number
+
+    def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
+        return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
+
+    def _take(self, answers: Iterable[DirectoryAnswer]) -> None:
+        taken = take(self._keeper, answers)
+        self._outputs += taken.outputs
+        self._facts += taken.facts
+        self._note(taken.problems)
+        self._zones.add(taken.samples)
+
+    def _is_kept(self) -> bool:
+        """Return whether the ledger has something that waits and that no import has brought."""
+        pilots = book.pilots if (book := self._keeper.book) is not None else ()
+        imported = {FACTORY_FILES, IMPORTED_LOG}
+        return any(of.kind not in imported for of in self._keeper.cursors) or any(
+            of.identity.origin == "collector" for of in pilots
+        )
+
+    def _finish(self) -> None:
+        """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
+        if (book := self._keeper.book) is not None:
+            book.comes = Comes.NO_FILES if self._kept else Comes.NOTHING
+        self._settle()
+
+    def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:
+        book = self._keeper.book
+        patience_us = book.rules.quiet_us if self._kept and book is not None else 0
+        reader = ImportedLogs(self._keeper, self._child, self._settle)
+        read = reader.run(paths, self._now, patience_us, progress)
+        self._note(read.problems)
+        self._problems.update(read.unused)
+        for of in read.examples:
+            self._examples.setdefault(of.problem, of)
+        return read
+
+    def _revise(self, directories: Iterable[str]) -> None:
+        """Revise what was assumed, also where an import that was killed has read all there is."""
+        waiting = 0
+        for number in self._keeper.revise({place_of(of).entry for of in directories}):
+            waiting += number
+            if waiting >= AT_ONCE:
+                self._settle()
+                waiting = 0
+        self._settle()
+
+    def _settle(self, *, verdicts: bool = False) -> None:
+        now_us = self._now_us
+        self._keeper.settle(now_us, now_us, (), verdicts=verdicts)
+
+    def _note_left_out(self) -> None:
+        """Note what could be read and not be accounted, unless it was noted with its file."""
+        if (book := self._keeper.book) is None:
+            return
+        for reason, number in book.left_out.items():
+            if number and not (reason in _NAMED and self._problems[reason]):
+                detail = book.files.shown(reason, number)
+                self._note([Problem("records", reason, detail, number)])
+        for entry in sorted(book.below_one_unit):
+            self._note([Problem("entries", "below_one_unit", entry, 1)])
+
+    def _note(self, problems: Iterable[Problem]) -> None:
+        """Count problems, and keep an example of each.
+
+        A directory is listed again with each of its chunks, and then says the same again.
+        """
+        for problem in problems:
+            self._problems[problem.problem] += self._counting.new(problem)
+            self._examples.setdefault(problem.problem, problem)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let cycles of objects be looked for less often: a chunk makes millions, and few cycles.
+
+    What is in memory before (modules) is not looked at again.
+    """
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

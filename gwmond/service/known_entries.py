@@ -1,0 +1,240 @@
+"""What is remembered and known of entries besides their pilots: waiting pilots, capacities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from gwmond.config.settings import Config, Pledge
+from gwmond.model.evaluation import Capacity, Taken
+from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Size
+from gwmond.model.names import Berth, Standing
+from gwmond.model.times import HOUR_S
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.model.waiting import PendingHistory, Waiting
+from gwmond.service.freshness import Fresh
+from gwmond.sites.capacity import PeakWindow, capacities, limit
+from gwmond.sites.contacts import Contacts, Watched
+from gwmond.sites.pending import Filling, filling, measured
+
+
+class Recalled(NamedTuple):
+    """Names that a ledger knows, as of ``now`` (epoch seconds)."""
+
+    entries: Mapping[EntryKey, Standing]
+    groups: Mapping[Berth, Standing]
+    now: float
+
+
+class Memory(NamedTuple):
+    """What is remembered of entries between polls; the ledger keeps it between lives.
+
+    ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
+    that was just opened knows of names.
+    """
+
+    first_seen: Mapping[EntryKey, float]
+    provisioned: Mapping[tuple[EntryKey, Resource], int]
+    peaks: Mapping[tuple[EntryKey, Resource], PeakWindow]
+    waiting: Mapping[EntryKey, PendingHistory]
+    filling: Mapping[EntryKey, Filling] = MappingProxyType({})
+    contacts: Contacts = Contacts()
+    taken: Taken = MappingProxyType({})
+    last_seen: Mapping[EntryKey, float] = MappingProxyType({})
+    recalled: Recalled | None = None
+
+
+EMPTY = Memory({}, {}, {}, {})
+
+
+def with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
+    """Return the entries, and one for each pledged site of which nothing is seen."""
+    known = {key.site for key in entries}
+    pledged = {p.site for p in config.site.pledge if p.site}
+    return entries | {EntryKey(site, site) for site in pledged - known}
+
+
+class _OfClient(Protocol):
+    @property
+    def client(self) -> str: ...
+
+
+C = TypeVar("C", bound=_OfClient)
+
+
+def ours(counts: Sequence[C], totals: Mapping[EntryKey, EntryTotals]) -> list[C]:
+    """Return what the factory says of our frontends' groups, for it serves others as well.
+
+    Where it names none of ours, its names are other than the frontend's: all of it is taken.
+    """
+    groups = {group for total in totals.values() for group in total.groups}
+    return [count for count in counts if count.client in groups] or list(counts)
+
+
+Units: TypeAlias = Mapping[tuple[EntryKey, Resource], int]
+
+
+def remember(
+    before: Memory,
+    entries: frozenset[EntryKey],
+    trusted: Iterable[EntryKey],
+    watched: Watched,
+    used: Mapping[Resource, Mapping[EntryKey, int]],
+    config: Config,
+    now: float,
+) -> tuple[Memory, Units]:
+    """Return the memory after a poll, and the most that ran lately but for what is not decided.
+
+    Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
+    """
+    hours = max(1, round(config.site.peak_window / HOUR_S))
+    peaks, provisioned = dict(before.peaks), dict(before.provisioned)
+    recent: dict[tuple[EntryKey, Resource], int] = {}
+    hour, ran_hour = int(now // HOUR_S), int(watched.decided_at(now) // HOUR_S)
+    for resource in RESOURCES:
+        decided, later = watched.most(used[resource], resource, config.canonical.memory_mib)
+        for key in trusted:
+            at = key, resource
+            window = peaks.get(at, PeakWindow())._replace(hours=hours)
+            peaks[at] = window.add(ran_hour, decided.get(key, 0)).prune(hour)
+            provisioned[at] = used[resource].get(key, 0)
+            recent[at] = later.get(key, 0)
+    memory = before._replace(
+        first_seen={key: before.first_seen.get(key, now) for key in entries},
+        provisioned={at: units for at, units in provisioned.items() if at[0] in entries},
+        peaks={at: window for at, window in peaks.items() if at[0] in entries and window.buckets},
+        contacts=watched.contacts,
+    )
+    return memory, recent
+
+
+def histories(
+    before: Mapping[EntryKey, PendingHistory],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    config: Config,
+    now: float,
+) -> dict[EntryKey, PendingHistory]:
+    """Return how many pilots have waited at each entry, with what is seen now."""
+    if totals is None:
+        return dict(before)
+    grace = int(config.site.pending_grace)
+    return {
+        key: before.get(key, PendingHistory()).add(int(now), total.pending, grace)
+        for key, total in totals.items()
+        if total.pending is not None
+    }
+
+
+def waiting(
+    fresh: Fresh,
+    past: Mapping[EntryKey, PendingHistory],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    pilots: Sequence[Pilot],
+    config: Config,
+    now: float,
+) -> dict[EntryKey, Waiting]:
+    """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
+    queue: dict[str, list[int]] = {}
+    queues, queues_whole = fresh.all("queue")
+    counts = [count for answer in queues for count in answer.counts] if queues_whole else []
+    for count in ours(counts, totals or {}):
+        of = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
+        if count.status == "pending":
+            of[0] += count.pilots
+            of[1] += count.waiting_long
+    started = starts(pilots)
+    grace = int(config.site.pending_grace)
+    found = {}
+    for key, total in (totals or {}).items():
+        if key.entry in queue:
+            found[key] = measured(*queue[key.entry])
+        elif total.pending is not None and key in past:
+            found[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
+    return found
+
+
+def starts(pilots: Iterable[Pilot]) -> Mapping[EntryKey, Sequence[int]]:
+    """Return when the pilots of each entry started."""
+    found: dict[EntryKey, list[int]] = {}
+    for pilot in pilots:
+        found.setdefault(pilot.entry, []).append(pilot.started)
+    return found
+
+
+def fillings(
+    before: Mapping[EntryKey, Filling],
+    waits: Mapping[EntryKey, Waiting],
+    config: Config,
+    now: float,
+) -> dict[EntryKey, Filling]:
+    """Return since when entries fill."""
+    grace = int(config.site.pending_grace)
+    found = {
+        key: filling(before.get(key), waits.get(key), int(now), grace) for key in {*before, *waits}
+    }
+    return {key: of for key, of in found.items() if of is not None}
+
+
+def long_filling(
+    memory: Memory, pilots: Iterable[Pilot], config: Config, now: float
+) -> frozenset[EntryKey]:
+    """Return the entries that have been filling for longer than the grace, while pilots started."""
+    started, grace = starts(pilots), int(config.site.pending_grace)
+    return frozenset(
+        key
+        for key, of in memory.filling.items()
+        if of.is_long(started.get(key, ()), int(now), grace)
+    )
+
+
+def entry_capacities(
+    entries: frozenset[EntryKey],
+    used: Mapping[Resource, Mapping[EntryKey, int]],
+    memory: Memory,
+    recent: Units,
+    totals: Mapping[EntryKey, EntryTotals],
+    config: Config,
+    now: float,
+) -> dict[tuple[EntryKey, Resource], Capacity]:
+    """Return what each entry could run: a peak counts once the entry was watched for long.
+
+    ``recent``: the most that ran lately, which is not in the memory's peaks yet.
+    """
+    q, hour = config.canonical.memory_mib, int(now // HOUR_S)
+    own = {p.entry: _size(p, q) for p in config.site.pledge if p.entry}
+    pledges = {key: own[key.entry] for key in entries if key.entry in own}
+    site_pledges = {p.site: _size(p, q) for p in config.site.pledge if p.site}
+    result: dict[tuple[EntryKey, Resource], Capacity] = {}
+    for resource in RESOURCES:
+        peaks = {
+            key: peak
+            for key in entries
+            if (peak := _peak(memory, recent, (key, resource), hour)) > 0
+            and (
+                now - memory.first_seen[key] >= config.site.peak_after
+                or limit(totals.get(key), resource, q) is None
+            )
+        }
+        found = capacities(
+            entries,
+            resource,
+            used=used[resource],
+            pledges=pledges,
+            site_pledges=site_pledges,
+            peaks=peaks,
+            totals=totals,
+            q=q,
+        )
+        result |= {(key, resource): capacity for key, capacity in found.items()}
+    return result
+
+
+def _peak(memory: Memory, recent: Units, at: tuple[EntryKey, Resource], hour: int) -> int:
+    window = memory.peaks.get(at)
+    return max(recent.get(at, 0), (window.value(hour) or 0) if window is not None else 0)
+
+
+def _size(pledge: Pledge, q: int) -> Size:
+    memory = pledge.cores * q if pledge.memory_mib is None else pledge.memory_mib
+    return Size(pledge.cores, memory, pledge.gpus)

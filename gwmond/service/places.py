@@ -1,0 +1,103 @@
+"""Whether the paths of [factory] can be used, as far as a few files of them tell.
+
+Who may list a directory may perhaps not read what is in it: so a file of each kind is opened in
+some of the directories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
+from gwmond.config.settings import Config
+from gwmond.service import log_socket
+from gwmond.service.log_socket import PlaceError, PlaceTaken
+from gwmond.sources.gwms import layout, log_kinds, tail
+from gwmond.sources.gwms.pilot_output import job_file
+
+MOST_DIRECTORIES, MOST_FILES = 1000, 5000
+"""So many directories are looked into, and in each at so many files."""
+
+REMEDIES = {
+    "no_directory": "make it and let gwmond's user read it, or correct the path in [factory]",
+    "unreadable": "let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY, or the group "
+    "of the factory for gwmond's unit (SupplementaryGroups=gfactory)",
+    "place": "the message says what; until then gwmond run does not start",
+    "in_use": "stop the other process, or configure another [factory] log_socket",
+}
+"""What to do about each problem."""
+
+
+class Place(NamedTuple):
+    """A configured path; ``problem`` is empty where there is none, else a word of ``REMEDIES``."""
+
+    key: str
+    path: str
+    problem: str = ""
+    detail: str = ""
+
+
+def places(config: Config) -> list[Place]:
+    """Return all paths of [factory]; none for a recording, which has no files."""
+    if config.replay.file:
+        return []
+    of = config.factory
+    deep = layout.MAX_DEPTH
+    found = [_directory("directories", path, _of_factory, deep) for path in of.directories]
+    found += [_directory("central_logs", path, _of_daemons, 0) for path in of.central_logs]
+    return found + ([_socket(of.log_socket)] if of.log_socket else [])
+
+
+def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> Place:
+    if not os.path.isdir(path):
+        return Place(key, path, "no_directory", "is no directory, or cannot be seen")
+    if not os.access(path, os.R_OK | os.X_OK):
+        return Place(key, path, "unreadable", "cannot be read")
+    try:
+        _try(path, kind, depth)
+    except OSError as error:
+        return Place(key, path, "unreadable", str(error))
+    return Place(key, path)
+
+
+def _of_factory(name: str) -> str:
+    named = job_file(name)
+    return named.kind if named else "log" if layout.is_wanted(name) else ""
+
+
+def _of_daemons(name: str) -> str:
+    return "log" if log_kinds.of(name, log_kinds.CENTRAL) else ""
+
+
+def _try(root: str, kind: Callable[[str], str], depth: int) -> None:
+    """Open a file of each kind in each directory below a root; raises OSError if one cannot be."""
+    waiting = deque([(root, 0)])
+    for _ in range(MOST_DIRECTORIES):
+        if not waiting:
+            return
+        directory, below = waiting.popleft()
+        opened = {""}
+        with suppress(FileNotFoundError), os.scandir(directory) as entries:
+            for entry in islice(entries, MOST_FILES):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [(entry.path, below + 1)] if below < depth else []
+                    continue
+                of = kind(entry.name)
+                if of not in opened and entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):
+                        tail.open_regular(entry.path).close()
+                    opened.add(of)
+
+
+def _socket(path: str) -> Place:
+    try:
+        log_socket.check(path)
+    except PlaceTaken as error:
+        return Place("log_socket", path, "in_use", str(error))
+    except PlaceError as error:
+        return Place("log_socket", path, "place", str(error))
+    return Place("log_socket", path)

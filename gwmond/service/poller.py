@@ -1,0 +1,420 @@
+"""One poll after another: ask, evaluate, account, store, show."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gwmond.config.settings import Config
+from gwmond.model.elapsed import elapsed
+from gwmond.model.evaluation import Evaluation, residual
+from gwmond.model.facts import EntryKey, Problem, Status, Verdict
+from gwmond.model.names import Limits, Names, Together
+from gwmond.model.snapshot import KeptNames, LedgerStatus, Snapshot, Stage, checked_verdicts
+from gwmond.model.times import HOUR_S, SECOND_US
+from gwmond.reports.periods import short
+from gwmond.service import problem_words
+from gwmond.service.keeper import Keeper, checked, remembered
+from gwmond.service.known_entries import EMPTY, Memory
+from gwmond.service.log_socket import LogSocket
+from gwmond.service.pool import Pool
+from gwmond.service.pool_state import YOUNG, Picture, take
+from gwmond.service.problems import begin, occurrences
+from gwmond.sites.integrate import integrate
+from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN
+from gwmond.sites.site_time import Facts, Settings, evaluate
+from gwmond.sources.htcondor import matching
+from gwmond.sources.round import Round
+
+if TYPE_CHECKING:
+    from gwmond.service.accountant import Accountant
+
+log = structlog.get_logger()
+_MATCHING = "matching"
+_EXAMPLES = 6
+_SHOWN = 60  # characters of a name that is shown as an example
+
+
+class Stages:
+    """Stopwatch: wall seconds of each stage, one after the other."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[Stage, float] = {}
+        self._since = time.monotonic()
+
+    def end(self, stage: Stage) -> None:
+        """Say that a stage ends now."""
+        now = time.monotonic()
+        self.seconds[stage] = now - self._since
+        self._since = now
+
+
+class Poller:
+    """Polls a pool; call it from one thread.  Without a keeper nothing is stored."""
+
+    def __init__(
+        self,
+        config: Config,
+        pool: Pool,
+        keeper: Keeper | None,
+        memory: Memory = EMPTY,
+        socket: LogSocket | None = None,
+        names: Names | None = None,
+    ) -> None:
+        self._config = config
+        self._pool = pool
+        self._keeper = keeper
+        self._memory = memory
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._problems: Counter[tuple[str, str]] = Counter()
+        self._records: Counter[tuple[str, str]] = Counter()
+        self._succeeded: dict[tuple[str, str], float | None] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._begun: list[Problem] = []  # since the last poll
+        self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
+        self._names = names or Names(_limits(config))
+        self._accountant = (
+            _accountant(config, pool, self._names, socket) if keeper is not None else None
+        )
+        self._started_at = time.time()
+        self._polls = 0
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered of entries."""
+        return self._memory
+
+    def successor(
+        self,
+        config: Config,
+        pool: Pool,
+        keeper: Keeper | None,
+        memory: Memory,
+        socket: LogSocket | None = None,
+    ) -> Poller:
+        """Return a poller for a new configuration that goes on with our counters.
+
+        What lasts is not told again, and what the new one does not find any more is over.
+        """
+        names = self._names.successor(_limits(config))
+        after = Poller(config, pool, keeper, memory, socket, names)
+        after._problems, after._records = self._problems, self._records
+        after._polls, after._started_at = self._polls, self._started_at
+        after._told, after._begun = self._told, self._begun
+        after._entries = self._entries
+        return after
+
+    def failed(self, problem: str) -> None:
+        """Count a failure outside a poll, or of a whole one."""
+        self._problems["gwmond", problem] += 1
+
+    def poll(self, noticed: Iterable[Problem] = ()) -> Snapshot:
+        """Ask every source once, account the time since the poll before, return the outcome.
+
+        ``noticed`` are problems that showed elsewhere since the poll before.
+        """
+        config, pool = self._config, self._pool
+        problems = list(noticed)
+        if self._keeper is not None:
+            hours = max(1, round(config.site.peak_window / HOUR_S))
+            self._memory, failed = self._keeper.open(self._memory, hours)
+            problems += failed
+        stages = Stages()
+        asked_at, asked_mono = pool.clock.tick(), time.monotonic()
+        access = pool.access(asked_at)
+        self._recall_names(asked_at.wall)
+        found = pool.gatherer.round(access, asked_at.wall, self._names)
+        stages.end("query")
+        tick = pool.clock.tick()
+        known = frozenset(self._memory.first_seen)
+        picture = take(found, self._memory, config, tick.wall, time.monotonic())
+        stages.end("picture")
+        self._match(picture)
+        found = pool.gatherer.last()
+        stages.end("matching")
+        evaluation, wrong = self._evaluate(picture.facts(self._verdicts), tick.wall)
+        if wrong:
+            problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
+        stages.end("evaluation")
+        if self._keeper is not None and self._accountant is not None:
+            from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
+
+            daemons = tuple(of.daemon for of in found.chosen)
+            whole = picture.pilots_complete
+            pilots, silent = picture.pilots, picture.silent_before
+            seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
+            ledger = self._keeper.ledger
+            self._accountant.watch(picture.requests, tick, pool.period_s)
+            problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
+            failure = self._accountant.failure
+            if failure is not None and failure.reopen:
+                self._keeper.lost(failure)
+            found = pool.gatherer.last()
+            stages.end("pilots")
+        self._memory = picture.memory._replace(taken=evaluation.taken)
+        problems += [
+            *found.problems,
+            *_doubts(picture.doubtful, picture.young_until),
+            *_too_many_names(self._names.together),
+            *self._of_entries(picture, evaluation),
+        ]
+        if self._keeper is not None:
+            passed = elapsed(self._keeper.accounted, tick, pool.period_s)
+            increments = integrate(evaluation, passed, known)
+            begun = self._begun + begin(problems, self._told)
+            problems += self._keeper.add(tick, passed, increments, self._memory, begun)
+            self._begun = []
+            stages.end("ledger")
+        self._count(problems)
+        self._count_records(found.statuses)
+        self._polls += 1
+        return self._snapshot(found, picture, evaluation, wrong, tick.wall, stages)
+
+    def _recall_names(self, now: float) -> None:
+        """Take in the names that the ledger knows, once it was opened."""
+        if (recalled := self._memory.recalled) is not None:
+            self._names.recall(*recalled, now)
+            self._memory = self._memory._replace(recalled=None)
+
+    @property
+    def behind(self) -> bool:
+        """Whether records of jobs are left that ``drain`` would fetch."""
+        return self._accountant is not None and self._accountant.behind
+
+    def drain(self, snapshot: Snapshot, seconds: float) -> Snapshot:
+        """Fetch more records of jobs; return the snapshot with what became of them."""
+        accountant = self._accountant
+        if accountant is None:
+            return snapshot
+        tick = self._pool.clock.tick()
+        self._pool.gatherer.allow(seconds)
+        problems = accountant.drain(self._pool.access(tick), tick.wall)
+        found = self._pool.gatherer.last()
+        problems += found.problems
+        self._begun += begin(problems, self._told)
+        self._told |= self._tell(problems)
+        self._count_records(found.statuses)
+        return replace(
+            snapshot,
+            sources=found.statuses,
+            records=dict(self._records),
+            problems=dict(self._problems),
+            pilot_time=accountant.shown,
+            cursors=accountant.cursors,
+        )
+
+    def _match(self, picture: Picture) -> None:
+        """Evaluate the pairs of group and template that are new; forget those that are gone."""
+        groups = {g.signature: g.ad for g in picture.groups}
+        templates = {t.signature: t for t in picture.templates}
+        self._verdicts = {
+            pair: verdict
+            for pair, verdict in self._verdicts.items()
+            if pair[0] in groups and pair[1] in templates
+        }
+        missing = [(g, t) for g in groups for t in templates if (g, t) not in self._verdicts]
+        for start in range(0, len(missing), matching.PAIRS_A_CHILD):
+            chunk = missing[start : start + matching.PAIRS_A_CHILD]
+            jobs = list(dict.fromkeys(g for g, _ in chunk))
+            slots: list[str] = list(dict.fromkeys(t for _, t in chunk))
+            at_job, at_slot = _positions(jobs), _positions(slots)
+            pairs = [(at_job[g], at_slot[t]) for g, t in chunk]
+            ads = [templates[t] for t in slots]
+            verdicts = self._pool.gatherer.run(
+                *("gwmond", _MATCHING, matching.evaluate, [groups[g] for g in jobs], ads, pairs)
+            )
+            if verdicts is None:
+                break
+            self._verdicts.update(zip(chunk, verdicts, strict=True))
+
+    def _evaluate(self, facts: Facts, now: float) -> tuple[Evaluation, int]:
+        settings = Settings(
+            q=self._config.canonical.memory_mib,
+            info_max_age_s=int(self._config.site.factory_info_max_age),
+            untaken_s=int(self._config.site.untaken_grace),
+        )
+        evaluation = evaluate(facts, int(now), settings)
+        return evaluation, residual(evaluation)
+
+    def _of_entries(self, picture: Picture, evaluation: Evaluation) -> list[Problem]:
+        """Return problems that last, each counted once for each entry that has it anew."""
+        booked = self._accountant.below_one_unit if self._accountant else frozenset()
+        small = self._entries["below_one_unit"] | picture.below_one_unit | booked
+        untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
+        found = {
+            "below_one_unit": (small, "each pilot counts as one unit"),
+            UNTAKEN: (untaken, "jobs match free slots that nobody takes"),
+        }
+        problems = [
+            Problem("entries", word, f"{what}: {_few(sorted(now))}", len(now - self._entries[word]))
+            for word, (now, what) in found.items()
+            if now
+        ]
+        self._entries.update({word: now for word, (now, _) in found.items()})
+        return problems
+
+    def _count(self, problems: Iterable[Problem]) -> None:
+        """Count problems; log each kind at each source once when it begins, and when it is over."""
+        told = self._tell(problems)
+        for source, name in sorted(self._told - told):
+            log.info("problem over", source=source, problem=name)
+        self._told = told
+
+    def _tell(self, problems: Iterable[Problem]) -> set[tuple[str, str]]:
+        """Count problems, and log each kind at each source when it begins; return which."""
+        told: dict[tuple[str, str], list[Problem]] = {}
+        for problem in problems:
+            told.setdefault((problem.source, problem.problem), []).append(problem)
+        for (source, name), some in told.items():
+            number = sum(map(occurrences, some))
+            if number:
+                self._problems[source, name] += number
+            if (source, name) not in self._told:
+                text = "; ".join(list(dict.fromkeys(of.detail for of in some))[:_EXAMPLES])
+                words = problem_words.explained(name)
+                log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
+        return set(told)
+
+    def _count_records(self, statuses: Iterable[Status]) -> None:
+        for status in statuses:
+            of = status.source, status.kind
+            if status.up and status.last_success != self._succeeded.get(of):  # it was run
+                self._records[of] += status.records
+                self._succeeded[of] = status.last_success
+
+    def _snapshot(
+        self,
+        found: Round,
+        picture: Picture,
+        evaluation: Evaluation,
+        wrong: int,
+        pool_time: float,
+        stages: Stages,
+    ) -> Snapshot:
+        keeper = self._keeper
+        pilot_time = self._accountant.shown if self._accountant else None
+        counted = pilot_time.counted if pilot_time else {}
+        versions = [
+            answer.value.version
+            for (_, kind), answer in sorted(found.answers.items())
+            if kind == "collector" and answer.value.version
+        ]
+        return Snapshot(
+            pool_time=pool_time,
+            made_at=time.time(),
+            started_at=self._started_at,
+            poll_seconds=sum(stages.seconds.values()),
+            stages=stages.seconds,
+            polls=self._polls,
+            young_until=picture.young_until,
+            speed=self._pool.clock.speed,
+            sources=found.statuses,
+            records=dict(self._records),
+            problems=dict(self._problems),
+            evaluation=evaluation,
+            residual=wrong,
+            entries=picture.totals or {},
+            requests=picture.requests,
+            entry_monitors=picture.entry_monitors,
+            pilots=picture.pilot_groups,
+            jobs=picture.jobs,
+            frontends=picture.frontends,
+            ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
+            totals=dict(keeper.totals) if keeper else {},
+            htcondor_version=_short(versions[0]) if versions else "",
+            pilot_time=pilot_time,
+            cursors=self._accountant.cursors if self._accountant else (),
+            reconciliation=self._accountant.reconciliation if self._accountant else None,
+            verdicts=checked_verdicts({of: n.micros for of, n in counted.items()})
+            if pilot_time
+            else None,
+            names=self._kept(picture, evaluation),
+        )
+
+    def _kept(self, picture: Picture, evaluation: Evaluation) -> KeptNames:
+        """Return what is kept apart: by the rule, and what is shown now."""
+        names = self._names
+        asked = ((of.entry, of.group) for of in picture.requests)
+        groups = frozenset({*names.groups, *picture.pilot_groups, *asked})
+        entries = {
+            *names.entries,
+            *(key for key, _ in evaluation.rows),
+            *(key for key, _ in groups),
+        }
+        return KeptNames(frozenset(entries), groups, names.weak, names.together)
+
+
+def _limits(config: Config) -> Limits:
+    of = config.names
+    return Limits(of.entries, of.groups, of.accounting_groups, of.forget_after)
+
+
+def _too_many_names(together: Iterable[Together]) -> list[Problem]:
+    """Return one problem as long as names are taken together."""
+    kinds = []
+    for of in together:
+        few = (name if len(name) <= _SHOWN else name[:_SHOWN] + "..." for name in of.few)
+        named = ", ".join(map(ascii, few))
+        kinds.append(f"{of.number} {of.kind} besides {of.most}, such as {named}")
+    return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
+
+
+def _accountant(
+    config: Config, pool: Pool, names: Names, socket: LogSocket | None
+) -> Accountant | None:
+    """Return who accounts the time of pilots; None where nothing tells of runs.
+
+    Imported here: commands that poll once do without.
+    """
+    if not pool.tells_runs:
+        return None
+    from gwmond.service.accountant import Accountant  # noqa: PLC0415
+    from gwmond.service.pilot_keeper import PilotKeeper  # noqa: PLC0415
+
+    live = pool.recording is None
+    keeper = PilotKeeper(config, names)
+    return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
+
+
+def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Problem]:
+    """Return a problem where a young collector hides pilots; a silent one tells of itself."""
+    hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
+    if not hidden or until is None:
+        return []
+    told = (
+        f"unknown until {short(round(until * SECOND_US))} UTC, unless their pilots are seen before"
+    )
+    return [Problem("entries", YOUNG, f"fewer pilots than before: {_few(hidden)}: {told}")]
+
+
+def _few(names: list[str]) -> str:
+    left = len(names) - _EXAMPLES
+    return ", ".join(names[:_EXAMPLES]) + (f" and {left} more" if left > 0 else "")
+
+
+def _positions(items: list[str]) -> dict[str, int]:
+    return {item: index for index, item in enumerate(items)}
+
+
+def _short(version: str) -> str:
+    """Return ``25.14.1`` of ``$CondorVersion: 25.14.1 2026-09-24 ... $``."""
+    words = version.split()
+    return words[1] if len(words) > 1 else version
+
+
+def poll_once(config: Config) -> Snapshot:
+    """Poll a pool a single time, storing nothing.
+
+    Capacities seen before, and the verdicts that were checked, come from the ledger.
+    """
+    if config.replay.file:
+        return Poller(config, Pool.open(config), None).poll()
+    hours = max(1, round(config.site.peak_window / HOUR_S))
+    memory = remembered(config.ledger.url, hours)
+    found = Poller(config, Pool.open(config), None, memory).poll()
+    return replace(found, verdicts=checked(config.ledger.url))

@@ -1,0 +1,69 @@
+"""What is watched: a live pool, or a recording in its place, with the clock that goes with it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from gwmond.config.settings import Config, ConfigError
+from gwmond.model.elapsed import Tick
+from gwmond.service.clock import Clock, ReplayClock, SystemClock
+from gwmond.sources import child
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.htcondor.access import Access, LiveAccess
+from gwmond.sources.recording.recording import Recording, ReplayAccess
+from gwmond.sources.round import Targets
+
+
+class Pool:
+    """The pool of a configuration: who to ask, how, and by which clock."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.recording: Recording | None = None
+        self.clock: Clock
+        pool = config.pool
+        if config.replay.file:
+            try:
+                self.recording = Recording(config.replay.file)
+            except ValueError as error:
+                raise ConfigError(f"replay.file: {error}") from None
+            first, duration = self.recording.times[0], self.recording.duration_s
+            self.clock = ReplayClock(first, duration, config.replay.speed)
+            names = self.recording.names
+            self.targets = Targets(
+                tuple(names("collectors")),
+                tuple(names("wms_collectors")),
+                tuple(names("factory_schedds")),
+                self.recording.tells_runs,
+                groups=False,
+            )
+        else:
+            self.clock = SystemClock()
+            wms = pool.wms
+            self.targets = Targets(pool.collectors or ("",), wms.collectors, wms.factory_schedds)
+        self.gatherer = Gatherer(config, self.targets, self.clock.speed)
+
+    @classmethod
+    def open(cls, config: Config) -> Self:
+        """Return the pool, with the server that forks query processes at hand."""
+        factory = config.factory
+        files = bool(factory.directories or factory.central_logs or factory.log_socket)
+        child.start(files=files)
+        return cls(config)
+
+    @property
+    def tells_runs(self) -> bool:
+        """Whether it tells which jobs ran where; older recordings do not."""
+        return self.targets.runs
+
+    @property
+    def period_s(self) -> float:
+        """Poll period by the pool's clock."""
+        return self._config.poll.interval * self.clock.speed
+
+    def access(self, tick: Tick) -> Access:
+        """Return how daemons are asked at ``tick``."""
+        if self.recording is not None and isinstance(self.clock, ReplayClock):
+            position = self.clock.position(tick)
+            return ReplayAccess(self.recording.path, position.time, position.shift)
+        return LiveAccess(self._config.pool.token_directory)

@@ -1,0 +1,78 @@
+"""Reconciles the last day once an hour, beside the polls.
+
+A thread of its own reads the ledger through a connection of its own, so that no poll and no commit
+waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
+from gwmond.model.facts import Problem
+from gwmond.model.reconciliation import Reconciliation
+from gwmond.model.times import HOUR_US, SECOND_US, Period
+from gwmond.reports.reconcile_gather import gather
+
+LENGTH_US = 24 * HOUR_US
+LATE_US = HOUR_US
+"""Files are read, and time is settled, a while after it was spent."""
+
+
+def due(now_us: int) -> Period:
+    """Return the last 24 complete hours that ended ``LATE_US`` ago.
+
+    >>> due(100 * HOUR_US + 5) == Period(75 * HOUR_US, 99 * HOUR_US)
+    True
+    """
+    until_us = (now_us - LATE_US) // HOUR_US * HOUR_US
+    return Period(until_us - LENGTH_US, until_us)
+
+
+class Reconciler:
+    """The latest reconciliation of a ledger; call it from one thread."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way: Future[Reconciliation] | None = None
+        self._begun: Period | None = None
+        self.shown: Reconciliation | None = None
+
+    def step(self, now: float, factory: Collection[FactoryTotalKey]) -> list[Problem]:
+        """Take what is done, begin what is due; ``now`` is in epoch seconds.
+
+        ``factory``: which numbers are stored; without any line there is nothing to do.
+        """
+        problems = self._take()
+        period = due(round(now * SECOND_US))
+        told = any(kind is FactoryKind.SUMMARY_PILOTS for _, _, kind in factory)
+        if told and self._under_way is None and period != self._begun:
+            self._begun = period
+            self._pool = self._pool or ThreadPoolExecutor(1, "reconcile")
+            self._under_way = self._pool.submit(self._gather, period)
+        return problems
+
+    def wait(self) -> None:
+        """Wait for what is under way."""
+        if self._under_way is not None:
+            self._under_way.exception()
+
+    def _take(self) -> list[Problem]:
+        future = self._under_way
+        if future is None or not future.done():
+            return []
+        self._under_way = None
+        try:
+            self.shown = future.result()
+        except LedgerError as error:
+            self.shown = None
+            return [Problem("ledger", "reconcile", str(error))]
+        return []
+
+    def _gather(self, period: Period) -> Reconciliation:
+        with LedgerReader.open(self._url) as ledger:
+            return gather(ledger, period, period.until_us)

@@ -1,0 +1,1 @@
+"""Site time: capacity, demand, and why an entry is idle.  Pure."""

@@ -1,0 +1,192 @@
+"""What would absorb demand without any new request: free slots and pending pilots.
+
+Units: canonical units; jobs and pilots are counted; times are seconds.
+
+Source of the rules: design page, section 4.  A free slot of an accepting pilot takes as many jobs
+as fit, the least over cores, memory and GPUs, if the time left suffices for the job's walltime.  A
+pending pilot counts as an empty one.
+
+The pilots of an entry differ by the frontend group for which they run: their START expressions
+differ, and their sizes may.  So places are counted by entry and group (a *berth*).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from gwmond.model.apportion import apportion
+from gwmond.model.facts import Berth, EntryKey, Pilot, Size, Template
+from gwmond.model.sizes import units_of
+from gwmond.sites.need import Need, footprint
+
+
+class Place(NamedTuple):
+    """A free size, and for how many seconds (None: without limit)."""
+
+    size: Size
+    remaining_s: int | None
+
+
+class Shape(NamedTuple):
+    """All of a job that decides whether it fits: its size and its walltime (None: not known)."""
+
+    size: Size
+    walltime_s: int | None
+
+
+Places: TypeAlias = Mapping[Berth, Mapping[Place, int]]
+"""By entry and frontend group: how many there are of each place."""
+
+Pending: TypeAlias = Mapping[EntryKey, Mapping[str, int]]
+"""Pending pilots of an entry by frontend group; the group is empty where it is not known."""
+
+_CHUNK = 250_000  # places x shapes at a time, so that memory stays small
+
+
+def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Template]) -> Places:
+    """Return the places that take jobs without any new request.
+
+    A pending pilot is a place of the size of its group's template; of several templates, of the
+    largest of the measured ones (if any is).
+    """
+    found: defaultdict[Berth, defaultdict[Place, int]] = defaultdict(lambda: defaultdict(int))
+    for pilot in pilots:
+        if pilot.accepting:
+            for size in pilot.free:
+                found[Berth(pilot.entry, pilot.group)][Place(size, pilot.remaining_s)] += 1
+    for berth, best, count in pending_pilots(pending, templates):
+        found[berth][Place(best.size, best.lifetime_s)] += count
+    return found
+
+
+def pending_pilots(
+    pending: Pending, templates: Iterable[Template]
+) -> Iterator[tuple[Berth, Template, int]]:
+    """Yield what pending pilots will be, and how many, as far as a template is known."""
+    by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
+    for template in templates:
+        by_entry[template.entry].append(template)
+    for key, counts in pending.items():
+        for group, count in counts.items():
+            if count > 0 and (known := of_group(by_entry[key], group)):
+                yield Berth(key, group), max(known, key=_rank), count
+
+
+def of_group(templates: Sequence[Template], group: str) -> list[Template]:
+    """Return the templates of a frontend group; all of them where none is known to be its own."""
+    return [template for template in templates if template.group == group] or list(templates)
+
+
+def _rank(template: Template) -> tuple[object, ...]:
+    lifetime = -1 if template.lifetime_s is None else template.lifetime_s
+    return (template.evidence == "measured", template.size, lifetime, template.signature)
+
+
+def pending_by_group(pending: Mapping[EntryKey, int], asked: Pending) -> Pending:
+    """Divide each entry's pending pilots among frontend groups, as their ads count them.
+
+    ``pending`` comes from the best source there is, the factory's queue perhaps; ``asked`` from the
+    glideresource ads, one for each group.  Where no ad counts any, the group is not known.
+    """
+    found: dict[EntryKey, dict[str, int]] = {}
+    for key, count in pending.items():
+        groups = sorted((g, n) for g, n in asked.get(key, {}).items() if n > 0) or [("", 1)]
+        shares = apportion(count, [n for _, n in groups])
+        found[key] = {group: share for (group, _), share in zip(groups, shares, strict=True)}
+    return found
+
+
+class Hold(NamedTuple):
+    """How many jobs of a shape alone the places of a berth take, and what each job takes there.
+
+    A place is divided by how many such jobs fit into it, as an empty pilot is.
+    """
+
+    jobs: int
+    takes: Need
+
+
+class Absorption(NamedTuple):
+    """``holds``: what each shape finds at each berth; ``units``: all that the berths have."""
+
+    holds: Mapping[Shape, Mapping[Berth, Hold]]
+    units: Mapping[Berth, Need]
+
+
+def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -> Absorption:
+    """Return what the places take of jobs of each shape, at the berths where these may run.
+
+    A place that takes any of the jobs has its own canonical units, at least one.
+
+    Remaining time is only compared to the walltimes that there are, so places which differ by
+    less are counted together: the cost is distinct places x shapes, not pilots x groups.
+    """
+    at: defaultdict[Berth, list[Shape]] = defaultdict(list)
+    for shape, berths in wanted.items():
+        for berth in berths:
+            if berth in found:
+                at[berth].append(shape)
+    walltimes = sorted({shape.walltime_s for shape in wanted if shape.walltime_s is not None})
+    holds: dict[Shape, dict[Berth, Hold]] = {shape: {} for shape in wanted}
+    units: dict[Berth, Need] = {}
+    for berth, shapes in at.items():
+        counted: defaultdict[tuple[Size, int], int] = defaultdict(int)
+        for (size, left), count in found[berth].items():
+            enough = len(walltimes) if left is None else bisect_right(walltimes, left)
+            counted[size, enough] += count
+        held, everything = _fit(counted, shapes, walltimes, q)
+        for shape, hold in zip(shapes, held, strict=True):
+            if hold.jobs > 0:
+                holds[shape][berth] = hold
+        if everything.cpu > 0:
+            units[berth] = everything
+    return Absorption(holds, units)
+
+
+def _fit(
+    counted: Mapping[tuple[Size, int], int],
+    shapes: Sequence[Shape],
+    walltimes: Sequence[int],
+    q: int,
+) -> tuple[list[Hold], Need]:
+    """Return what each shape alone finds in the places, and the units of places that take any."""
+    everything = list(counted.items())
+    rows = max(1, _CHUNK // len(shapes))
+    asked = np.array([footprint(shape.size, q) for shape in shapes], dtype=np.float64)
+    walls = [0 if s.walltime_s is None else bisect_right(walltimes, s.walltime_s) for s in shapes]
+    wall = np.array(walls, dtype=np.int64)
+    jobs, by_cpu, by_gpu, cpu, gpu = np.zeros((5, len(shapes)))
+    all_cpu = all_gpu = 0.0
+    for start in range(0, len(everything), rows):
+        some = everything[start : start + rows]
+        free = np.array([size for (size, _), _ in some], dtype=np.float64)
+        enough = np.array([index for (_, index), _ in some], dtype=np.int64)
+        count = np.array([many for _, many in some], dtype=np.float64)
+        own = np.array([max(1, units_of(size, "cpu", q)) for (size, _), _ in some], dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            whole = np.floor_divide(free[:, None, :], asked[None, :, :])
+        whole[:, asked <= 0] = np.inf
+        fits = (whole.min(axis=2) >= 1) & (enough[:, None] >= wall[None, :])
+        number = np.where(fits, count[:, None], 0.0)
+        with np.errstate(invalid="ignore"):  # no GPU is asked for: 0 x infinity
+            jobs += np.where(fits, count[:, None] * whole.min(axis=2), 0).sum(axis=0)
+            by_cpu += np.where(fits, count[:, None] * whole[:, :, :2].min(axis=2), 0).sum(axis=0)
+            by_gpu += np.where(fits, count[:, None] * whole[:, :, 2], 0).sum(axis=0)
+        cpu += own @ number
+        gpu += free[:, 2] @ number
+        used = np.where(fits.any(axis=1), count, 0.0)
+        all_cpu += float(own @ used)
+        all_gpu += float(free[:, 2] @ used)
+    held = [
+        Hold(int(n), Need(c / m, g / k if a > 0 else 0.0) if n else Need(0.0))
+        for n, c, m, g, k, a in zip(
+            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu, asked[:, 2])),
+            strict=True,
+        )
+    ]
+    return held, Need(all_cpu, all_gpu)

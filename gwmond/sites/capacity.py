@@ -1,0 +1,157 @@
+"""How many canonical units an entry could run for us, and what that number rests on.
+
+Units: whole canonical units; hours are hours since the epoch.
+
+Source of the rules: design page, section 4.  The capacity of an entry is the first that exists of
+
+1. ``pledge``: what the configuration says, for the entry or for its site (with one core, at least
+   one unit, as a pilot);
+2. ``peak``: the most units seen running at once in a trailing window (a peak of zero says only
+   that nothing was tried, and does not count);
+3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
+   the pilots' size.
+
+Invariant: the capacity is never below what is provisioned now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gwmond.model.apportion import apportion
+from gwmond.model.evaluation import Capacity
+from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Size
+from gwmond.model.sizes import units_of_pilot
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
+
+DEFAULT_WINDOW_HOURS = 30 * 24
+
+
+class PeakWindow(NamedTuple):
+    """The most units provisioned in each hour of a trailing window; only suffix maxima stay.
+
+    ``buckets`` are (hour, units).  Invariant: hours rise and units fall strictly, since an hour is
+    of no use once a later one had as many.  Memory is therefore small, and at most one bucket an
+    hour.  Adding is commutative, so that what a ledger kept can be added in any order.
+    """
+
+    hours: int = DEFAULT_WINDOW_HOURS
+    buckets: tuple[tuple[int, int], ...] = ()
+
+    def add(self, hour: int, units: int) -> PeakWindow:
+        """Return the window after ``units`` were provisioned during ``hour``."""
+        if units <= 0 or any(h >= hour and u >= units for h, u in self.buckets):
+            return self
+        before = [(h, u) for h, u in self.buckets if h < hour and u > units]
+        after = [(h, u) for h, u in self.buckets if h > hour]
+        return self._replace(buckets=(*before, (hour, units), *after))
+
+    def prune(self, now_hour: int) -> PeakWindow:
+        """Return the window without the hours that have left it."""
+        return self._replace(buckets=tuple(b for b in self.buckets if b[0] > now_hour - self.hours))
+
+    def value(self, now_hour: int) -> int | None:
+        """Return the peak of the ``hours`` hours that end with ``now_hour``; None if none ran."""
+        return next((units for hour, units in self.buckets if hour > now_hour - self.hours), None)
+
+    def export(self) -> list[tuple[int, int]]:
+        """Return (hour, units) for the ledger, oldest first."""
+        return list(self.buckets)
+
+    @classmethod
+    def load(cls, rows: Iterable[tuple[int, int]], hours: int = DEFAULT_WINDOW_HOURS) -> PeakWindow:
+        """Return the window that ``export`` gave these rows, in any order."""
+        window = cls(hours)
+        for hour, units in rows:
+            window = window.add(hour, units)
+        return window
+
+
+def provisioned(
+    pilots: Iterable[Pilot], resource: Resource, q: int = DEFAULT_MEMORY_MIB
+) -> dict[EntryKey, int]:
+    """Return the canonical units of the running pilots of each entry that has any.
+
+    A pilot of which no size is told counts for nothing: what cannot be seen is not provisioned.
+    """
+    used: defaultdict[EntryKey, int] = defaultdict(int)
+    for pilot in pilots:
+        used[pilot.entry] += 0 if pilot.size is None else units_of_pilot(pilot.size, resource, q)
+    return dict(used)
+
+
+def limit(
+    totals: EntryTotals | None, resource: Resource, q: int = DEFAULT_MEMORY_MIB
+) -> int | None:
+    """Return the units that the factory's limit leaves to us; None where a part is not told."""
+    if (
+        totals is None
+        or totals.max_pilots is None
+        or totals.others_running is None
+        or totals.pilot_size is None
+    ):
+        return None
+    pilots = max(totals.max_pilots - totals.others_running, 0)
+    return pilots * units_of_pilot(totals.pilot_size, resource, q)
+
+
+def share_pledge(
+    pledge: int, used: Mapping[EntryKey, int], peaks: Mapping[EntryKey, int]
+) -> dict[EntryKey, int]:
+    """Divide a site's pledge among its entries, the keys of ``used``.
+
+    Each entry's part is in proportion to its peak, equal where no entry has one.  What an entry
+    uses above its part comes off the room of the others, for the pledge is the site's.
+
+    Invariants: none gets less than it uses; the sum is the pledge, or what is used if that is
+    more; without an entry above its part each gets exactly its part.
+    """
+    keys = sorted(used)
+    parts = apportion(pledge, [peaks.get(key, 0) for key in keys])
+    room = [max(part - used[key], 0) for key, part in zip(keys, parts, strict=True)]
+    spare = max(pledge - sum(used.values()), 0)
+    return {key: used[key] + more for key, more in zip(keys, apportion(spare, room), strict=True)}
+
+
+def capacities(
+    entries: Iterable[EntryKey],
+    resource: Resource,
+    *,
+    used: Mapping[EntryKey, int],
+    pledges: Mapping[EntryKey, Size],
+    site_pledges: Mapping[str, Size],
+    peaks: Mapping[EntryKey, int],
+    totals: Mapping[EntryKey, EntryTotals],
+    q: int = DEFAULT_MEMORY_MIB,
+) -> dict[EntryKey, Capacity]:
+    """Return the capacity of each entry.
+
+    An entry's own pledge goes before its site's; what it pledges is taken off the site's pledge,
+    and the rest is divided among the site's other entries.
+    """
+    entries = sorted(set(entries))
+    pledged = {key: units_of_pilot(pledges[key], resource, q) for key in entries if key in pledges}
+    for site, size in site_pledges.items():
+        own = [key for key in entries if key.site == site]
+        others = {key: used.get(key, 0) for key in own if key not in pledges}
+        promised = sum(pledged[key] for key in own if key in pledges)
+        rest = max(units_of_pilot(size, resource, q) - promised, 0)
+        pledged |= share_pledge(rest, others, peaks)
+    return {
+        key: _first(
+            used.get(key, 0), pledged.get(key), peaks.get(key), limit(totals.get(key), resource, q)
+        )
+        for key in entries
+    }
+
+
+def _first(used: int, pledge: int | None, peak: int | None, most: int | None) -> Capacity:
+    if pledge is not None:
+        return Capacity(max(pledge, used), "pledge")
+    if peak:
+        return Capacity(max(peak, used), "peak")
+    if most is not None:
+        return Capacity(max(most, used), "limit")
+    return Capacity(used, "none")

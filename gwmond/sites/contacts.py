@@ -1,0 +1,217 @@
+"""Which pilots still renew their ads, and how many units surely ran at once.
+
+Units: times are epoch seconds by the collector's clock; units are whole canonical units.
+
+A pilot that was killed, or whose node is gone, takes no leave: its ad stays in the collector until
+it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken its place.
+
+- **Silent** is a pilot whose ad was not renewed for two updates, measured against the newest ad of
+  the same collector: it does not run any more.  An update takes as long as the longest time between
+  two contacts that was watched lately, so a slow collector makes it longer.  Before that is known,
+  two updates are two thirds of an ad's lifetime, as in HTCondor's defaults (300 s of 900 s).
+- If **no ad at all** was renewed for so long, it is in doubt whether pilots or collector are gone.
+- A pilot **ran** from its start to its last contact; to its last sight if its ad was gone before it
+  could be silent (it took leave).  For how much ran at once only this counts, once it is decided:
+  up to the last contact of every pilot that is not silent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.facts import EntryKey, Pilot
+from gwmond.model.sizes import units_of_pilot
+from gwmond.model.times import HOUR_S
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
+from gwmond.sites.capacity import PeakWindow
+
+GAPS_HOURS = 6
+"""The longest time between two contacts is that of the last hours."""
+
+_FAR = 1 << 62
+
+Units: TypeAlias = dict[EntryKey, int]
+
+
+class Gone(NamedTuple):
+    """A pilot whose ad is not there any more, and until when it surely ran."""
+
+    pilot: Pilot
+    until: int
+
+
+class Contacts(NamedTuple):
+    """What is remembered of pilots' ads from one poll to the next.
+
+    ``pilots`` are those that were seen last, by name; ``gone`` ended after ``decided``,
+    the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
+    our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
+    ``gaps`` has the longest time between two contacts.  ``resting``: since when a pilot that
+    accepts jobs has the same free slots, and the same jobs.
+    """
+
+    pilots: Mapping[str, Pilot] = MappingProxyType({})
+    gone: tuple[Gone, ...] = ()
+    decided: int | None = None
+    newest: int = 0
+    renewed: int = 0
+    at: int = 0
+    since: int | None = None
+    gaps: PeakWindow = PeakWindow(GAPS_HOURS)
+    resting: Mapping[str, int] = MappingProxyType({})
+
+    def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> Watched:
+        """Take in the pilots that collectors show at ``now``, by our clock.
+
+        ``clocks``: the latest contact that each collector had with any pilot.
+        """
+        shown, resting, gap = self._compare(pilots, now)
+        newest = max(clocks, default=self.newest)
+        kept = self._replace(
+            pilots=shown,
+            newest=newest,
+            renewed=self.renewed if shown and newest == self.newest else now,
+            at=now,
+            since=now if self.since is None else self.since,
+            gaps=self.gaps.add(now // HOUR_S, gap).prune(now // HOUR_S),
+            resting=resting,
+        )
+        limits = {of: kept.two_updates(of, now) for of in {p.ad_lifetime_s for p in shown.values()}}
+        clock = min(clocks, default=newest)
+        silent = [
+            of for of in shown.values() if 0 < of.last_heard < clock - limits[of.ad_lifetime_s]
+        ]
+        names = {of.name for of in silent}
+        running = [of for of in shown.values() if of.name not in names] if names else shown.values()
+        heard = min((of.last_heard for of in running if of.last_heard), default=newest)
+        decided = max(heard, self.decided or 0)
+        first = decided if self.decided is None else self.decided
+        left = [
+            Gone(of, self._until(of, newest, now))
+            for name, of in self.pilots.items()
+            if name not in shown or shown[name].started != of.started
+        ]
+        ended = [of for of in (*self.gone, *left) if of.until > first]
+        lasts = tuple(of for of in ended if of.until > decided)
+        return Watched(
+            kept._replace(decided=decided, gone=lasts),
+            tuple(running),
+            tuple(silent),
+            first,
+            tuple(ended),
+            doubtful=bool(shown) and now - kept.renewed > min(limits.values()),
+        )
+
+    def _compare(
+        self, pilots: Iterable[Pilot], now: int
+    ) -> tuple[dict[str, Pilot], dict[str, int], int]:
+        """Return pilots by name, since when each rests, and the longest time between contacts."""
+        shown: dict[str, Pilot] = {}
+        resting: dict[str, int] = {}
+        longest = 0
+        for pilot in pilots:
+            name = pilot.name
+            shown[name] = pilot
+            before = self.pilots.get(name)
+            known = before is not None and before.started == pilot.started
+            if known and before is not None and before.last_heard:
+                gap = pilot.last_heard - before.last_heard
+                if longest < gap <= pilot.ad_lifetime_s:  # more: the collector was not to be asked
+                    longest = gap
+            if pilot.free and pilot.accepting:
+                same = known and before is not None and _is_same(pilot, before)
+                resting[name] = self.resting.get(name, now) if same else now
+        return shown, resting, longest
+
+    def unseen(self) -> Watched:
+        """Return what is known where no collector shows anything."""
+        return Watched(self, (), (), self.decided or 0, (), doubtful=False)
+
+    def two_updates(self, lifetime_s: int, now: int) -> int:
+        """Return after how many seconds without a contact a pilot is silent."""
+        usual = self.gaps.value(now // HOUR_S)
+        watched = self.since is not None and now - self.since >= lifetime_s
+        return 2 * usual if watched and usual is not None else lifetime_s * 2 // 3
+
+    def _until(self, pilot: Pilot, newest: int, now: int) -> int:
+        """Return until when a pilot ran whose ad is gone: expired, or it took leave."""
+        limit = min(self.two_updates(pilot.ad_lifetime_s, now), pilot.ad_lifetime_s)
+        if 0 < pilot.last_heard <= newest - limit:
+            return pilot.last_heard
+        seen = self.newest + self.at - self.renewed  # by the collector's clock, at the least
+        return max(pilot.last_heard, seen)
+
+
+def _is_same(pilot: Pilot, before: Pilot) -> bool:
+    return pilot.free == before.free and pilot.jobs == before.jobs
+
+
+class Watched(NamedTuple):
+    """What one poll shows; ``contacts`` are to be remembered.
+
+    Of the pilots that are seen ``silent`` ones do not run any more.  ``ended`` are gone, and ran
+    after ``first``, up to when it was known before what ran.  ``doubtful``: no pilot's ad was
+    renewed for long.
+    """
+
+    contacts: Contacts
+    running: tuple[Pilot, ...]
+    silent: tuple[Pilot, ...]
+    first: int
+    ended: tuple[Gone, ...]
+    doubtful: bool
+
+    def decided_at(self, now: float) -> float:
+        """Return the time up to which it is known what ran, by our clock, which shows ``now``."""
+        return now - (self.contacts.newest - (self.contacts.decided or 0))
+
+    def resting(self, now: float, grace_s: int) -> tuple[Pilot, ...] | None:
+        """Return running pilots with free slots on which nothing has changed for a grace.
+
+        None as long as pilots have not been watched for so long.
+        """
+        contacts, last = self.contacts, now - grace_s
+        if contacts.since is None or contacts.since > last:
+            return None
+        since = contacts.resting
+        return tuple(of for of in self.running if since.get(of.name, now) <= last)
+
+    def most(
+        self,
+        used: Mapping[EntryKey, int],
+        resource: Resource,
+        q: int = DEFAULT_MEMORY_MIB,
+    ) -> tuple[Units, Units]:
+        """Return the most units that ran at once: where it is newly decided, and from there on.
+
+        ``used`` are those of the running pilots.
+        """
+        lives = [(of, of.started, _FAR) for of in self.running if of.started > self.first]
+        lives += [(of, of.started, until) for of, until in self.ended]
+        lives += [(of, of.started, of.last_heard) for of in self.silent]
+        steady: Units = dict(used)
+        changes: defaultdict[EntryKey, list[tuple[int, int]]] = defaultdict(list)
+        for pilot, started, until in lives:
+            units = 0 if pilot.size is None else units_of_pilot(pilot.size, resource, q)
+            begin = max(started, self.first)
+            if until < _FAR:
+                steady[pilot.entry] = steady.get(pilot.entry, 0)
+                if until > begin:
+                    changes[pilot.entry] += [(begin, units), (until, -units)]
+            else:
+                steady[pilot.entry] -= units
+                changes[pilot.entry].append((begin, units))
+        decided = self.contacts.decided or 0
+        before, after = dict(steady), dict(steady)
+        for key, some in changes.items():
+            now = before[key]
+            at_once = {True: [now], False: [0]}
+            for time, units in sorted(some):  # who ends makes room before another starts
+                now += units
+                at_once[time <= decided].append(now)
+            before[key] = max(at_once[True])
+            after[key] = max(at_once[True][-1], *at_once[False])
+        return before, after

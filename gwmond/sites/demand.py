@@ -1,0 +1,253 @@
+"""From idle jobs to demand classes: where jobs could run, and how many could go there.
+
+Units: canonical units; jobs are counted; times are seconds.
+
+Source of the rules: design page, sections 2 and 4.
+
+- A *template* is an empty pilot of an entry and a frontend group.  A job may go to an entry if it
+  may run on one of its templates: matching does not say no, the job fits, and its walltime fits the
+  template's lifetime.  A verdict that is missing counts as *possible*.
+- What a job takes of an entry is ``need.need_at`` of the template; of several that it matches, of
+  the one where it takes least, those of which it is certain first.
+- Free slots and pending pilots take only jobs that match their own frontend group's template.
+- An edge carries whole jobs: as many as the spare capacity holds.  A job with GPUs goes only where
+  GPUs and cores are spare.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.evaluation import JobCounts
+from gwmond.model.facts import Berth, DemandGroup, EntryKey, Template, Verdict
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
+from gwmond.sites.absorb import Places, Shape, absorption, of_group
+from gwmond.sites.need import Need, need_at, own_need
+from gwmond.sites.program import DemandClass, Edge
+
+Verdicts: TypeAlias = Mapping[tuple[str, str], Verdict]
+"""By (signature of the group, signature of the template)."""
+
+
+_ROUNDING = 1e-9
+
+
+class Offer(NamedTuple):
+    """A template on which a job could run, and what it takes there.
+
+    ``sure``: it surely matches, a live slot.
+    """
+
+    template: Template
+    need: Need
+    sure: bool
+
+
+class Match(NamedTuple):
+    """A group and the templates on which it could run.
+
+    ``own`` is the least that a job takes of an empty pilot: of those that it matches, else of those
+    that it fits, else what it asks for.  ``needs`` is what it takes at each entry, ``possible`` are
+    the entries where nothing but uncertain matches were found.
+
+    Invariant: keys of matches differ, and do not depend on the order of the groups.
+    """
+
+    key: str
+    group: DemandGroup
+    offers: tuple[Offer, ...]
+    needs: Mapping[EntryKey, Need]
+    possible: frozenset[EntryKey]
+    own: Need
+
+    @property
+    def entries(self) -> tuple[EntryKey, ...]:
+        """The entries where the group could run, sorted."""
+        return tuple(self.needs)
+
+    @property
+    def shape(self) -> Shape:
+        """What decides whether one of its jobs fits."""
+        return Shape(self.group.size, self.group.walltime_s)
+
+
+class Demand(NamedTuple):
+    """Classes of jobs, and what berths have, ready for ``flow.assign``."""
+
+    classes: tuple[DemandClass, ...]
+    free: Mapping[Berth, Need]
+
+
+def match(
+    groups: Iterable[DemandGroup],
+    templates: Iterable[Template],
+    verdicts: Verdicts,
+    q: int = DEFAULT_MEMORY_MIB,
+) -> tuple[Match, ...]:
+    """Return where each group that has jobs could run."""
+    templates = sorted(templates, key=lambda template: (template.entry, template.group))
+    fitting: dict[Shape, list[tuple[Template, Need]]] = {}
+    known: dict[tuple[str, Shape], Match] = {}
+    matches: list[Match] = []
+    for group in sorted((group for group in groups if group.jobs > 0), key=_order):
+        shape = Shape(group.size, group.walltime_s)
+        if shape not in fitting:
+            fitting[shape] = _fitting(shape, templates, q)
+        kind = (group.signature, shape)
+        if kind not in known:
+            known[kind] = _match(group, fitting[shape], verdicts, q)
+        matches.append(known[kind]._replace(key=f"{len(matches):08}", group=group))
+    return tuple(matches)
+
+
+def _order(group: DemandGroup) -> tuple[object, ...]:
+    walltime = -1 if group.walltime_s is None else group.walltime_s
+    return (group.schedd, group.accounting_group, group.signature, group.size, walltime, group.jobs)
+
+
+def _fitting(shape: Shape, templates: Iterable[Template], q: int) -> list[tuple[Template, Need]]:
+    """Return the templates that a job fits and in whose lifetime it may end."""
+    needs = {size: need_at(shape.size, size, q) for size in {t.size for t in templates}}
+    return [
+        (template, need)
+        for template in templates
+        if (need := needs[template.size]) is not None
+        and (
+            shape.walltime_s is None
+            or template.lifetime_s is None
+            or shape.walltime_s <= template.lifetime_s
+        )
+    ]
+
+
+def _match(
+    group: DemandGroup, fitting: Sequence[tuple[Template, Need]], verdicts: Verdicts, q: int
+) -> Match:
+    """Return where a group could run, of the templates that it fits."""
+    offers: list[Offer] = []
+    best: dict[EntryKey, tuple[bool, Need]] = {}
+    for template, need in fitting:
+        verdict = verdicts.get((group.signature, template.signature), Verdict.POSSIBLE)
+        if verdict is Verdict.NO:
+            continue
+        sure = verdict is Verdict.YES and template.evidence == "measured"
+        offer = Offer(template, need, sure)
+        offers.append(offer)
+        found = (not offer.sure, need)
+        best[template.entry] = min(best.get(template.entry, found), found)
+    needs = {key: need for key, (_, need) in best.items()}
+    own = min(needs.values(), default=None) or min((need for _, need in fitting), default=None)
+    return Match(
+        key="",
+        group=group,
+        offers=tuple(offers),
+        needs=needs,
+        possible=frozenset(key for key, (unsure, _) in best.items() if unsure),
+        own=own or own_need(group.size, q),
+    )
+
+
+def job_counts(matches: Iterable[Match]) -> dict[EntryKey, JobCounts]:
+    """Return the counts of each entry where at least one job could run."""
+    sets: defaultdict[tuple[EntryKey, ...], int] = defaultdict(int)
+    for item in matches:
+        sets[item.entries] += item.group.jobs
+    by_size: defaultdict[EntryKey, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for entries, jobs in sets.items():
+        for key in entries:
+            by_size[key][len(entries)] += jobs
+    whole = lcm(*{len(entries) for entries in sets if entries})  # exact, and faster than fractions
+    return {
+        key: JobCounts(
+            matching=sum(jobs.values()),
+            proportional=-(-sum(n * (whole // size) for size, n in jobs.items()) // whole),
+            unique=jobs.get(1, 0),
+        )
+        for key, jobs in sorted(by_size.items())
+    }
+
+
+def demand(
+    matches: Sequence[Match],
+    spare: Mapping[Resource, Mapping[EntryKey, int]],
+    places: Places,
+    templates: Iterable[Template],
+    q: int = DEFAULT_MEMORY_MIB,
+) -> Demand:
+    """Return the classes of jobs, with what they find at entries and at berths.
+
+    ``spare`` are the canonical units that entries could still provide, for both resources.
+    """
+    judges = _judges(places, templates)
+    wanted: defaultdict[Shape, set[Berth]] = defaultdict(set)
+    alike: dict[int, dict[Berth, Need]] = {}  # groups that match alike have the same offers
+    for item in matches:
+        berths = alike.get(id(item.offers))
+        if berths is None:
+            berths = alike[id(item.offers)] = _berths(item, judges)
+            wanted[item.shape].update(berths)
+    holding = absorption(wanted, places, q)
+    edges = {
+        id(item.offers): (
+            {
+                key: Edge(jobs, need, need)
+                for key, need in item.needs.items()
+                if (jobs := _fitting_into(spare, key, need)) > 0
+            },
+            {
+                berth: Edge(hold.jobs, need, hold.takes)
+                for berth, need in alike[id(item.offers)].items()
+                if (hold := holding.holds[item.shape].get(berth)) is not None
+            },
+        )
+        for item in {id(item.offers): item for item in matches}.values()
+    }
+    return Demand(
+        tuple(
+            DemandClass(
+                *(item.key, item.group.jobs, item.own, *edges[id(item.offers)], item.possible)
+            )
+            for item in matches
+        ),
+        holding.units,
+    )
+
+
+def _fitting_into(
+    spare: Mapping[Resource, Mapping[EntryKey, int]], key: EntryKey, need: Need
+) -> int:
+    """Return how many whole jobs the spare capacity of an entry holds."""
+    jobs = spare["cpu"].get(key, 0) / need.cpu
+    if need.gpu > 0:
+        jobs = min(jobs, spare["gpu"].get(key, 0) / need.gpu)
+    return int(jobs + _ROUNDING)
+
+
+def _judges(
+    places: Places, templates: Iterable[Template]
+) -> Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]:
+    """Return of which berths each template tells what may run there, by entry."""
+    by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
+    for template in templates:
+        by_entry[template.entry].append(template)
+    found: defaultdict[EntryKey, defaultdict[Template, tuple[Berth, ...]]] = defaultdict(
+        lambda: defaultdict(tuple)
+    )
+    for berth in sorted(places):
+        for template in of_group(by_entry[berth.entry], berth.group):
+            found[berth.entry][template] += (berth,)
+    return found
+
+
+def _berths(
+    item: Match, judges: Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]
+) -> dict[Berth, Need]:
+    """Return the berths that may take a group's jobs, and what a job counts as there."""
+    found: dict[Berth, Need] = {}
+    for offer in item.offers:
+        for berth in judges.get(offer.template.entry, {}).get(offer.template, ()):
+            found[berth] = min(found.get(berth, offer.need), offer.need)
+    return found

@@ -1,0 +1,72 @@
+"""What became of the idle demand: totals of each schedd, and jobs of each entry.
+
+Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fractional.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, JobCounts
+from gwmond.model.facts import EntryKey, EntryTotals
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites.demand import Match, job_counts
+from gwmond.sites.flow import Assignment, Share
+
+
+def demand_totals(
+    matches: Iterable[Match], found: Assignment, known: bool
+) -> dict[tuple[str, Resource], DemandTotals]:
+    """Return what became of each schedd's demand; only its amount if pilots are not ``known``.
+
+    A job that is placed counts as what it takes there, any other as the least that it takes.
+    """
+    sums: defaultdict[tuple[str, Resource], list[Share]] = defaultdict(list)
+    for item in matches:
+        for resource in RESOURCES:
+            if share := found.classes.get((item.key, resource)):
+                if not known:
+                    units = item.group.jobs * item.own.units(resource)
+                    share = Share(0, 0, round(units * SCALE))
+                sums[item.group.schedd, resource].append(share)
+    totals: dict[tuple[str, Resource], DemandTotals] = {}
+    for key, shares in sorted(sums.items()):
+        absorbed, assigned, unmatched = (sum(parts) for parts in zip(*shares, strict=True))
+        idle = absorbed + assigned + unmatched
+        whole = DemandTotals(idle, absorbed, assigned, unmatched)
+        totals[key] = whole if known else DemandTotals(idle, None, None, None)
+    return totals
+
+
+def entry_jobs(
+    entries: Iterable[EntryKey],
+    matches: Collection[Match],
+    assigned: Mapping[EntryKey, float] | None,
+    totals: Mapping[EntryKey, EntryTotals],
+    complete: bool,
+    offered: Collection[EntryKey],
+) -> dict[EntryKey, EntryJobs]:
+    """Return our counts of each entry's idle jobs, next to the frontend's (``totals``).
+
+    Part of our jobs can not be compared with all of theirs: only a ``complete`` demand is.
+    ``offered`` are entries of which a template tells what could run there.
+    """
+
+    def excess(ours: int, theirs: int | None) -> int | None:
+        return None if theirs is None or not complete else ours - theirs
+
+    counts = job_counts(matches)
+    jobs: dict[EntryKey, EntryJobs] = {}
+    for key in entries:
+        ours = counts.get(key, JobCounts(0, 0, 0))
+        theirs = totals.get(key)
+        jobs[key] = EntryJobs(
+            ours,
+            None if assigned is None else assigned.get(key, 0.0),
+            excess(ours.matching, theirs.jobs_matching if theirs else None),
+            excess(ours.proportional, theirs.jobs_proportional if theirs else None),
+            excess(ours.unique, theirs.jobs_unique if theirs else None),
+            complete and (key in offered or not matches),
+        )
+    return jobs

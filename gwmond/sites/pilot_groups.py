@@ -1,0 +1,67 @@
+"""Sums over running pilots, for display."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable
+
+from gwmond.model.facts import FAILED_SILENT_S, EntryKey, Pilot
+from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
+from gwmond.model.snapshot import PilotGroup, PilotUnits
+from gwmond.model.units import RESOURCES, Resource
+
+
+def pilot_groups(
+    pilots: Iterable[Pilot], unused: Container[str], q: int, now: float
+) -> dict[tuple[EntryKey, str], PilotGroup]:
+    """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
+
+    ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
+
+    Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
+    (never more than the rest), by design section 3; a pilot below one unit is either as a whole.
+    A pilot whose validation failed has not registered: it is counted apart, until it has ended, and
+    has no units.  Neither has one of unknown size.
+    """
+    of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        of[pilot.entry, pilot.group].append(pilot)
+    return {
+        key: PilotGroup(
+            busy=sum(1 for p in found if not p.failed and p.accepting and p.jobs),
+            idle=sum(1 for p in found if not p.failed and p.accepting and not p.jobs),
+            retiring=sum(1 for p in found if not p.failed and not p.accepting),
+            unused=sum(1 for pilot in found if pilot.name in unused),
+            units={
+                resource: _add(_units(pilot, resource, q) for pilot in found)
+                for resource in RESOURCES
+            },
+            failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
+        )
+        for key, found in sorted(of.items())
+    }
+
+
+def _has_ended(failed: Pilot, now: float) -> bool:
+    """Return whether a pilot whose validation failed is gone; its ads stay (``pilots.failed``)."""
+    announced = failed.dies is not None and failed.dies <= now
+    return announced or failed.last_heard + FAILED_SILENT_S < now
+
+
+def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
+    if pilot.size is None:
+        return PilotUnits(0, 0, 0)
+    total = units_of_pilot(pilot.size, resource, q)
+    if resource == "cpu" and is_below_one_unit(pilot.size, q):  # none of its parts is a unit
+        busy = total if pilot.jobs else 0
+        return PilotUnits(total, busy, total - busy if pilot.free else 0)
+    idle = min(total, sum(units_of(size, resource, q) for size in pilot.free))
+    busy = min(total - idle, sum(units_of(size, resource, q) for size in pilot.jobs))
+    return PilotUnits(total, busy, idle)
+
+
+def _add(units: Iterable[PilotUnits]) -> PilotUnits:
+    total = busy = idle = 0
+    for of in units:
+        total, busy, idle = total + of.total, busy + of.busy, idle + of.idle
+    return PilotUnits(total, busy, idle)

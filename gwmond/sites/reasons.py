@@ -1,0 +1,174 @@
+"""Why an entry with room and demand gets no pilots, and why something is unknown.
+
+Units: pilots, slots and jobs are counted, ages are seconds.
+
+Source of the rules: design page, section 4; facts page on GlideinWMS, sections 3 and 4.  The
+names are label values: the vocabulary is bounded, and these tables are all of it (together with
+``elapsed.REASONS``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gwmond.model.facts import Limit
+
+
+class Signs(NamedTuple):
+    """What is known of an entry that has a provisioning bottleneck; None where it is not told.
+
+    ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
+    time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    has_factory: bool = True
+    info_age_s: int | None = None
+    info_max_age_s: int = 1800
+    held: int | None = None
+    submitted_wait: int | None = None
+    requested_idle: int | None = None
+    total_pilots: int | None = None
+    max_pilots: int | None = None
+    jobs_matching: int | None = None
+    jobs_effective: int | None = None
+    slots_idle: int | None = None
+    retiring: int = 0
+    started: int = 0
+    fills_long: bool = False
+
+
+class Reason(NamedTuple):
+    """One row of the table: a label value, what it says to an operator, and when it holds."""
+
+    name: str
+    description: str
+    holds: Callable[[Signs], bool]
+
+
+def _names(signs: Signs, part: str) -> bool:
+    return any(part in limit.name.lower() for limit in signs.limits)
+
+
+def _nothing_requested(signs: Signs) -> bool:
+    return signs.requested_idle == 0
+
+
+def _requested(signs: Signs) -> bool:
+    return signs.requested_idle is not None and signs.requested_idle > 0
+
+
+REASONS: tuple[Reason, ...] = (
+    Reason(
+        "no_factory",
+        "No GlideinWMS factory serves this pool: nothing provisions pilots for the waiting jobs",
+        lambda s: not s.has_factory,
+    ),
+    Reason(
+        "frontend_limit",
+        "The frontend has hit a limit of its configuration (GlideClientLimit...)",
+        lambda s: _names(s, "clientlimit"),
+    ),
+    Reason(
+        "factory_limit",
+        "The factory has hit a limit of this entry (GlideFactoryLimit..., or all its pilots exist)",
+        lambda s: (
+            _names(s, "factorylimit")
+            or (
+                s.max_pilots is not None
+                and s.total_pilots is not None
+                and s.total_pilots >= s.max_pilots
+            )
+        ),
+    ),
+    Reason(
+        "information_too_old",
+        "The factory and the frontend have not heard of each other for too long",
+        lambda s: s.info_age_s is not None and s.info_age_s > s.info_max_age_s,
+    ),
+    Reason(
+        "held_pilots",
+        "At least as many pilots are held as are requested: they stand in for pilots that wait",
+        lambda s: (
+            s.held is not None
+            and s.held > 0
+            and (s.requested_idle is None or 0 < s.requested_idle <= s.held)
+        ),
+    ),
+    Reason(
+        "frontend_curb",
+        "The frontend has passed a curb of its configuration, and asks for less (GlideClientCurb)",
+        lambda s: _names(s, "clientcurb"),
+    ),
+    Reason(
+        "few_requested",
+        "Pilots start soon, and only a few are requested at a time: the frontend asks for too few",
+        lambda s: s.fills_long,
+    ),
+    Reason(
+        "ramp_up",
+        "Pilots are requested and some have just started: more are on their way",
+        lambda s: _requested(s) and s.started > 0,
+    ),
+    Reason(
+        "not_acknowledged",
+        "Pilots were submitted, but the site's queue does not report them yet",
+        lambda s: _requested(s) and (s.submitted_wait or 0) > 0,
+    ),
+    Reason(
+        "not_submitted",
+        "Pilots are requested, but the factory has not submitted any",
+        lambda s: _requested(s) and s.submitted_wait == 0,
+    ),
+    Reason(
+        "no_match_in_frontend",
+        "Nothing is requested: in the frontend's count no job matches this entry",
+        lambda s: _nothing_requested(s) and s.jobs_matching == 0,
+    ),
+    Reason(
+        "retiring_counted_as_available",
+        "Nothing is requested: retiring pilots, which take no more jobs, count as available",
+        lambda s: _nothing_requested(s) and s.retiring > 0 and not s.jobs_effective,
+    ),
+    Reason(
+        "idle_slots_counted",
+        "Nothing is requested: the frontend expects idle slots to take the jobs, which do not fit",
+        lambda s: _nothing_requested(s) and (s.slots_idle or 0) > 0 and s.jobs_effective == 0,
+    ),
+    Reason(
+        "nothing_requested",
+        "Nothing is requested though jobs match, and no cause is told",
+        _nothing_requested,
+    ),
+    Reason("unexplained", "No known cause holds", lambda _: True),
+)
+"""In order of precedence: the first that holds is told."""
+
+UNTAKEN = "idle_slots_untaken"
+TOO_MANY_NAMES = "too_many_names"
+INSUFFICIENT: dict[str, str] = {
+    UNTAKEN: "jobs match free slots of our pilots there, which nobody takes: priorities, quotas, "
+    "or the negotiator",
+}
+"""Reasons of the state ``insufficient_demand``."""
+
+UNKNOWN: dict[str, str] = {
+    "pilots": "the running pilots are not known",
+    "pending": "the pilots waiting at the site are not known",
+    "no_resource_ad": "the entry has no live glideresource ad, though the pool has a factory",
+    "no_capacity": "neither a pledge, a peak nor a limit tells what the entry could run",
+    "demand": "the idle jobs of at least one schedd are not known",
+    "no_template": "no pilot of the entry is known to match jobs against",
+    TOO_MANY_NAMES: "it stands for all entries that are not kept apart ([names] entries)",
+}
+"""Reasons of the state ``unknown``."""
+
+
+def explain(signs: Signs) -> str:
+    """Return the name of the first reason that holds.
+
+    >>> explain(Signs(requested_idle=0)), explain(Signs())
+    ('nothing_requested', 'unexplained')
+    """
+    return next(reason.name for reason in REASONS if reason.holds(signs))

@@ -1,0 +1,333 @@
+"""Whether the time in which a site does not run our pilots is its doing, ours, or lack of jobs.
+
+Units: capacity, use and spare are whole canonical units; parts and flows are in 1/``SCALE`` unit;
+times are seconds.
+
+Source of the rules: design page, section 4.  For each entry and resource the state is the first
+that holds of
+
+=========================== =============================================== =====================
+state                       when                                            spare goes to
+=========================== =============================================== =====================
+``unknown``                 running pilots or waiting pilots are unknown,   unknown
+                            or it stands for many (``names.OTHER_ENTRY``)
+``down``                    every ad of the entry says downtime             down
+``saturated``               a pilot has waited longer than the grace        (there is none)
+``filling``                 pilots wait, none longer than the grace         filling; of an entry
+                                                                            that fills for long
+                                                                            only what they will
+                                                                            fill, the rest is
+                                                                            judged as below
+``unknown``                 nothing tells the capacity                      (there is none)
+``full``                    no spare                                        (there is none)
+``provisioning_bottleneck`` demand is assigned here                         its flow; the rest as
+                                                                            in the next rows
+``unknown``                 a schedd did not answer, or there is demand     unknown
+                            but no template to match it against
+``insufficient_demand``     no demand is assigned here                      insufficient_demand
+=========================== =============================================== =====================
+
+An entry fills for long when it has done so for longer than the grace, while pilots kept starting:
+it has room, and a few pilots are requested at a time (reason ``few_requested``).
+
+Only entries that get past ``full``, or fill for long, are offered to the flow.  Where only part of
+the demand is known the flow of the known part is proven and stays a bottleneck; what would be
+insufficient demand is unknown instead.  As much insufficient demand as free slots are untaken has
+the reason ``idle_slots_untaken`` (see ``untaken``).
+
+``evaluation.residual`` measures the invariants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import NamedTuple
+
+from gwmond.model.evaluation import SCALE, Capacity, EntryTime, Evaluation, Part, Taken
+from gwmond.model.facts import DemandGroup, EntryKey, EntryTotals, Evidence, Pilot, Template
+from gwmond.model.names import OTHER_ENTRY
+from gwmond.model.sizes import units_of_pilot
+from gwmond.model.states import State
+from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
+from gwmond.model.waiting import Waiting
+from gwmond.sites.absorb import Pending, pending_by_group, pending_pilots, places
+from gwmond.sites.capacity import provisioned
+from gwmond.sites.demand import Verdicts, demand, match
+from gwmond.sites.demand_totals import demand_totals, entry_jobs
+from gwmond.sites.flow import assign
+from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN, Signs, explain
+from gwmond.sites.untaken import note, untaken
+
+
+class Settings(NamedTuple):
+    """``q`` is MiB a canonical unit; a pilot started ``recent_s`` ago at most is a recent one.
+
+    ``untaken_s``: free slots beside matching jobs for so long are untaken.
+    """
+
+    q: int = DEFAULT_MEMORY_MIB
+    recent_s: int = 900
+    info_max_age_s: int = 1800
+    untaken_s: int = 600
+
+
+class Facts(NamedTuple):
+    """All that one evaluation works on.
+
+    ``entries`` are those known from before; entries of pilots and ads are added to them.
+    ``pilots`` is None where the collector could not be asked, ``totals`` where glideresource ads
+    could not; an entry that is not in ``totals`` has no live ad.  ``waiting`` has the entries
+    whose queue is known.  ``groups`` are those of the schedds that answered, and
+    ``demand_complete`` is false if any did not.  ``doubtful`` are entries of which not all running
+    pilots are surely seen, with the reason: they count as if their pilots were not known.
+    ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
+    of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
+    not been watched for a grace.
+    """
+
+    entries: AbstractSet[EntryKey]
+    pilots: Sequence[Pilot] | None
+    totals: Mapping[EntryKey, EntryTotals] | None
+    waiting: Mapping[EntryKey, Waiting]
+    capacities: Mapping[tuple[EntryKey, Resource], Capacity]
+    groups: Sequence[DemandGroup]
+    demand_complete: bool
+    templates: Sequence[Template]
+    verdicts: Verdicts
+    doubtful: Mapping[EntryKey, str] = MappingProxyType({})
+    asked: Pending = MappingProxyType({})
+    long_filling: AbstractSet[EntryKey] = frozenset()
+    taken: Taken = MappingProxyType({})
+    resting: Sequence[Pilot] | None = None
+
+    @property
+    def has_factory(self) -> bool:
+        """Whether GlideinWMS provisions the pool: there is an ad, or a pilot of a factory."""
+        return bool(self.totals) or any(pilot.factory for pilot in self.pilots or ())
+
+    @property
+    def all_entries(self) -> list[EntryKey]:
+        """All entries that there are, sorted."""
+        ours = (pilot.entry for pilot in self.pilots or ())
+        return sorted({*self.entries, *ours, *(self.totals or ()), *self.waiting})
+
+
+class _Decision(NamedTuple):
+    """A state that does not depend on the flow."""
+
+    state: State
+    reason: str = ""
+    evidence: Evidence = "measured"
+
+
+def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Evaluation:
+    """Return the state of each entry now; of ``gpu`` only where the entry has any."""
+    settings = settings or Settings()
+    q = settings.q
+    pilots = facts.pilots or ()
+    entries = facts.all_entries
+    matches = match(facts.groups, facts.templates, facts.verdicts, q)
+    pending = pending_by_group(_starting(facts), facts.asked)
+    free = places(pilots, pending, facts.templates)
+
+    rows: dict[tuple[EntryKey, Resource], EntryTime] = {}
+    spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
+    has_factory = facts.has_factory
+    for resource in RESOURCES:
+        used = provisioned(pilots, resource, q)
+        fills = _fills(facts, pending, resource, q)
+        for key in entries:
+            row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))
+            if row.capacity.units > 0 or resource == "cpu":
+                rows[key, resource] = row
+            if (open_units := row.spare - sum(part.amount for part in row.parts) // SCALE) > 0:
+                spare[resource][key] = open_units
+
+    signs = _signs(facts, has_factory, pending, now_s, settings)
+    offered = _evidence(facts.templates)
+    wanted = demand(matches, spare, free, facts.templates, q)
+    flow = assign(wanted.classes, spare, wanted.free)
+    taken = note(facts.taken, flow.taken, now_s, settings.untaken_s)
+    if facts.resting is not None:
+        unsure = frozenset[EntryKey]().union(*(item.possible for item in matches))
+        idle = untaken(taken, facts.resting, unsure, now_s, settings.untaken_s, q)
+        rows = {at: row._replace(untaken=idle.get(at, 0)) for at, row in rows.items()}
+    for resource in RESOURCES:
+        needed = any(item.own.units(resource) > 0 for item in matches)
+        for key in spare[resource]:
+            missing = "" if facts.demand_complete else "demand"
+            evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
+            if needed:
+                if not missing and key not in offered:
+                    missing = "no_template"
+                evidence = "estimated" if offered.get(key) == "estimated" else evidence
+            rows[key, resource] = _after_flow(
+                rows[key, resource], flow.units[key, resource], missing, signs[key], evidence
+            )
+    known = facts.pilots is not None
+    totals = demand_totals(matches, flow, known)
+    jobs = flow.jobs if known else None
+    theirs = facts.totals or {}
+    counted = entry_jobs(entries, matches, jobs, theirs, facts.demand_complete, offered)
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken)
+
+
+def _starting(facts: Facts) -> dict[EntryKey, int]:
+    """Return the pending pilots that may start: their entry is neither down nor saturated."""
+    totals = facts.totals or {}
+    return {
+        key: wait.pending
+        for key, wait in facts.waiting.items()
+        if wait.pending > 0 and wait.beyond == 0 and not (key in totals and totals[key].down)
+    }
+
+
+def _fills(facts: Facts, pending: Pending, resource: Resource, q: int) -> dict[EntryKey, int]:
+    """Return the units that pending pilots will fill, of entries that fill for long.
+
+    Where no template tells how large they will be all of the spare may be theirs: it is left out.
+    """
+    found: Counter[EntryKey] = Counter()
+    for berth, template, count in pending_pilots(pending, facts.templates):
+        if berth.entry in facts.long_filling:
+            found[berth.entry] += count * units_of_pilot(template.size, resource, q)
+    return dict(found)
+
+
+def _before_flow(
+    facts: Facts,
+    has_factory: bool,
+    key: EntryKey,
+    resource: Resource,
+    used: int,
+    fills: int | None,
+) -> EntryTime:
+    """Return the row of an entry, with parts for what the flow has not to divide of its spare.
+
+    ``fills``: what pending pilots will fill, if not all of the spare counts as filling.
+    """
+    capacity = facts.capacities.get((key, resource), Capacity(0, "none"))
+    capacity = capacity._replace(units=max(capacity.units, used))
+    seen = facts.pilots is not None and key not in facts.doubtful
+    spare = capacity.units - (used if seen else 0)
+    decision = _unknown(facts, has_factory, key) or _waiting(facts, key)
+    if decision is not None and decision.state is State.SATURATED:
+        spare = 0
+    if decision is None and capacity.evidence == "none":
+        decision = _Decision(State.UNKNOWN, "no_capacity")
+    if decision is None and spare == 0:
+        decision = _Decision(State.FULL)
+    parts: tuple[Part, ...] = ()
+    if decision is not None and spare > 0:
+        is_part = decision.state is State.FILLING and fills is not None
+        taken = min(spare, fills) if is_part and fills is not None else spare
+        parts = (Part(decision.state, decision.reason, taken * SCALE),) if taken > 0 else ()
+    return EntryTime(
+        key,
+        resource,
+        decision.state if decision else State.INSUFFICIENT_DEMAND,
+        decision.reason if decision else "",
+        capacity,
+        used if seen else None,
+        spare,
+        parts,
+        decision.evidence if decision else "measured",
+    )
+
+
+def _unknown(facts: Facts, has_factory: bool, key: EntryKey) -> _Decision | None:
+    """Return ``unknown`` if running or waiting pilots of the entry are.
+
+    Where the queue itself was not read an ad can still say that none waits.  An entry without an
+    ad is unknown if the pool has a factory at all; in a plain pool no pilot ever waits.
+    """
+    reason = ""
+    if key == OTHER_ENTRY:
+        reason = TOO_MANY_NAMES
+    elif facts.pilots is None:
+        reason = "pilots"
+    elif key in facts.doubtful:
+        reason = facts.doubtful[key]
+    elif key not in facts.waiting:
+        if facts.totals is None:
+            reason = "pending"
+        elif key in facts.totals:
+            reason = "" if facts.totals[key].pending == 0 else "pending"
+        elif has_factory:
+            reason = "no_resource_ad"
+    return _Decision(State.UNKNOWN, reason) if reason else None
+
+
+def _waiting(facts: Facts, key: EntryKey) -> _Decision | None:
+    totals = (facts.totals or {}).get(key)
+    wait = facts.waiting.get(key)
+    if totals is not None and totals.down:
+        return _Decision(State.DOWN)
+    if wait is not None and wait.pending > 0:
+        state = State.SATURATED if wait.beyond > 0 else State.FILLING
+        return _Decision(state, "", wait.evidence)
+    return None
+
+
+def _after_flow(
+    row: EntryTime, flow: int, missing: str, signs: Signs, evidence: Evidence
+) -> EntryTime:
+    """Divide what is left of an entry's spare, of which ``flow`` could have been used."""
+    parts: list[Part] = []
+    if flow > 0:
+        parts.append(Part(State.PROVISIONING_BOTTLENECK, explain(signs), flow))
+    parts += row.parts  # what pending pilots will fill
+    if (rest := row.spare * SCALE - sum(part.amount for part in parts)) > 0:
+        state = State.UNKNOWN if missing else State.INSUFFICIENT_DEMAND
+        if not missing and row.untaken:
+            parts.append(Part(state, UNTAKEN, min(row.untaken, rest)))
+            rest -= min(row.untaken, rest)
+        parts += [Part(state, missing, rest)] if rest > 0 else []
+    state, reason, _ = parts[0]
+    if "estimated" in {row.evidence, evidence}:
+        evidence = "estimated"
+    return row._replace(state=state, reason=reason, parts=tuple(parts), evidence=evidence)
+
+
+def _evidence(templates: Iterable[Template]) -> dict[EntryKey, Evidence]:
+    """Return the best evidence that there is of each entry's empty pilots."""
+    best: dict[EntryKey, Evidence] = {}
+    for template in templates:
+        if best.get(template.entry) != "measured":
+            best[template.entry] = template.evidence
+    return best
+
+
+def _signs(
+    facts: Facts, has_factory: bool, pending: Pending, now_s: int, settings: Settings
+) -> defaultdict[EntryKey, Signs]:
+    """Return what could be the reason of a bottleneck, for each entry."""
+    pilots = facts.pilots or ()
+    retiring = Counter(pilot.entry for pilot in pilots if not pilot.accepting)
+    recent = Counter(p.entry for p in pilots if p.started > now_s - settings.recent_s)
+    plain = Signs(has_factory=has_factory, info_max_age_s=settings.info_max_age_s)
+    signs: defaultdict[EntryKey, Signs] = defaultdict(lambda: plain)
+    for key in facts.all_entries:
+        signs[key] = plain._replace(
+            retiring=retiring[key],
+            started=recent[key],
+            fills_long=key in pending and key in facts.long_filling,
+        )
+    for key, totals in (facts.totals or {}).items():
+        existing = (totals.total_running, totals.total_pending, totals.total_held)
+        signs[key] = signs[key]._replace(
+            limits=totals.limits,
+            info_age_s=totals.info_age_s,
+            held=totals.held,
+            submitted_wait=totals.submitted_wait,
+            requested_idle=totals.requested_idle,
+            total_pilots=sum(count for count in existing if count is not None),
+            max_pilots=totals.max_pilots,
+            jobs_matching=totals.jobs_matching,
+            jobs_effective=totals.jobs_effective,
+            slots_idle=totals.slots_idle,
+        )
+    return signs

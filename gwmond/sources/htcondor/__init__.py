@@ -1,0 +1,1 @@
+"""Sources that are daemons of HTCondor: collectors, schedds, startds."""

@@ -1,0 +1,129 @@
+"""Source: ads by which pilots tell that their validation failed.
+
+A pilot whose validation failed waits on purpose before it ends, and may meanwhile send an ad of a
+slot every 250 to 350 seconds (GLIDEIN_Report_Failed; creation/web_base/glidein_startup.sh,
+glidein_exit, and advertise_failure.helper).  No startd is behind it.  Of such an ad
+
+- ``State`` is "Drained", ``GLIDEIN_Failed`` true, and there is no ``SlotType``;
+- ``Cpus``, ``Memory``, ``TotalSlotCpus``, ``TotalSlotMemory`` are 1: dummies, never believed;
+- ``DaemonStartTime`` and ``GLIDEIN_ToRetire`` are when it was sent, not when anything began;
+- ``GLIDEIN_ToDie`` and ``GLIDEIN_Expire`` are when the wait is over, so when the pilot ends;
+- ``GLIDEIN_LAST_SCRIPT`` is the test that failed (the TestID of the pilot's output); the class of
+  the failure is not told;
+- ``Name`` is ``glidein_PID_RANDOM@host``, with another random number in each ad.  So one pilot has
+  several ads at once, and the ad that shall withdraw them at its end names none of them: they stay
+  until they expire.  The factory's job (``GLIDEIN_Schedd``, ...) tells which are of one pilot.
+
+The same is told to the factory's collector (GLIDEIN_Factory_Collector) where the factory has one,
+unless GLIDEIN_Factory_Report_Failed is NEVER: by the ad of a master (UPDATE_MASTER_AD, ``MyType``
+"DaemonMaster"), which has the same names and no ``State``.  Real pilots' masters, which tell of
+themselves there too, have no ``GLIDEIN_Failed``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gwmond.model.facts import AD_LIFETIME_S, Pilot
+from gwmond.sources.htcondor import ads, origin
+from gwmond.sources.htcondor.access import Query
+
+if TYPE_CHECKING:
+    import classad2
+
+    from gwmond.config.settings import Attributes
+
+KIND = "advertised"
+NAMES = ("GLIDEIN_Failed", "GLIDEIN_FAILURE_REASON", "GLIDEIN_LAST_SCRIPT", "GLIDEIN_Expire")
+"""Attributes that a query has to ask for."""
+
+_MASTERS = (
+    *("Name", "Machine", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
+    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *NAMES),
+)
+_RUNNING = re.compile(r"failed while running (\S*[^\s.])\.?(?:\s|$)", re.IGNORECASE)
+_VARIES = re.compile(r"[0-9]+(?:[.:][0-9]+)*")
+_RANDOM = re.compile(r"^(glidein_[0-9]+)_[0-9]+(?=@|$)")
+_CHARACTERS = 60
+
+
+def masters_query(attributes: Attributes) -> Query:
+    """Return the query for what a factory's collector is told."""
+    names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
+    names += [*attributes.factory, *attributes.die]
+    constraint = 'MyType == "DaemonMaster" && GLIDEIN_Failed =?= true'
+    return Query(KIND, "Master", constraint, (*_MASTERS, *dict.fromkeys(names)))
+
+
+def is_failure(ad: classad2.ClassAd) -> bool:
+    """Return whether an ad only tells that a validation failed; real slots have a type."""
+    return (
+        ads.text(ad, "State") == "Drained"
+        and ads.truth(ad, "GLIDEIN_Failed") is True
+        and ads.text(ad, "SlotType") in {None, "Static"}
+    )
+
+
+def failure_of(ad: classad2.ClassAd) -> str:
+    """Return which test failed, else the reason in a form that many pilots share; bounded."""
+    test = ads.label(ad, ("GLIDEIN_LAST_SCRIPT",))
+    if test is not None and " " not in test:
+        return test
+    reason = ads.label(ad, ("GLIDEIN_FAILURE_REASON",)) or test or ""
+    if found := _RUNNING.search(reason):
+        return found[1]
+    plain = " ".join(_VARIES.sub("N", reason).split())
+    return plain if len(plain) <= _CHARACTERS else plain[: _CHARACTERS - 1] + "…"
+
+
+def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterator[Pilot]:
+    """Yield the pilots that these ads are of, each once.
+
+    Where the factory's job is not told, the process, the host and the end that is announced tell
+    which ads are of one pilot.
+    """
+    of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)
+    for ad in found:
+        job = origin.factory_job(ad)
+        of[(job, None) if job else (_stem(ad), ads.integer(ad, "GLIDEIN_Expire"))].append(ad)
+    for same in of.values():
+        same.sort(key=lambda ad: (ads.number(ad, "DaemonStartTime") or 0, _name(ad)))
+        yield _pilot(same, attributes)
+
+
+def _pilot(sent: Sequence[classad2.ClassAd], attributes: Attributes) -> Pilot:
+    """Return the pilot of these ads, of which the first was sent first."""
+    first, last = sent[0], sent[-1]
+    job = origin.factory_job(last)
+    die = ads.first_number(last, (*attributes.die, "GLIDEIN_Expire"))
+    return Pilot(
+        name=_name(first) if job else _stem(first),
+        started=ads.integer(first, "DaemonStartTime") or 0,
+        entry=origin.entry_of(last, attributes),
+        group=origin.group_of(last, attributes),
+        factory=ads.label(last, attributes.factory) or "",
+        size=None,
+        free=(),
+        jobs=(),
+        accepting=False,
+        remaining_s=None,
+        last_heard=max(int(ads.number(ad, "LastHeardFrom") or 0) for ad in sent),
+        node=ads.label(last, ("Machine",)) or "",
+        factory_job=job,
+        dies=None if die is None else int(die),
+        ad_lifetime_s=ads.count(last, "ClassAdLifetime") or AD_LIFETIME_S,
+        failed=True,
+        failure=failure_of(last),
+    )
+
+
+def _name(ad: classad2.ClassAd) -> str:
+    return ads.text(ad, "Name") or ""
+
+
+def _stem(ad: classad2.ClassAd) -> str:
+    """Return a name without its random number."""
+    return _RANDOM.sub(r"\1", _name(ad))

@@ -1,0 +1,84 @@
+"""Source: slots of a collector that run a job now.
+
+Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A claimed slot, dynamic or
+static, names its job (GlobalJobId, JobId) as long as a starter runs for it, also while Preempting;
+a partitionable slot has no job itself.  JobStart is when the claim was activated, by the startd's
+clock (see ``slots.clock_of``); nothing tells which run of the job it is.  Cpus, Memory and GPUs of
+such a slot are what the job was given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.records import JobRecord
+from gwmond.model.times import SECOND_US
+from gwmond.sources.htcondor import ads, histories, slots
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.history_endings import epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+_RUNS_A_JOB = (
+    '(State == "Claimed" || State == "Preempting") && SlotType =!= "Partitionable"'
+    " && GlobalJobId isnt undefined"
+)
+_NAMES = (
+    *("Name", "DaemonStartTime", "GlobalJobId", "JobStart", "RemoteOwner", "RemoteUser"),
+    *("Cpus", "Memory", "GPUs", "LastHeardFrom", "ClassAdLifetime"),
+    "MyCurrentTime",
+)
+
+
+class Claims(NamedTuple):
+    """Jobs that run now, as slots tell of them, and what was wrong."""
+
+    records: tuple[JobRecord, ...]
+    problems: tuple[Problem, ...]
+
+
+def query(since: float | None = None) -> Query:
+    """Return the query for slots that run a job, or only for jobs begun ``since`` (epoch)."""
+    started = "" if since is None else f" && JobStart >= {int(since)}"
+    return Query("claims", "Startd", _RUNS_A_JOB + started, _NAMES)
+
+
+def decode(found: Sequence[classad2.ClassAd], source: str, now: float) -> Claims:
+    """Turn slot ads into records; ads older than their lifetime are of ghosts, and dropped."""
+    records: list[JobRecord] = []
+    problems: list[Problem] = []
+    for ad in slots.fresh(found, now):
+        one = _record(ad, now)
+        if isinstance(one, str):
+            problems.append(Problem(source, one, ads.text(ad, "Name") or "ad without a name"))
+        else:
+            records.append(one)
+    return Claims(tuple(records), tuple(problems))
+
+
+def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
+    name, job = ads.text(ad, "Name"), ads.text(ad, "GlobalJobId")
+    if name is None or job is None:
+        return "no_name" if name is None else "no_job"
+    activated = start = epoch(ad, "JobStart")
+    heard = ads.number(ad, "LastHeardFrom")
+    if start is not None:  # an ad is sent after what it tells of
+        start = min(start + slots.clock_of(ad), start if heard is None else int(heard))
+    size = slots.size_of(ad, ("Cpus", "Memory", "GPUs"))
+    fact = AttemptFact(
+        source=Source.LIVE_SLOT,
+        job=job,
+        run=None,
+        written_us=int((now if heard is None else heard) * SECOND_US),
+        start_us=None if start is None else start * SECOND_US,
+        size=None if size is None else Resources(size.cores, size.memory_mib, size.gpus),
+        user=ads.label(ad, ("RemoteOwner", "RemoteUser")),
+        activated_us=None if activated is None or activated == start else activated * SECOND_US,
+    )
+    return JobRecord(fact, histories.startd_of(name), epoch(ad, "DaemonStartTime"))

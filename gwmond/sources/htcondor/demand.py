@@ -1,0 +1,373 @@
+"""Source: idle jobs of one schedd, grouped there; no job is fetched.
+
+QueryOpts.GroupBy makes the schedd return one row for each combination of the projected
+attributes, with JobCount; with Requirements among them it adds the job attributes that
+Requirements refers to, so that a row can be matched as it is.
+
+The job attributes to which pilots' START expressions refer are keys, too.  Where one has a value of
+its own for nearly every job there would be as many groups as jobs: it is left out, and reported.
+
+Demand is idle jobs (JobStatus 1) of the vanilla (5; container and docker jobs too) and parallel
+(11) universes.  Jobs of a late-materialization cluster that do not exist yet are counted from
+their cluster's ad, unless its materialization is paused by a hold; a schedd whose own ad says that
+it has none (JobsUnmaterialized) is not asked for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.facts import DemandGroup, JobCount, Problem, Size
+from gwmond.model.names import OTHER
+from gwmond.model.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
+from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.matching import UNGROUPED
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    import classad2
+
+    from gwmond.config.settings import Attributes, Demand
+    from gwmond.sources.htcondor.access import Access, Daemon
+
+IDLE = "JobStatus == 1 && (JobUniverse == 5 || JobUniverse == 11)"
+FACTORIES = (
+    "ProcId is undefined && JobMaterializeDigestFile isnt undefined"
+    " && (JobUniverse == 5 || JobUniverse == 11)"
+    " && (JobMaterializePaused is undefined || JobMaterializePaused == 0)"
+    " && TotalSubmitProcs > JobMaterializeNextProcId"
+)
+MAX_WALLTIME_S = 10 * 366 * 86400
+_REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")
+_NOT_MATCHED = frozenset(("id", "jobcount", "jobids", "jobstatus", "jobuniverse", "servertime"))
+_FEW_GROUPS = 100
+# Each job has its own: never a key to group by, whatever the configuration says.
+_OF_ONE_JOB = frozenset(
+    ("clusterid", "procid", "globaljobid", "qdate", "enteredcurrentstatus", "out", "err", "iwd")
+)
+
+
+class ScheddDemand(NamedTuple):
+    """What one schedd's queue asks for; ``complete`` is false when groups were left out."""
+
+    groups: tuple[DemandGroup, ...]
+    counts: tuple[JobCount, ...]
+    rows: int
+    complete: bool
+    problems: tuple[Problem, ...]
+    ungrouped: tuple[str, ...] = ()
+
+
+class StartKeys(NamedTuple):
+    """Job attributes to which START expressions refer: those to group by, and those left out."""
+
+    grouped: tuple[str, ...] = ()
+    ungrouped: tuple[str, ...] = ()
+
+    def without(self, names: Iterable[str]) -> StartKeys:
+        """Return the keys with some more left out."""
+        more = {name.lower() for name in names}
+        out = {*self.ungrouped, *(name for name in self.grouped if name.lower() in more)}
+        return StartKeys(
+            tuple(name for name in self.grouped if name.lower() not in more),
+            tuple(sorted(out, key=str.lower)),
+        )
+
+    def usable(self) -> StartKeys:
+        """Return the keys without what each job has of its own, and without secrets."""
+        kept = tuple(name for name in self.grouped if name.lower() not in ads.SECRET)
+        return self._replace(grouped=kept).without(_OF_ONE_JOB)
+
+
+NO_KEYS = StartKeys()
+
+
+class Apart(NamedTuple):
+    """The accounting groups that are kept apart, and how many more may be (``Names``)."""
+
+    names: frozenset[str]
+    room: int
+
+
+ALL_APART = Apart(frozenset(), 10**9)
+
+
+def query(attributes: Attributes, demand: Demand, start: StartKeys = NO_KEYS) -> Query:
+    """Return the GroupBy query for idle jobs.
+
+    Keys of START are only known by their names, so the rows that they may make are limited.
+    """
+    constraint = f"{IDLE} && ({demand.constraint})" if demand.constraint else IDLE
+    names = _distinct(
+        (*_keys(attributes, demand), *start.grouped, *_constrained(demand.constraint))
+    )
+    return Query("demand", "", constraint, names, demand.max_groups + 1 if start.grouped else -1)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names once each, whatever their case."""
+    found: dict[str, str] = {}
+    for name in names:
+        found.setdefault(name.lower(), name)
+    return tuple(found.values())
+
+
+def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] = ()) -> Query:
+    """Return the query for clusters that have jobs still to materialize."""
+    constraint = f"{FACTORIES} && ({demand.constraint})" if demand.constraint else FACTORIES
+    names = (*_keys(attributes, demand), "TotalSubmitProcs", "JobMaterializeNextProcId", *refs)
+    return Query("unmaterialized", "", constraint, _distinct(names))
+
+
+def _constrained(constraint: str) -> list[str]:
+    """Return the attributes of a constraint: GroupBy finds nothing unless they are projected."""
+    if not constraint:
+        return []
+    try:
+        return _references(ads.parse(f"[Requirements = {constraint}]"))
+    except Exception as error:  # ClassAdException, which has no base that could be named here
+        raise QueryError("bad_constraint", f"{constraint}: {error}") from None
+
+
+def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
+    wanted = (
+        *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
+        *(*attributes.walltime_minutes, *attributes.walltime_seconds, *demand.attributes),
+    )
+    usable = (n for n in wanted if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
+    return tuple(dict.fromkeys(usable))
+
+
+def fetch(
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    demand: Demand,
+    *,
+    factories: bool,
+    start: StartKeys = NO_KEYS,
+    apart: Apart = ALL_APART,
+) -> ScheddDemand:
+    """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
+    rows, start = fetch_rows(access, schedd, attributes, demand, start)
+    clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
+    return decode(rows, clusters, schedd.name, attributes, demand, start, apart)
+
+
+def fetch_rows(
+    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand, start: StartKeys
+) -> tuple[Sequence[classad2.ClassAd], StartKeys]:
+    """Ask for groups of idle jobs, and return what they could be grouped by as well."""
+    start = start.usable()
+    rows = access.job_ads(schedd, query(attributes, demand, start))
+    while names := _differing(rows, start, attributes, demand):
+        start = start.without(names)
+        rows = access.job_ads(schedd, query(attributes, demand, start))
+    if start.grouped and len(rows) > demand.max_groups:  # and not because of START: count them all
+        rows = access.job_ads(schedd, query(attributes, demand, start)._replace(limit=-1))
+    return rows, start
+
+
+def _differing(
+    rows: Sequence[classad2.ClassAd], start: StartKeys, attributes: Attributes, demand: Demand
+) -> list[str]:
+    """Return the keys of START that make too many groups.
+
+    Those with a value of their own for more than half of the jobs; if there are still too many
+    groups, the one with the most values.
+    """
+    others = {name.lower() for name in _keys(attributes, demand)}
+    keys = [name for name in start.grouped if name.lower() not in others]
+    if len(rows) <= _FEW_GROUPS or not keys:
+        return []
+    jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
+    values = {name: len({_written(ad, name) for ad in rows}) for name in keys}
+    many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
+    if not many and len(rows) > demand.max_groups:
+        most = max(keys, key=lambda name: values[name])
+        many = [most] if values[most] > 1 else []
+    return many
+
+
+def _written(ad: classad2.ClassAd, name: str) -> str:
+    try:
+        return str(ad.lookup(name))
+    except (KeyError, UnicodeDecodeError, ValueError):
+        return ""
+
+
+def fetch_clusters(
+    access: Access,
+    schedd: Daemon,
+    attributes: Attributes,
+    demand: Demand,
+    start: StartKeys = NO_KEYS,
+) -> Sequence[classad2.ClassAd]:
+    """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
+    clusters = access.cluster_ads(schedd, factories_query(attributes, demand, start.grouped))
+    if not clusters:
+        return clusters
+    refs = sorted({ref for ad in clusters for ref in _references(ad)})
+    names = (*start.grouped, *refs)
+    return access.cluster_ads(schedd, factories_query(attributes, demand, names))
+
+
+def decode(
+    rows: Sequence[classad2.ClassAd],
+    clusters: Sequence[classad2.ClassAd],
+    schedd: str,
+    attributes: Attributes,
+    demand: Demand,
+    start: StartKeys = NO_KEYS,
+    apart: Apart = ALL_APART,
+) -> ScheddDemand:
+    """Turn rows and cluster ads into demand groups; alike ones are added up.
+
+    Accounting groups that are not kept ``apart`` are one here, and each has its share of the groups
+    that are matched: however many groups one makes of its jobs, those of others are matched.
+    """
+    groups: dict[tuple[str, str], DemandGroup] = {}
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    problems = [
+        Problem(schedd, "start_attribute", f"{name}: other for (nearly) every job")
+        for name in start.ungrouped
+    ]
+    for ad, jobs, status in _with_counts(rows, clusters):
+        if jobs <= 0:
+            continue
+        accounting_group = ads.label(ad, (attributes.accounting_group,)) or ""
+        counts[accounting_group, status] += jobs
+        group = _group(ad, jobs, schedd, accounting_group, attributes, start, problems)
+        key = accounting_group, group.signature
+        if before := groups.get(key):
+            group = group._replace(jobs=before.jobs + jobs)
+        groups[key] = group
+    kept = _by_share(_together(groups.values(), counts, apart))
+    if len(kept) > demand.max_groups:
+        detail = f"{schedd}: {len(kept)} groups, {demand.max_groups} are matched"
+        problems.append(Problem(schedd, "too_many_groups", detail))
+    return ScheddDemand(
+        groups=tuple(kept[: demand.max_groups]),
+        counts=tuple(JobCount(schedd, g, s, n) for (g, s), n in sorted(counts.items())),
+        rows=len(rows) + len(clusters),
+        complete=len(kept) <= demand.max_groups,
+        problems=tuple(problems),
+        ungrouped=start.ungrouped,
+    )
+
+
+def _together(
+    groups: Iterable[DemandGroup], counts: Mapping[tuple[str, str], int], apart: Apart
+) -> list[DemandGroup]:
+    """Return groups with those accounting groups as one that are not kept apart.
+
+    The largest of those that are new have the room that is left.
+    """
+    jobs: Counter[str] = Counter()
+    for (name, _), number in counts.items():
+        jobs[name] += number
+    new = sorted(jobs.keys() - apart.names, key=lambda name: (-jobs[name], name))
+    other = set(new[apart.room :])
+    found: dict[tuple[str, str], DemandGroup] = {}
+    for group in groups:
+        name = OTHER if group.accounting_group in other else group.accounting_group
+        before = found.get((name, group.signature))
+        number = group.jobs + (before.jobs if before else 0)
+        found[name, group.signature] = group._replace(accounting_group=name, jobs=number)
+    return list(found.values())
+
+
+def _by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
+    """Return each accounting group's largest group, then each one's second, and so on."""
+    place: Counter[str] = Counter()
+    ranked = []
+    for group in sorted(groups, key=lambda g: (-g.jobs, g.signature, g.accounting_group)):
+        ranked.append((place[group.accounting_group], group))
+        place[group.accounting_group] += 1
+    return [group for _, group in sorted(ranked, key=lambda of: of[0])]  # stable
+
+
+def _with_counts(
+    rows: Sequence[classad2.ClassAd], clusters: Sequence[classad2.ClassAd]
+) -> Iterable[tuple[classad2.ClassAd, int, str]]:
+    for ad in rows:
+        yield ad, ads.count(ad, "JobCount") or 0, "idle"
+    for ad in clusters:
+        total = ads.count(ad, "TotalSubmitProcs") or 0
+        yield ad, total - (ads.count(ad, "JobMaterializeNextProcId") or 0), "unmaterialized"
+
+
+def _group(
+    ad: classad2.ClassAd,
+    jobs: int,
+    schedd: str,
+    accounting_group: str,
+    attributes: Attributes,
+    start: StartKeys,
+    problems: list[Problem],
+) -> DemandGroup:
+    keys = {name.lower() for name in start.grouped}
+    drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
+    drop -= set(map(str.lower, _references(ad)))
+    drop |= {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
+    drop -= keys
+    names = [
+        name
+        for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+        if name.lower() not in drop and name.lower() not in ads.SECRET
+    ]
+    text = _with_keys(ads.source_text(ad, names), start, {name.lower() for name in names})
+    cores = _request(ad, "RequestCpus", MAX_CORES)
+    memory = _request(ad, "RequestMemory", MAX_MEMORY_MIB)
+    gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
+    if cores is None or memory is None:
+        missing = "RequestCpus" if cores is None else "RequestMemory"
+        problems.append(Problem(schedd, "bad_request", f"{missing} of {jobs} jobs is no number"))
+        cores = 1 if cores is None else cores
+        memory = DEFAULT_MEMORY_MIB * cores if memory is None else memory
+    minutes = ads.first_number(ad, attributes.walltime_minutes)
+    seconds = ads.first_number(ad, attributes.walltime_seconds)
+    if seconds is None and minutes is not None:
+        seconds = minutes * 60
+    return DemandGroup(
+        schedd=schedd,
+        accounting_group=accounting_group,
+        signature=ads.signature(text),
+        ad=text,
+        jobs=jobs,
+        size=Size(cores, memory, int(gpus)),
+        walltime_s=None if seconds is None or not 0 < seconds <= MAX_WALLTIME_S else int(seconds),
+    )
+
+
+def _with_keys(text: str, start: StartKeys, present: set[str]) -> str:
+    """Return a group's text with what is known of keys of START that its jobs do not have."""
+    more = [f"{name} = {value}" for name, value in known(start, present).items()]
+    return "; ".join((text.removesuffix("]"), *more)) + "]" if more else text
+
+
+def known(start: StartKeys, present: Container[str]) -> dict[str, str]:
+    """Return what is known of jobs besides the attributes that are ``present`` (in lower case)."""
+    found = {name: "undefined" for name in start.grouped if name.lower() not in present}
+    return found | ({UNGROUPED: "true"} if start.ungrouped else {})
+
+
+def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:
+    """Return what each job asks for; no slot has more than ``most``, whatever is asked."""
+    value = ads.number(ad, name)
+    return None if value is None or value < 0 else min(value, most)
+
+
+def _references(ad: classad2.ClassAd) -> list[str]:
+    """Return the job attributes that Requirements may refer to, secrets excepted."""
+    try:
+        expression = ad.lookup("Requirements")
+        names = [*ad.internalRefs(expression), *ad.externalRefs(expression)]
+    except (KeyError, TypeError, UnicodeDecodeError):
+        return []
+    plain = {name[3:] if name.lower().startswith("my.") else name for name in names}
+    return [name for name in plain if name and "." not in name and name.lower() not in ads.SECRET]

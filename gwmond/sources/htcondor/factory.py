@@ -1,0 +1,212 @@
+"""Source (optional): the factory's side of GlideinWMS.
+
+glidefactoryclient ads of a WMS collector say what each client (frontend and group) asked of each
+entry, how old that wish is, and which factory limits are hit; glidefactory ads an entry's limits
+and totals; glideclient ads what the frontends themselves ask for.
+The factory's schedd holds the pilots as grid jobs: grouped there by entry, client and status, with
+those that wait longer than the grace counted apart, it is the one measured source of waiting times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.facts import Limit, Problem
+from gwmond.model.monitor import Monitor
+from gwmond.sources.htcondor import ads, monitors, slots
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits, waiting
+from gwmond.sources.htcondor.monitors import FactoryEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.sources.htcondor.access import Access, Daemon
+
+STATUS = {1: "submitted", 2: "running", 5: "held"}  # JobStatus of a grid job
+_GRID = "JobUniverse == 9 && GlideinEntryName isnt undefined"
+_KEYS = (
+    *("JobStatus", "JobUniverse", "GridJobStatus"),
+    *("GlideinFactory", "GlideinName", "GlideinEntryName", "GlideinClient"),
+)
+_MONITOR = "GlideinMonitor"
+
+
+class FactoryClient(NamedTuple):
+    """What the factory knows of one client at one entry; counts are pilots.
+
+    ``factory`` is ``glidein@factory``, ``client`` is ``frontend.group``, ``last_heard`` an epoch.
+    """
+
+    entry: str
+    factory: str
+    client: str
+    pending: int | None
+    running: int | None
+    held: int | None
+    requested_idle: int | None
+    requested_max: int | None
+    info_age_s: int | None
+    limits: tuple[Limit, ...]
+    monitor: Monitor = Monitor()
+    site: str = ""
+    last_heard: int = 0
+
+
+class ClientAsk(NamedTuple):
+    """What one glideclient ad asks a factory for; counts are pilots.
+
+    A client may have an ad for each of its credentials, which share what it asks for.
+    """
+
+    entry: str
+    factory: str
+    client: str
+    idle: int | None
+    most: int | None
+
+    def plus(self, other: ClientAsk) -> ClientAsk:
+        """Return what both ask for; what either does not tell is not told of both."""
+        idle = None if self.idle is None or other.idle is None else self.idle + other.idle
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return self._replace(idle=idle, most=most)
+
+
+class QueueCount(NamedTuple):
+    """Pilots in a factory schedd's queue; ``waiting_long`` of them are pending past the grace.
+
+    ``submitted`` are those of which the site's queue has not said anything yet.
+    """
+
+    entry: str
+    factory: str
+    client: str
+    status: str
+    pilots: int
+    waiting_long: int
+
+
+class Queue(NamedTuple):
+    """What one factory schedd's queue said."""
+
+    counts: tuple[QueueCount, ...]
+    problems: tuple[Problem, ...]
+
+
+def clients_query() -> Query:
+    """Return the query for glidefactoryclient ads."""
+    used = (
+        *("Name", "ReqGlidein", "ReqClientName", "ClientName", "GLIDEIN_Site"),
+        *(*monitors.CLIENT_NAMES, *LIMITS_USED, "LastHeardFrom", "ClassAdLifetime"),
+    )
+    return Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', (), used=used)
+
+
+def entries_query() -> Query:
+    """Return the query for glidefactory ads."""
+    names = (
+        *("Name", "EntryName", "GlideinName", "FactoryName", "GLIDEIN_Site"),
+        *(*monitors.ENTRY_NAMES, "LastHeardFrom", "ClassAdLifetime"),
+    )
+    return Query("factory", "Any", 'MyType == "glidefactory"', names)
+
+
+def asks_query() -> Query:
+    """Return the query for glideclient ads, which hold encrypted credentials besides."""
+    names = (
+        *("Name", "ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"),
+        *("LastHeardFrom", "ClassAdLifetime"),
+    )
+    return Query("glideclient", "Any", 'MyType == "glideclient"', names)
+
+
+def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
+    """Turn glidefactoryclient ads into facts."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        entry, _, factory = (ads.label(ad, ("ReqGlidein", "Name")) or "").partition("@")
+        client = ads.label(ad, ("ReqClientName", "ClientName")) or ""
+        decoded.append(
+            FactoryClient(
+                entry=entry,
+                factory=factory,
+                client=client,
+                pending=waiting(ad, _MONITOR + "Status"),
+                running=ads.count(ad, _MONITOR + "StatusRunning"),
+                held=ads.count(ad, _MONITOR + "StatusHeld"),
+                requested_idle=ads.count(ad, _MONITOR + "RequestedIdle"),
+                requested_max=ads.count(ad, _MONITOR + "RequestedMaxGlideins"),
+                info_age_s=ads.count(ad, _MONITOR + "ClientMonitorInfoAge"),
+                limits=limits(ad),
+                monitor=monitors.of_factory(ad),
+                site=ads.label(ad, ("GLIDEIN_Site",)) or "",
+                last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+            )
+        )
+    return tuple(decoded)
+
+
+def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryEntry, ...]:
+    """Turn glidefactory ads into facts."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        entry, _, factory = (ads.label(ad, ("Name",)) or "").partition("@")
+        decoded.append(
+            FactoryEntry(
+                entry=ads.label(ad, ("EntryName",)) or entry,
+                factory=factory,
+                numbers=monitors.of_entry(ad),
+                site=ads.label(ad, ("GLIDEIN_Site",)) or "",
+                last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+            )
+        )
+    return tuple(decoded)
+
+
+def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
+    """Turn glideclient ads into facts; one that names no entry or client tells nothing."""
+    decoded = []
+    for ad in slots.fresh(found, now):
+        entry, _, factory = (ads.label(ad, ("ReqGlidein",)) or "").partition("@")
+        client = ads.label(ad, ("ClientName",))
+        if entry and client is not None:
+            idle, most = (ads.count(ad, f"Req{name}Glideins") for name in ("Idle", "Max"))
+            decoded.append(ClientAsk(entry, factory, client, idle, most))
+    return tuple(decoded)
+
+
+def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
+    """Return the queries for all pilots, and for those pending for longer than the grace."""
+    pending = f"{_GRID} && JobStatus == 1 && GridJobStatus isnt undefined"
+    long = f"{pending} && QDate < {int(now - grace_s)}"
+    return Query("queue", "", _GRID, _KEYS), Query("queue_waiting", "", long, (*_KEYS, "QDate"))
+
+
+def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
+    """Ask one factory schedd for its pilots, grouped."""
+    every, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
+    return decode_queue(every, waiting)
+
+
+def decode_queue(every: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]) -> Queue:
+    """Add up rows of pilots by entry, factory, client and status."""
+    sums: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for index, rows in enumerate((every, waiting)):
+        for ad in rows:
+            status = STATUS.get(ads.integer(ad, "JobStatus") or 0, "other")
+            if status == "submitted" and ads.evaluate(ad, "GridJobStatus") is not None:
+                status = "pending"
+            glidein = ads.text(ad, "GlideinName") or ""
+            factory = ads.text(ad, "GlideinFactory") or ""
+            key = (
+                ads.text(ad, "GlideinEntryName") or "",
+                "@".join(part for part in (glidein, factory) if part),
+                ads.text(ad, "GlideinClient") or "",
+                status,
+            )
+            sums[key][index] += ads.count(ad, "JobCount") or 0
+    counts = [QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items())]
+    return Queue(tuple(counts), ())

@@ -1,0 +1,198 @@
+"""Source: glideresource ads, one for each entry and frontend group, in the user collector.
+
+Attribute names as GlideWMS's frontend writes them (glideinFrontendInterface.py, ResourceClassad):
+GlideClientMonitor* are the frontend's counts of jobs and *slots*; GlideFactoryMonitorStatus* the
+factory's counts of this client's pilots; GlideFactoryMonitorTotal* the same over all clients;
+GlideClientLimit<X>, GlideClientCurbCurb<X> and GlideFactoryMonitorStatus_GlideFactoryLimit<X> say
+that a limit is hit.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.digits import is_number
+from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
+from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
+from gwmond.sources.htcondor import ads, monitors, slots
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
+from gwmond.sources.htcondor.monitors import FactoryEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.config.settings import Attributes
+
+_DECIMAL = re.compile(r"[0-9]+\.?[0-9]*")
+_STATUS = "GlideFactoryMonitorStatus"
+_TOTAL = "GlideFactoryMonitorTotalStatus"
+_CLIENT = "GlideClientMonitor"
+_LIMITS = (
+    "GlideClientLimit",
+    "GlideClientCurbCurb",
+    "GlideinMonitorStatus_GlideFactoryLimit",
+    _STATUS + "_GlideFactoryLimit",
+)
+LIMITS_USED = tuple(f"{prefix}*" for prefix in _LIMITS)
+"""As attributes that a query uses: what a limit is of is the end of its name."""
+
+_CORES = ("GLIDEIN_ESTIMATED_CPUS", "GLIDEIN_CPUS")
+_MEMORY = ("GLIDEIN_MaxMemMBs", "GLIDEIN_ESTIMATED_MEMORY")
+_MEMORY_A_CORE = ("GLIDEIN_MemMBsPerCPU", "GLIDEIN_MaxMemMBsPerCpu")
+_GPUS = ("GLIDEIN_GPUS", "GLIDEIN_Resource_GPUs")
+_USED = (
+    *("Name", "GlideFactoryName", "GlideClientName", "GlideFrontendName", "GlideGroupName"),
+    *("GLIDEIN_In_Downtime", "GLIDEIN_Max_Walltime", "GLIDEIN_Resource_Slots"),
+    *(*_CORES, *_MEMORY, *_MEMORY_A_CORE, *_GPUS, "ClassAdLifetime", "LastHeardFrom"),
+    *(_CLIENT + name for name in ("JobsIdle", "JobsIdleUnique", "JobsIdleEffective")),
+    *(*monitors.RESOURCE_NAMES, *LIMITS_USED, *TEMPLATE_USED),
+)
+
+
+def query() -> Query:
+    """Return the query: whole ads, for they hold the entry's attributes that jobs may ask for."""
+    return Query("glideresource", "Any", 'MyType == "glideresource"', (), used=_USED)
+
+
+class Requests(NamedTuple):
+    """What the ads said, and an estimated template for each entry and frontend group.
+
+    ``entries`` has each entry's own numbers once for each of its factories.
+    """
+
+    requests: tuple[EntryRequest, ...]
+    templates: tuple[Template, ...]
+    problems: tuple[Problem, ...]
+    entries: tuple[FactoryEntry, ...] = ()
+
+
+def decode(
+    found: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
+) -> Requests:
+    """Turn glideresource ads into requests; those older than their lifetime are dropped."""
+    requests: list[EntryRequest] = []
+    templates: dict[tuple[EntryKey, str], Template] = {}
+    problems: list[Problem] = []
+    entries: dict[tuple[str, str], FactoryEntry] = {}
+    for ad in slots.fresh(found, now):
+        request = _request(ad, attributes)
+        if request is None:
+            problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
+            continue
+        requests.append(request)
+        of = request.entry.entry, request.factory
+        if of not in entries or entries[of].last_heard < request.last_heard:
+            numbers = monitors.of_entry_in_resource(ad)
+            entries[of] = FactoryEntry(*of, numbers, request.entry.site, request.last_heard)
+        berth = request.entry, request.group
+        if berth not in templates and request.pilot_size is not None:
+            templates[berth] = template_from_glideresource(
+                ad, request.entry, request.pilot_size, request.max_walltime_s, request.group
+            )
+    return Requests(
+        tuple(requests), tuple(templates.values()), tuple(problems), tuple(entries.values())
+    )
+
+
+def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | None:
+    name = ads.label(ad, ("GlideFactoryName", "Name")) or ""
+    entry_name, _, factory = name.partition("@")
+    site = ads.label(ad, attributes.site)
+    if not entry_name:
+        return None
+    entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
+    client = ads.label(ad, ("GlideClientName",)) or _client(ad)
+    return EntryRequest(
+        entry=entry,
+        group=client,
+        factory=factory.removesuffix("@" + client),
+        down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
+        pending=waiting(ad, _STATUS),
+        running=ads.count(ad, _STATUS + "Running"),
+        held=ads.count(ad, _STATUS + "Held"),
+        submitted_wait=ads.count(ad, _STATUS + "Wait"),
+        requested_idle=ads.count(ad, _CLIENT + "GlideinsRequestIdle"),
+        requested_max=ads.count(ad, _CLIENT + "GlideinsRequestMaxRun"),
+        total_pending=waiting(ad, _TOTAL),
+        total_running=ads.count(ad, _TOTAL + "Running"),
+        total_held=ads.count(ad, _TOTAL + "Held"),
+        max_pilots=ads.count(ad, "GlideFactoryConfigPerEntryMaxGlideins"),
+        limits=limits(ad),
+        info_age_s=ads.count(ad, "GlideFactoryMonitorClientMonitorInfoAge"),
+        jobs_matching=ads.count(ad, _CLIENT + "JobsIdleMatching"),
+        jobs_proportional=ads.count(ad, _CLIENT + "JobsIdle"),
+        jobs_unique=ads.count(ad, _CLIENT + "JobsIdleUnique"),
+        jobs_effective=ads.count(ad, _CLIENT + "JobsIdleEffective"),
+        slots_idle=ads.count(ad, _CLIENT + "GlideinsIdle"),
+        pilot_size=_pilot_size(ad),
+        max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
+        last_heard=ads.integer(ad, "LastHeardFrom") or 0,
+        monitor=monitors.of_resource(ad),
+    )
+
+
+def waiting(ad: classad2.ClassAd, prefix: str) -> int | None:
+    """Return the pilots in the site's queue: idle ones which the site has acknowledged.
+
+    StatusIdle is the sum of Wait (no GridJobStatus yet), Pending, StageIn and IdleOther.
+    """
+    idle, wait = ads.count(ad, prefix + "Idle"), ads.count(ad, prefix + "Wait")
+    if idle is not None and wait is not None:
+        return max(0, idle - wait)
+    pending = ads.count(ad, prefix + "Pending")
+    return idle if pending is None else pending
+
+
+def _client(ad: classad2.ClassAd) -> str:
+    frontend = ads.text(ad, "GlideFrontendName") or ""
+    group = ads.text(ad, "GlideGroupName") or ""
+    return ".".join(part for part in (frontend, group) if part)
+
+
+def _pilot_size(ad: classad2.ClassAd) -> Size | None:
+    """Return what a pilot of the entry is expected to be; GLIDEIN_CPUS may say "auto"."""
+    cores = _positive(ad, _CORES, MAX_CORES)
+    memory = _positive(ad, _MEMORY, MAX_MEMORY_MIB)
+    if memory is None:
+        per_core = _positive(ad, _MEMORY_A_CORE, MAX_MEMORY_MIB)
+        memory = None if per_core is None or cores is None else per_core * cores
+    if cores is None or memory is None or memory > MAX_MEMORY_MIB:
+        return None
+    return Size(cores, memory, _gpus(ad))
+
+
+def _gpus(ad: classad2.ClassAd) -> int:
+    """Return the GPUs of a pilot: of ``GLIDEIN_Resource_Slots``, such as ``GPUs,2,type=main``.
+
+    Without a number the pilot takes what it finds, which is one at least.
+    """
+    for resource in (ads.text(ad, "GLIDEIN_Resource_Slots") or "").split(";"):
+        name, *rest = (part.strip() for part in resource.split(","))
+        if name.lower() == "gpus":
+            said = rest[0] if rest else ""
+            return min(int(said), int(MAX_CORES)) if is_number(said) else 1
+    return int(_positive(ad, _GPUS, MAX_CORES) or 0)
+
+
+def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> float | None:
+    """Return the first positive number; GlideinWMS writes some numbers as strings."""
+    for name in names:
+        value = ads.number(ad, name)
+        if value is None and (said := ads.text(ad, name)) is not None:
+            value = float(said) if _DECIMAL.fullmatch(said.strip()) else None
+        if value is not None and 0 < value <= most:
+            return value
+    return None
+
+
+def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
+    """Return every limit or curb that the ad says is hit, by the attribute that says so."""
+    return tuple(
+        Limit(name, str(said)[:200])
+        for name in sorted(ad.keys(), key=str.lower)
+        if name.startswith(_LIMITS) and (said := ads.evaluate(ad, name)) not in (None, 0, "")
+    )

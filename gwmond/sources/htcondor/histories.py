@@ -1,0 +1,263 @@
+"""Sources: records of job runs, in three histories.
+
+Attributes as in HTCondor's manual, "Job ClassAd Attributes"; what each holds in which history was
+measured with HTCondor 23.9.6 and 25.14.1 (tests/recordings/histories, docs/attributes.md).
+
+- ``epochs``: a schedd's epoch history, an ad for each run, written by its shadow
+  (condor_utils/job_ad_instance_recording.cpp).  A job that is held as it ends may leave two.
+- ``history``: a schedd's history, an ad for each job that has left the queue, about its last run.
+- ``startd_history``: a startd's, an ad for each run that ended while the startd lived.
+
+Which attributes are of this run, and not of the one before it, is told in ``history_endings``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.records import JobRecord, group_name
+from gwmond.model.times import SECOND_US
+from gwmond.sources.htcondor import ads, history_endings, slots
+from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.history_endings import EPOCHS_S, Run, epoch
+
+if TYPE_CHECKING:
+    import classad2
+
+    from gwmond.model.endings import Ending
+
+_NOT_ON_A_SLOT = frozenset({7, 9, 12})  # universes: scheduler, grid, local
+_SIZES = (
+    ("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
+    ("RequestCpus", "RequestMemory", "RequestGPUs"),
+)
+_SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
+_CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
+
+
+class Told(NamedTuple):
+    """Attributes by which a job's ad in the schedd tells of the pilot of its last run.
+
+    Of JOB_X = "$$(Y:Unknown)" the schedd makes MATCH_EXP_JOB_X and MATCH_Y.  The ad which the
+    shadow and the startd are given has JOB_X itself expanded, but MATCH_... of the run *before*
+    (measured); so in their histories JOB_X is looked up instead.
+    """
+
+    site: tuple[str, ...] = (
+        *("MATCH_EXP_JOB_GLIDEIN_Site", "MATCH_GLIDEIN_Site", "MATCH_EXP_JOB_Site"),
+        *("MATCH_EXP_JOBGLIDEIN_ResourceName", "MATCH_GLIDEIN_ResourceName"),
+    )
+    entry: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_Entry_Name", "MATCH_GLIDEIN_Entry_Name")
+    frontend: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Name", "MATCH_GLIDECLIENT_Name")
+    group: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Group", "MATCH_GLIDECLIENT_Group")
+
+
+TOLD = Told()
+
+_ALL = (
+    *("GlobalJobId", "NumShadowStarts", "JobUniverse", "Owner", "User", "Cmd"),
+    *("DAGManJobId", "JobBatchName"),
+    *("JobCurrentStartDate", "JobStartDate", "JobLastStartDate", "EnteredCurrentStatus"),
+    *("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
+    *("RequestCpus", "RequestMemory", "RequestGPUs"),
+    *("ExitBySignal", "ExitCode", "ExitSignal"),
+    *("OnExitRemove", "NumJobCompletions", "JobMaxRetries", "JobSuccessExitCode"),
+    *("VacateReasonCode", "VacateReasonSubCode", "VacateReason"),
+    *("HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
+)
+_OF_SHADOW = (
+    *("JobCurrentStartExecutingDate", "JobDisconnectedDate"),
+    *("JobCurrentStartTransferOutputDate", "JobCurrentFinishTransferOutputDate"),
+    *("TransferOutStarted", "TransferOutFinished"),
+)
+
+
+class History(NamedTuple):
+    """One kind of history.
+
+    - ``names``: the projection.  Never Environment or Arguments; the *public* claim id has no
+      secret.
+    - ``constraint``: what is left at the daemon.
+    - ``time``: when a record was written or, of ``history``, when the job got its last state: a
+      job with LeaveJobInQueue is written long after that.
+    - ``key``: what tells a record from others.
+    """
+
+    source: Source
+    time: str
+    host: str
+    claim: str
+    key: tuple[str, ...]
+    names: tuple[str, ...]
+    constraint: str = "true"
+
+
+KINDS = {
+    "epochs": History(
+        Source.EPOCH_HISTORY,
+        time="EpochWriteDate",
+        host="RemoteHost",
+        claim="PublicClaimId",
+        # The two ads of a run that a policy holds have the same date.
+        key=("GlobalJobId", "NumShadowStarts", "EpochWriteDate", "HoldReasonCode"),
+        names=(*_ALL, *_OF_SHADOW, "EpochWriteDate", "RemoteHost", "PublicClaimId"),
+    ),
+    "history": History(
+        Source.SCHEDD_HISTORY,
+        time="EnteredCurrentStatus",
+        host="LastRemoteHost",
+        claim="LastPublicClaimId",
+        key=("GlobalJobId",),
+        names=(
+            *(*_ALL, *_OF_SHADOW, "LastRemoteHost", "LastPublicClaimId", "CompletionDate"),
+            *("JobStatus", "LastJobStatus", "LastVacateTime"),
+            *("RemoteWallClockTime", "LastRemoteWallClockTime"),
+            *("LastHoldReasonCode", "LastHoldReasonSubCode", "LastHoldReason"),
+        ),
+        # Thousands of jobs may be removed at once that never ran.
+        constraint="NumShadowStarts > 0",
+    ),
+    "startd_history": History(
+        Source.STARTD_HISTORY,
+        time="CompletionDate",
+        host="RemoteHost",
+        claim="PublicClaimId",
+        key=("GlobalJobId", "NumShadowStarts", "CompletionDate"),
+        names=(
+            *(*_ALL, "RemoteHost", "PublicClaimId", "CompletionDate", "RemoteWallClockTime"),
+            *("StarterExitStatus", "BadputCausedByDraining", "BadputCausedByPreemption"),
+            *("ToE", "ExecuteDirWasEncrypted"),
+        ),
+    ),
+}
+
+
+@lru_cache(maxsize=64)
+def told_by(kind: str, told: Told) -> Told:
+    """Return the attributes that tell of this run's pilot in one kind of history."""
+    if kind == "history":
+        return told
+    prefix = "MATCH_EXP_"
+    return Told(*(tuple(n.removeprefix(prefix) for n in of if n.startswith(prefix)) for of in told))
+
+
+def query(kind: str, constraint: str = "", told: Told = TOLD) -> Query:
+    """Return the query for one kind of history."""
+    base = KINDS[kind].constraint
+    names = (*KINDS[kind].names, *(name for names in told_by(kind, told) for name in names))
+    return Query(kind, "", f"{base} && ({constraint})" if constraint else base, names)
+
+
+def written(kind: str, ad: classad2.ClassAd) -> int:
+    """Return a record's time (epoch seconds), 0 if it has none, as the windows have it."""
+    return ads.integer(ad, KINDS[kind].time) or 0
+
+
+def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | str | None:
+    """Turn an ad of a history into a record; a word says what is wrong with it.
+
+    None: the job never ran on a slot.
+    """
+    history = KINDS[kind]
+    if ads.integer(ad, "JobUniverse") in _NOT_ON_A_SLOT:
+        return None
+    job, number = ads.text(ad, "GlobalJobId"), ads.count(ad, "NumShadowStarts")
+    host = ads.text(ad, history.host)
+    if kind == "history" and (not number or host is None):
+        return None
+    if job is None or not number or host is None:
+        return "no_job" if job is None else "no_host" if host is None else "no_run"
+    run = Run(ad, number, epoch(ad, "JobCurrentStartDate"))
+    end, ending = history_endings.DECODERS[kind](run)
+    when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
+    if when is None:
+        return "no_time"
+    site, entry, frontend, group = (_known(ad, names) for names in told_by(kind, told))
+    return JobRecord(
+        fact=_fact(kind, run, job, when, end, ending),
+        startd=startd_of(host),
+        started=started_of(ads.text(ad, history.claim) or ""),
+        site=site,
+        entry=entry,
+        group=_frontend_and_group(frontend, group),
+    )
+
+
+def _fact(kind: str, run: Run, job: str, when: int, end: int | None, ending: Ending) -> AttemptFact:
+    user = ads.label(run.ad, ("User", "Owner"))
+    program = ads.text(run.ad, "Cmd")
+    executing = history_endings.executing(kind, run, ending.began)
+    return AttemptFact(
+        source=KINDS[kind].source,
+        job=job,
+        run=run.number,
+        written_us=when * SECOND_US,
+        start_us=None if run.start is None else run.start * SECOND_US,
+        # A clock that is behind: it did not end before it began.
+        end_us=None if end is None else max(end, run.start or 0) * SECOND_US,
+        size=size_of(run.ad),
+        user=user,
+        job_group=None if program is None else group_name(user or "", _name(program), _batch(run)),
+        ending=ending,
+        executing_us=None if executing is None else executing * SECOND_US,
+    )
+
+
+def _batch(run: Run) -> str:
+    """Return the DAG that a job is of, else its batch name, else nothing."""
+    dag = ads.count(run.ad, "DAGManJobId")
+    return f"DAG {dag}" if dag else ads.text(run.ad, "JobBatchName") or ""
+
+
+@lru_cache(maxsize=4096)
+def _name(program: str) -> str:
+    return PurePosixPath(program).name
+
+
+def size_of(ad: classad2.ClassAd) -> Resources | None:
+    """Return what the run was given, else what it asked for; None if neither is a size."""
+    for names in _SIZES:
+        size = slots.size_of(ad, names)
+        if size is not None:
+            return Resources(size.cores, size.memory_mib, size.gpus)
+    return None
+
+
+def startd_of(host: str) -> str:
+    """Return the startd's name of a slot's.
+
+    >>> startd_of("slot1_2@glidein_1_2@node"), startd_of("glidein_1_2@node"), startd_of("node")
+    ('glidein_1_2@node', 'glidein_1_2@node', 'node')
+    """
+    found = _SLOT.fullmatch(host)
+    return found[1] if found else host
+
+
+def started_of(claim: str) -> int | None:
+    """Return when the startd started (epoch seconds), which the id of a claim tells.
+
+    >>> started_of("<127.0.0.1:9618?alias=node>#1795235492#2#...")
+    1795235492
+    """
+    found = _CLAIM.search(claim)
+    return int(found[1]) if found and int(found[1]) in EPOCHS_S else None
+
+
+def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:
+    for name in names:
+        told = ads.label(ad, (name,))
+        if told and told != "Unknown" and "$$(" not in told:
+            return told
+    return ""
+
+
+def _frontend_and_group(frontend: str, group: str) -> str:
+    """Return ``frontend.group``, as ``slots.group_of`` does."""
+    if frontend.endswith(f".{group}"):
+        return frontend
+    return ".".join(part for part in (frontend, group) if part)

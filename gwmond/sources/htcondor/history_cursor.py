@@ -1,0 +1,289 @@
+"""How far the records of a history have been taken, as a text that the ledger keeps.
+
+A history is read from its newest record backwards; ``since`` ends that at the first record for
+which it is true.  So a cursor names records: ``newest``, up to which all is taken, and ``older``,
+the one before.  Asked for all ``since`` the older one, a daemon must return the newest again; if it
+does not, the file has been rotated away or truncated, and what stood between is lost: a gap.
+
+A backlog larger than the limit is drained oldest first, by windows of time, for what is asked from
+the newest backwards would be cut off at its old end.  Its state:
+
+- all records of the backlog with a time before ``done`` are taken (of the second ``done`` itself,
+  the first ``part`` of ``parts``);
+- each window is asked for together with the ``anchor``, a record taken before that stands before
+  all that is not taken yet: the cursor's newest, or one that is older than ``done`` by more than
+  the disorder in a file; it proves that nothing of these was rotated away;
+- the windows are planned so that each has about as many records as are asked for at once; what was
+  planned wrong (more was written, or lies deeper than was looked at) is halved until it fits;
+- at the end the cursor becomes ``target``: the newest records when the draining began, so that what
+  was written meanwhile comes next.
+
+Invariants: a state is never ahead of the records returned with it or before; giving records twice
+is allowed; every step ends in a smaller window, or further on.
+
+Units: seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.histories import KINDS, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import classad2
+
+    from gwmond.model.facts import Gap, Problem
+    from gwmond.model.records import JobRecord
+
+Value: TypeAlias = str | int | None
+
+FAR = 2**40
+MAX_PARTS = 4096
+_FILL = 0.8  # of what a window may have, how much is aimed at where the times are not known
+_PLANNED_FILL = 0.95
+DISORDER_S = 3600
+"""Records are written by several processes; none has a time later than this before one written
+after it."""
+
+
+class Identity(NamedTuple):
+    """What tells one record from others, by ``History.key``, and its time."""
+
+    values: tuple[Value, ...]
+    time: int
+
+
+class Pair(NamedTuple):
+    """The newest record taken, and the one before that is another."""
+
+    newest: Identity | None = None
+    older: Identity | None = None
+
+
+class Drain(NamedTuple):
+    """A backlog being taken; see the module.
+
+    ``since``: only records newer than the cursor's ``older`` are asked for.  ``start``: where most
+    of the backlog begins; ``end``: windows beyond are open.  ``guess``: a first window's length.
+    ``narrowed``: a window that began here had too many records, and so far none was found; so
+    half of what is left of it is next.  ``edges``: where planned windows end.  ``candidate``: a
+    record that becomes the anchor once it is old enough.
+    """
+
+    since: bool
+    anchor: Identity | None
+    start: int
+    done: int
+    end: int
+    length: int
+    guess: int
+    target: Pair
+    parts: int = 1
+    part: int = 0
+    narrowed: bool = False
+    candidate: Identity | None = None
+    edges: tuple[int, ...] = ()
+
+    @property
+    def until(self) -> int | None:
+        """Return where the next window ends, None if it is open."""
+        until = self.done + self.length
+        if self.done < self.start:
+            until = min(until, self.start)
+        return None if until > self.end else until
+
+    def narrower(self) -> Drain:
+        """Return it with a smaller window, as this one has too many records."""
+        if self.parts > 1 or self.until == self.done + 1:
+            return self._replace(parts=self.parts * 2, part=0)
+        if self.until is None and self.done >= self.end:
+            return self._replace(end=FAR, length=1 if self.done == self.end else FAR // 2)
+        length = max(1, ((self.until or self.end + 1) - self.done) // 2)
+        return self._replace(length=length, narrowed=True)
+
+    def further(
+        self, records: int, limit: int, latest: Identity | None, disorder: int
+    ) -> Drain | None:
+        """Return it after a window with so many records, None if that was the last."""
+        after = self._replace(candidate=self.candidate or latest)
+        if after.part + 1 < after.parts:
+            return after._replace(part=after.part + 1)
+        if self.until is None:
+            return None
+        narrowed = self.narrowed and not records and self.length > 1
+        length = self.length // 2 if narrowed else self.length * 4
+        if records:
+            length = max(1, min(length, int(self.length * _FILL * limit / records)))
+        if self.done < self.start <= self.until:
+            length, narrowed = self.guess, False
+        after = after._replace(done=self.until, length=length, parts=1, part=0, narrowed=narrowed)
+        return after.planned()._anchored(disorder)
+
+    def planned(self) -> Drain:
+        """Return it with the next window ending where that was planned."""
+        left = tuple(edge for edge in self.edges if edge > self.done)
+        if not self.edges or self.narrowed:
+            return self._replace(edges=left)
+        length = left[0] - self.done if left else max(self.length, self.end + 1 - self.done)
+        return self._replace(edges=left, length=length)
+
+    def _anchored(self, disorder: int) -> Drain:
+        """Take the candidate as the anchor once nothing to come can stand before it."""
+        if self.candidate is None or self.candidate.time >= self.done - disorder:
+            # Without any other one, a younger one shows a loss too, but for what stands before it.
+            return self._replace(anchor=self.anchor or self.candidate)
+        return self._replace(anchor=self.candidate, candidate=None)
+
+
+class Limits(NamedTuple):
+    """How much one call takes: ``records`` (about) and ``queries``; ``lookback_s``: at the start.
+
+    A call that has no state asks for records that are at most so old.  ``disorder_s``: how far the
+    times of records can be out of their order in the file.
+    """
+
+    records: int = 20_000
+    queries: int = 24
+    lookback_s: float = 7 * 86400
+    disorder_s: int = DISORDER_S
+
+
+class Progress(NamedTuple):
+    """Of a backlog: all from ``from_us`` to ``done_us`` is taken; at ``target_us`` it ends."""
+
+    from_us: int
+    done_us: int
+    target_us: int
+
+
+class HistoryAnswer(NamedTuple):
+    """What one call returned.
+
+    - ``state``: to be stored with these records, and given to the next call.
+    - ``complete_us``: all that was written before is known; None while ``behind``.
+    - ``read``: how many records the daemon sent, of which ``records`` are those of runs on slots.
+    - ``kept``: False if the daemon keeps no such history.
+    """
+
+    records: tuple[JobRecord, ...]
+    state: str
+    complete_us: int | None
+    behind: bool
+    progress: Progress | None
+    gap: Gap | None
+    problems: tuple[Problem, ...]
+    read: int
+    kept: bool = True
+
+
+class State(NamedTuple):
+    """A cursor.  ``floor``: without any record known, those of a time before are not asked for.
+
+    ``lost_from``: the time of a record that should have come back, until the gap is told.
+    """
+
+    taken: Pair
+    floor: int
+    drain: Drain | None = None
+    lost_from: int | None = None
+
+    def dump(self) -> str:
+        """Return the state as text."""
+        return json.dumps(self, separators=(",", ":"))
+
+
+def load(text: str, floor: int) -> State:
+    """Return the state that a text says; an empty one: nothing has been taken.
+
+    Raises ValueError for a text that is none.
+    """
+    if not text:
+        return State(Pair(), floor)
+    try:
+        taken, at, drain, lost_from = json.loads(text)
+        if drain is not None:
+            raw = Drain(*drain)
+            drain = raw._replace(
+                anchor=_identity(raw.anchor),
+                target=_pair(raw.target),
+                candidate=_identity(raw.candidate),
+                edges=tuple(raw.edges),
+            )
+            numbers = (raw.since, *raw[2:7], *raw[8:11], *drain.edges)
+            if not all(isinstance(value, int) for value in numbers):
+                raise TypeError("no backlog")
+        return State(_pair(taken), int(at), drain, None if lost_from is None else int(lost_from))
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"not the state of a cursor: {text[:100]} ({error})") from None
+
+
+def _pair(value: Any) -> Pair:
+    newest, older = value
+    return Pair(_identity(newest), _identity(older))
+
+
+def _identity(value: Any) -> Identity | None:
+    if value is None:
+        return None
+    values, time = value
+    if not isinstance(values, list) or not isinstance(time, int):
+        raise TypeError("no identity")
+    return Identity(tuple(values), time)
+
+
+def identity(kind: str, ad: classad2.ClassAd) -> Identity | None:
+    """Return what tells this record from others, None if it cannot be told."""
+    values: list[Value] = []
+    for name in KINDS[kind].key:
+        value = ads.evaluate(ad, name)
+        values.append(value if isinstance(value, (str, int)) else None)
+    return Identity(tuple(values), written(kind, ad)) if values[0] is not None else None
+
+
+def expression(kind: str, one: Identity) -> str:
+    """Return the expression that is true for this record."""
+    pairs = zip(KINDS[kind].key, one.values, strict=True)
+    return "(" + " && ".join(f"{name} =?= {_literal(value)}" for name, value in pairs) + ")"
+
+
+def _literal(value: Value) -> str:
+    import classad2  # noqa: PLC0415 (only ever in a child)
+
+    if isinstance(value, str):
+        return str(classad2.quote(value))
+    return "undefined" if value is None else str(value).lower()
+
+
+def edges(times: Iterable[int], records: int) -> tuple[int, ...]:
+    """Return where windows end that have about so many of the records with these times."""
+    ordered = sorted(times)
+    every = max(1, int(records * _PLANNED_FILL))
+    return tuple(dict.fromkeys(ordered[every::every]))
+
+
+def newest_two(known: Iterable[Identity | None], before: Pair) -> Pair:
+    """Return the two newest records that differ, of some newest first and those known before."""
+    distinct: list[Identity] = []
+    for one in (*known, *before):
+        if one is not None and one not in distinct:
+            distinct.append(one)
+        if len(distinct) == 2:
+            break
+    return Pair(*distinct)
+
+
+def window(kind: str, drain: Drain) -> str:
+    """Return the constraint for the next window; a record without a time has 0."""
+    time = f"({KINDS[kind].time} ?: 0)"
+    parts = [f"{time} >= {drain.done}"] if drain.done else []
+    if drain.until is not None:
+        parts.append(f"{time} < {drain.until}")
+    if drain.parts > 1:
+        parts.append(f"(ClusterId + ProcId) % {drain.parts} == {drain.part}")
+    wanted = " && ".join(parts) or "true"
+    return wanted if drain.anchor is None else f"({wanted}) || {expression(kind, drain.anchor)}"

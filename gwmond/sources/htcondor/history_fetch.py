@@ -1,0 +1,254 @@
+"""Taking the records of a history since a cursor, in answers of bounded size.
+
+``fetch`` asks for all records newer than the cursor.  If there are no more than the limit, that is
+all; else the backlog is drained over as many calls as it takes (``history_cursor``).
+
+Invariants, for any sequence of calls that each get the state which the one before returned:
+
+1. every record that the daemon keeps is returned at least once, unless it was written before the
+   first call's ``lookback_s``; or a gap says that some were lost, and between which times;
+2. a call returns at most 1.5 times ``Limits.records`` records, and holds no more than twice that;
+3. as long as ``behind``, each call gets further; a call that is not complete is ``behind``.
+
+Source for what a query does: condor_tools/history.cpp (newest first over all rotated files; since
+is looked at before the constraint; match counts what satisfies the constraint).  The helper stops
+without a word after HISTORY_HELPER_MAX_HISTORY records looked at (50,000; measured): what is
+older cannot be had from there.  If the cursor is among that, the anchor does not come back, and it
+is a gap; the first call just begins later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gwmond.model.facts import Gap, Problem
+from gwmond.model.records import JobRecord
+from gwmond.model.times import SECOND_US
+from gwmond.sources.htcondor import histories, history_cursor
+from gwmond.sources.htcondor.history_cursor import (
+    MAX_PARTS,
+    Drain,
+    HistoryAnswer,
+    Identity,
+    Limits,
+    Pair,
+    Progress,
+    State,
+)
+
+if TYPE_CHECKING:
+    import classad2
+
+    from gwmond.sources.htcondor.access import Access, Daemon
+
+QUERY_RECORDS = 10_000
+"""A query never asks for more, whatever the limit, for the sake of memory."""
+
+PLANNED_RECORDS = 200_000
+"""So many of the newest records are looked at to plan a backlog's windows, by their times alone."""
+
+
+def fetch(
+    access: Access,
+    daemon: Daemon,
+    kind: str,
+    cursor_state: str,
+    limits: Limits,
+    now: float,
+) -> HistoryAnswer:
+    """Take records of one history; ``now`` is the time (epoch seconds) just before.
+
+    Raises QueryError.  A state that is not understood (``bad_state``) is taken as none.
+    """
+    task = _Fetch(access, daemon, kind, now, limits)
+    floor = int(now - limits.lookback_s)
+    try:
+        state = history_cursor.load(cursor_state, floor)
+    except ValueError as error:
+        state = history_cursor.load("", floor)
+        task.problems.append(Problem(daemon.name, "bad_state", str(error)))
+    complete = False
+    while not complete and task.goes_on:
+        state = task.probe(state) if state.drain is None else task.step(state, state.drain)
+        complete = task.complete
+    drain = state.drain
+    return HistoryAnswer(
+        records=tuple(task.records),
+        state=state.dump(),
+        complete_us=int(now * SECOND_US) if complete else None,
+        behind=not complete,
+        progress=None if drain is None else _progress(drain),
+        gap=task.gap,
+        problems=tuple(task.problems),
+        read=task.read,
+    )
+
+
+def _progress(drain: Drain) -> Progress:
+    done = min(max(drain.start, drain.done), drain.end)
+    return Progress(drain.start * SECOND_US, done * SECOND_US, drain.end * SECOND_US)
+
+
+class _Fetch:
+    """One call of ``fetch``: what it has asked and found so far."""
+
+    def __init__(
+        self, access: Access, daemon: Daemon, kind: str, now: float, limits: Limits
+    ) -> None:
+        self.records: list[JobRecord] = []
+        self.problems: list[Problem] = []
+        self.gap: Gap | None = None
+        self.read = 0
+        self.complete = False
+        self._access, self._daemon, self._kind = access, daemon, kind
+        self._now, self._limits = now, limits
+        self._limit = min(limits.records, QUERY_RECORDS)
+        self._queries = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another query may be made."""
+        few = self.read < max(1, self._limits.records // 2)
+        room = few or self.read + self._limit <= self._limits.records
+        return room and self._queries < self._limits.queries
+
+    def probe(self, state: State) -> State:
+        """Ask for all that is newer than the cursor."""
+        newest, older = state.taken
+        wanted = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
+        found = self._ask(wanted, self._limit + 1, older)
+        known = [history_cursor.identity(self._kind, ad) for ad in found]
+        target = history_cursor.newest_two(known, state.taken)
+        if newest in known and newest is not None:
+            last = len(known) - 1 - known[::-1].index(newest)
+            return self._all(state, found[:last], target)
+        if len(found) <= self._limit:
+            if newest is None:
+                return self._all(state, found, self._second(state.floor, known, target))
+            if not self._exists(newest):
+                lost = state._replace(lost_from=newest.time, floor=newest.time)
+                return self._all(lost, found, history_cursor.newest_two(known, Pair()))
+            # A record like the older one was written since, or the answer was cut off.
+            latest = self._ask("", 3, None)
+            seen = [history_cursor.identity(self._kind, ad) for ad in latest]
+            target = history_cursor.newest_two(seen, state.taken)
+            drain = self._drain(latest, target, newest, newest.time - self._limits.disorder_s)
+            return state._replace(drain=drain)
+        if newest is None:
+            return state._replace(drain=self._drain(found, target, None, state.floor))
+        drain = self._drain(found, target, newest, newest.time)
+        whole = max(1, newest.time)
+        drain = drain._replace(since=older is not None, done=0, length=whole)
+        return state._replace(drain=drain)
+
+    def step(self, state: State, drain: Drain) -> State:
+        """Ask for one window of the backlog."""
+        limit, anchor = self._limit, drain.anchor
+        since = state.taken.older if drain.since else None
+        more = 1 if anchor is None else 2
+        found = self._ask(history_cursor.window(self._kind, drain), limit + more, since)
+        known = [history_cursor.identity(self._kind, ad) for ad in found]
+        fresh = [ad for ad, one in zip(found, known, strict=True) if one is None or one != anchor]
+        if len(fresh) > limit:
+            if drain.parts < MAX_PARTS:
+                return state._replace(drain=drain.narrower())
+            detail = f"more than {limit} records that nothing tells apart"
+            self.problems.append(Problem(self._daemon.name, "too_many_at_once", detail))
+        if anchor is not None and anchor not in known and len(fresh) <= limit:
+            return self._missing(state, drain, anchor, len(fresh))
+        state = self._take(state, fresh)
+        named = [one for one in known if one is not None]
+        latest = max(named, key=lambda one: one.time, default=None)
+        after = drain.further(len(fresh), limit, latest, self._limits.disorder_s)
+        if after is not None:
+            return state._replace(drain=after)
+        return self._told(state._replace(taken=drain.target, drain=None))
+
+    def _all(self, state: State, found: list[classad2.ClassAd], taken: Pair) -> State:
+        """Take all that there is."""
+        self.complete = True
+        return self._told(self._take(state, found)._replace(taken=taken))
+
+    def _second(self, floor: int, known: list[Identity | None], target: Pair) -> Pair:
+        """Look for the newest two also before the first call's lookback."""
+        if target.older is not None:
+            return target
+        found = self._ask("", 3, None)
+        seen = [history_cursor.identity(self._kind, ad) for ad in found]
+        if any(one is not None and one.time >= floor and one not in known for one in seen):
+            return Pair()  # written between the two queries: it comes next time
+        return history_cursor.newest_two(seen, target)
+
+    def _drain(
+        self, found: list[classad2.ClassAd], target: Pair, anchor: Identity | None, start: int
+    ) -> Drain:
+        times = [histories.written(self._kind, ad) for ad in found]
+        span = max(times, default=0) - min(times, default=0) + 1
+        guess, end = max(1, span // 2), max(int(self._now), *times, start)
+        done = max(0, start)
+        drain = Drain(False, anchor, done, done, end, guess, guess, target)
+        return drain._replace(edges=self._edges(start)).planned()
+
+    def _edges(self, start: int) -> tuple[int, ...]:
+        """Plan the windows by the times alone of what the daemon has."""
+        kind = histories.KINDS[self._kind]
+        query = histories.query(self._kind, f"({kind.time} ?: 0) >= {start}")
+        query = query._replace(projection=(kind.time,))
+        self._queries += 1
+        found = self._access.history(self._daemon, self._kind, query, PLANNED_RECORDS, "")
+        times = (histories.written(self._kind, ad) for ad in found)
+        return history_cursor.edges(times, self._limit)
+
+    def _missing(self, state: State, drain: Drain, anchor: Identity, found: int) -> State:
+        """Find out why a record did not come back, and ask for the window again."""
+        if not self._exists(anchor):
+            again = drain._replace(since=False, anchor=None, candidate=None)
+            return state._replace(drain=again, lost_from=max(anchor.time, drain.done))
+        if drain.since:  # a record like the older one was written since, or the answer was cut off
+            done = max(drain.done, anchor.time - self._limits.disorder_s)
+            return state._replace(drain=drain._replace(since=False, done=done))
+        if found > 1 and drain.parts < MAX_PARTS:  # the answer was cut off
+            return state._replace(drain=drain.narrower())
+        return state._replace(drain=drain._replace(anchor=None))
+
+    def _exists(self, one: Identity) -> bool:
+        return bool(self._ask(history_cursor.expression(self._kind, one), 1, None))
+
+    def _ask(self, constraint: str, match: int, since: Identity | None) -> list[classad2.ClassAd]:
+        self._queries += 1
+        query = histories.query(self._kind, constraint)
+        stop = "" if since is None else history_cursor.expression(self._kind, since)
+        return list(self._access.history(self._daemon, self._kind, query, match, stop))
+
+    def _take(self, state: State, found: list[classad2.ClassAd]) -> State:
+        """Decode; the first records after a loss tell how far it goes."""
+        self.read += len(found)
+        for ad in found:
+            record = histories.decode(self._kind, ad)
+            if isinstance(record, JobRecord):
+                self.records.append(record)
+            elif record is not None:
+                detail = str(history_cursor.identity(self._kind, ad))
+                self.problems.append(Problem(self._daemon.name, record, detail))
+        times = [time for ad in found if (time := histories.written(self._kind, ad))]
+        if state.lost_from is None or not times:
+            return state
+        return self._gap(state, state.lost_from, min(times))
+
+    def _told(self, state: State) -> State:
+        """Tell of a loss after which there is nothing."""
+        if state.lost_from is None:
+            return state
+        return self._gap(state, state.lost_from, int(self._now))
+
+    def _gap(self, state: State, start: int, end: int) -> State:
+        detail = "records were rotated away or removed before they were read"
+        self.gap = Gap(
+            self._daemon.name,
+            self._kind,
+            (start if self.gap is None else min(start, (self.gap.start_us or 0) // SECOND_US))
+            * SECOND_US,
+            max(start, end) * SECOND_US,
+            detail,
+        )
+        return state._replace(lost_from=None)

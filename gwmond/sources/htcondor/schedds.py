@@ -1,0 +1,114 @@
+"""Source: which schedds there are, and their own counts, from schedd and submitter ads.
+
+A schedd that flocks to this pool sends no schedd ad here, only submitter ads; both name it with
+ScheddName or Name, by which it counts once, in however many collectors it is seen.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.facts import JobCount
+from gwmond.sources.htcondor import ads, slots
+from gwmond.sources.htcondor.access import Daemon, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import classad2
+
+
+class ScheddSeen(NamedTuple):
+    """A schedd to ask.
+
+    ``duty_cycle`` is the share of time its main loop is busy, 0 to 1; ``unmaterialized`` its own
+    count of jobs to be materialized.
+    """
+
+    daemon: Daemon
+    duty_cycle: float | None
+    flocks_here: bool
+    unmaterialized: int | None
+
+
+class Schedds(NamedTuple):
+    """What one collector knows of schedds or submitters."""
+
+    schedds: tuple[ScheddSeen, ...]
+    counts: tuple[JobCount, ...]
+
+
+def query() -> Query:
+    """Return the query for schedd ads."""
+    return Query(
+        "schedds",
+        "Schedd",
+        "",
+        (
+            *("Name", "MyAddress", "CondorVersion", "RecentDaemonCoreDutyCycle"),
+            *("LastHeardFrom", "ClassAdLifetime", "JobsUnmaterialized"),
+        ),
+    )
+
+
+def submitters_query() -> Query:
+    """Return the query for submitter ads."""
+    return Query(
+        "submitters",
+        "Submitter",
+        "",
+        (
+            *("Name", "ScheddName", "ScheddIpAddr", "MyAddress", "CondorVersion"),
+            *("LastHeardFrom", "ClassAdLifetime", "RunningJobs", "HeldJobs"),
+        ),
+    )
+
+
+def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
+    """Turn schedd ads into schedds to ask."""
+    seen = []
+    for ad in slots.fresh(found, now):
+        name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
+        if name and address:
+            daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
+            duty = ads.number(ad, "RecentDaemonCoreDutyCycle")
+            seen.append(ScheddSeen(daemon, duty, False, ads.count(ad, "JobsUnmaterialized")))
+    return Schedds(tuple(seen), ())
+
+
+def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
+    """Turn submitter ads into schedds to ask, and running and held jobs by accounting group.
+
+    A submitter is ``group.user@domain`` or ``user@domain``; users are not kept.  Running jobs of
+    a schedd that flocks are those that run here.
+    """
+    seen: dict[str, ScheddSeen] = {}
+    sums: dict[tuple[str, str, str], int] = defaultdict(int)
+    for ad in slots.fresh(found, now):
+        name, schedd = ads.text(ad, "Name") or "", ads.text(ad, "ScheddName")
+        address = ads.text(ad, "ScheddIpAddr") or ads.text(ad, "MyAddress")
+        if not schedd or not address:
+            continue
+        daemon = Daemon(schedd, address, ads.text(ad, "CondorVersion") or "")
+        seen.setdefault(schedd, ScheddSeen(daemon, None, True, None))
+        group = name.partition("@")[0].rpartition(".")[0]
+        for attribute, status in (("RunningJobs", "running"), ("HeldJobs", "held")):
+            if (jobs := ads.count(ad, attribute)) is not None:
+                sums[schedd, group, status] += jobs
+    counts = tuple(JobCount(s, g, status, n) for (s, g, status), n in sorted(sums.items()))
+    return Schedds(tuple(seen.values()), counts)
+
+
+def choose(seen: Iterable[ScheddSeen], wanted: Sequence[str]) -> list[ScheddSeen]:
+    """Return each schedd once, those of ``wanted`` only (names or patterns; empty: all)."""
+    chosen: dict[str, ScheddSeen] = {}
+    for schedd in seen:
+        name = schedd.daemon.name
+        if wanted and not any(fnmatch.fnmatchcase(name.lower(), w.lower()) for w in wanted):
+            continue
+        before = chosen.get(name)
+        if before is None or (before.flocks_here and not schedd.flocks_here):
+            chosen[name] = schedd
+    return [chosen[name] for name in sorted(chosen)]

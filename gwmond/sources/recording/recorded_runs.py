@@ -1,0 +1,150 @@
+"""Records of job runs, as a recording has them: what is taken, and the form in which it is kept.
+
+Each schedd has a member for every block of frames, ``runs/<schedd>``, with the records that were
+new in each frame of the block, oldest first, of each kind of history::
+
+    {"epochs": {"frames": [3, null, 2], "columns": {"GlobalJobId": [...], ...}}, "history": ...}
+
+``frames`` counts them, null where the schedd did not answer.  A column has an attribute of all
+records, null where one lacks it: alike texts stand together, which LZMA makes small.
+
+Left out: all but the attributes that the queries ask for; addresses in claim ids; reasons of holds
+and vacates, but for the words that tell whose failure it was; expressions of users, of which the
+value is kept; programs, which get pseudonyms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from gwmond.sources.htcondor import ads, histories, history_cursor
+from gwmond.sources.htcondor.history_cursor import Identity
+from gwmond.sources.recording.deltas import Ad
+
+if TYPE_CHECKING:
+    import classad2
+
+    from gwmond.sources.htcondor.access import Access, Daemon
+
+Columns: TypeAlias = "dict[str, list[str | None]]"
+
+KINDS = ("epochs", "history")
+MEMBER = "runs/"
+MOST = 5000
+"""Records of one history in one frame; of more, the oldest are left out."""
+
+_STRING_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
+_FAILURE = re.compile(r"failure at (?:access|execution) point")
+_CLAIM = re.compile(r">(#[0-9]+#[0-9]+#)")
+
+
+class Taken(NamedTuple):
+    """Up to where a history was taken: the newest records, newest first."""
+
+    newest: tuple[Identity, ...] = ()
+
+
+def stream(schedd: str, kind: str) -> str:
+    """Return the name under which a frame has new records."""
+    return f"{MEMBER}{schedd}/{kind}"
+
+
+def take(
+    access: Access, schedd: Daemon, kind: str, taken: Taken, floor: float
+) -> tuple[tuple[list[Ad], Taken, bool], int]:
+    """Ask a schedd for what is new, oldest first; and whether it was more than is kept.
+
+    Of what was never asked for before, only what is not older than ``floor`` (epoch seconds).
+    """
+    known = set(taken.newest)
+    recent = f"({histories.KINDS[kind].time} ?: 0) >= {int(floor)}"
+    query = histories.query(kind, "" if known else recent)
+    since = history_cursor.expression(kind, taken.newest[0]) if known else ""
+    found = access.history(schedd, kind, query, MOST + 1, since)
+    fresh = [(ad, history_cursor.identity(kind, ad)) for ad in found[:MOST]]
+    fresh = [(ad, one) for ad, one in fresh if one is None or one not in known]
+    newest = (*(one for _, one in fresh if one is not None), *taken.newest)[:MOST]
+    dumped = [dump(ad, query.projection) for ad, _ in reversed(fresh)]
+    return (dumped, Taken(newest), len(found) > MOST), len(found)
+
+
+def dump(ad: classad2.ClassAd, names: Sequence[str]) -> Ad:
+    """Return a record's attributes as text, without what nobody needs to know."""
+    wanted = {name.lower() for name in names} - ads.SECRET
+    kept: Ad = {}
+    for name in ad.keys():  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+        if name.lower() in wanted:
+            text = _verdict(ad) if name == "OnExitRemove" else text_of(ad, name)
+            if text is not None:
+                kept[name] = _plain(name, text)
+    return kept
+
+
+def _verdict(ad: classad2.ClassAd) -> str | None:
+    """Return what OnExitRemove, an expression of the user's, comes to."""
+    value = ads.truth(ad, "OnExitRemove")
+    return None if value is None else str(value).lower()
+
+
+def text_of(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return an attribute's text on one line: the bindings write lists on several."""
+    try:
+        text = str(ad.lookup(name))
+    except (KeyError, UnicodeDecodeError, ValueError):
+        return None
+    return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip() if "\n" in text else text
+
+
+def _plain(name: str, text: str) -> str:
+    if name.endswith("Reason"):
+        found = _FAILURE.search(text)
+        return f'"{found[0]}"' if found else '""'
+    if name.endswith("PublicClaimId"):
+        claim = _CLAIM.search(text)
+        return f'"<>{claim[1]}..."' if claim else '""'
+    return text
+
+
+class Block:
+    """The records of one schedd in the frames of a block, as they are written."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, tuple[list[int | None], list[Ad]]] = {}
+
+    def add(self, position: int, new: Mapping[str, Iterable[Ad]]) -> None:
+        """Add what is new in the frame at a position of the block, by kind of history."""
+        for kind, found in new.items():
+            frames, rows = self._kinds.setdefault(kind, ([], []))
+            frames += [None] * (position - len(frames))
+            before = len(rows)
+            rows += found
+            frames.append(len(rows) - before)
+
+    def body(self, size: int) -> dict[str, Any]:
+        """Return what is to be written of a block of so many frames."""
+        written = {}
+        for kind, (frames, rows) in self._kinds.items():
+            names = dict.fromkeys(name for row in rows for name in row)
+            columns = {name: [row.get(name) for row in rows] for name in sorted(names)}
+            written[kind] = {
+                "frames": frames + [None] * (size - len(frames)),
+                "columns": columns,
+            }
+        return written
+
+
+class Rows(NamedTuple):
+    """The records of one history in a block, as they are read."""
+
+    frames: list[int | None]
+    columns: Columns
+
+    def answered(self, position: int) -> bool:
+        """Return whether the schedd answered in a frame of the block."""
+        return position < len(self.frames) and self.frames[position] is not None
+
+    def until(self, position: int) -> int:
+        """Return how many records there are up to a frame, that one included."""
+        return sum(number or 0 for number in self.frames[: position + 1])

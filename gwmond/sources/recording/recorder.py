@@ -1,0 +1,174 @@
+"""Asks everybody as the daemon does, but keeps ads instead of facts: one frame of a recording."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gwmond.config.settings import Config
+from gwmond.model.facts import Template
+from gwmond.sources import child, tasks
+from gwmond.sources.htcondor import (
+    advertised,
+    claims,
+    demand,
+    factory,
+    frontend,
+    glideresource,
+    matching,
+    schedds,
+    slots,
+    startds,
+)
+from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.recording import recorded_runs
+from gwmond.sources.recording.recording import Ad
+from gwmond.sources.round import Targets
+
+T = TypeVar("T")
+_LEAST_S = 1.0
+
+
+class Recorder:
+    """Makes frames; ``errors`` has the last failure of each stream that ever failed."""
+
+    def __init__(self, config: Config, targets: Targets) -> None:
+        self._config = config
+        self._targets = targets
+        self._until = 0.0
+        self._answers: dict[str, list[Ad]] = {}
+        self._taken: dict[tuple[str, str], recorded_runs.Taken] = {}
+        self._refers: set[str] = set()
+        self._asked_of_pilots: set[str] = set()
+        self._samples: dict[str, tuple[Sample, ...]] = {}
+        self._ungrouped: dict[str, tuple[str, ...]] = {}
+        self.frames = 0
+        self.records = 0
+        self.errors: dict[str, str] = {}
+
+    def daemons(self) -> dict[str, list[str]]:
+        """Return the names under which daemons are found in the recording."""
+        return {
+            "collectors": [host or "local" for host in self._targets.collectors],
+            "wms_collectors": list(self._targets.wms_collectors),
+            "factory_schedds": list(self._targets.factory_schedds),
+        }
+
+    def frame(self, access: Access, now: float) -> dict[str, list[Ad]]:
+        """Return what every stream answers now; a stream that fails is missing."""
+        self._until = time.monotonic() + self._config.poll.deadline
+        self._answers = {}
+        targets = self._targets
+        with ThreadPoolExecutor(self._config.poll.parallel) as threads:
+            seen = list(threads.map(lambda h: self._collector(access, h, now), targets.collectors))
+            chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
+            list(threads.map(lambda s: self._schedd(access, s.daemon, now), chosen))
+            list(threads.map(lambda h: self._whole_ads(access, h), targets.collectors))
+            known = list(threads.map(lambda h: self._wms(access, h, now), targets.wms_collectors))
+            queues = {s.daemon for found in known for s in found}
+            wanted = [d for d in queues if d.name in targets.factory_schedds]
+            list(threads.map(lambda d: self._queue(access, d, now), wanted))
+        self.frames += 1
+        return self._answers
+
+    def _ask(self, stream: str, task: Callable[..., tuple[T, int]], *args: object) -> T | None:
+        left = max(_LEAST_S, self._until - time.monotonic())
+        try:
+            (value, records), _ = child.run(task, *args, deadline_s=left)
+        except child.QueryError as error:
+            self.errors[stream] = str(error)
+            return None
+        self.records += records
+        return value
+
+    def _keep(self, stream: str, task: Callable[..., tuple[list[Ad], int]], *args: object) -> None:
+        found = self._ask(stream, task, *args)
+        if found is not None:
+            self._answers[stream] = found
+
+    def _collector(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
+        name = f"collector/{host or 'local'}"
+        queries: list[Query] = [
+            startds.query(self._config.attributes),
+            frontend.query(),
+            schedds.query(),
+            schedds.submitters_query(),
+            tasks.collector_query(),
+            claims.query(),
+        ]
+        arguments = access, host, self._config.attributes, now
+        found = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
+        if found is not None:
+            self._answers[f"{name}/slots"], samples = found
+            self._samples[host] = samples
+            live = access, host, samples, self._config.attributes, now
+            self._learn(self._ask(f"{name}/templates", tasks.slot_templates, *live) or ())
+        requests = self._ask(f"{name}/glideresource", tasks.collector_requests, *arguments)
+        self._learn(requests.templates if requests else ())
+        for query in queries:
+            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query)
+        seen: list[schedds.ScheddSeen] = []
+        for task in (tasks.collector_schedds, tasks.collector_submitters):
+            if value := self._ask(f"{name}/schedds", task, access, host, now):
+                seen += value.schedds
+        return seen
+
+    def _whole_ads(self, access: Access, host: str) -> None:
+        """Keep what stands for empty pilots, with the attributes that jobs ask for."""
+        name = f"collector/{host or 'local'}"
+        queries = [glideresource.query()]
+        samples = self._samples.pop(host, None)
+        if samples is not None:
+            queries.append(matching.samples_query(sample.slot for sample in samples))
+        asked = (*slots.query(self._config.attributes).attributes, *sorted(self._asked_of_pilots))
+        for query in queries:
+            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query, asked)
+
+    def _learn(self, templates: Iterable[Template]) -> None:
+        """Note to which attributes of jobs START expressions refer."""
+        self._refers |= {name for template in templates for name in template.refers}
+
+    def _schedd(self, access: Access, schedd: Daemon, now: float) -> None:
+        attributes, options = self._config.attributes, self._config.demand
+        name = f"schedd/{schedd.name}"
+        left_out = self._ungrouped.get(schedd.name, ())
+        start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
+        grouped = access, schedd, attributes, options, start
+        if found := self._ask(f"{name}/demand", tasks.record_demand, *grouped):
+            self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = found
+            self._asked_of_pilots |= refers
+        clusters = access, schedd, attributes, options
+        if kept := self._ask(f"{name}/unmaterialized", tasks.record_clusters, *clusters):
+            self._answers[f"{name}/unmaterialized"], refers = kept
+            self._asked_of_pilots |= refers
+        for kind in recorded_runs.KINDS:
+            self._runs(access, schedd, kind, now - self._config.histories.lookback)
+
+    def _runs(self, access: Access, schedd: Daemon, kind: str, floor: float) -> None:
+        """Take what a history has that is new; a schedd may keep none."""
+        of, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
+        before = self._taken.get(of, recorded_runs.Taken())
+        taken = self._ask(stream, recorded_runs.take, access, schedd, kind, before, floor)
+        if taken is not None:
+            self._answers[stream], self._taken[of], more = taken
+            if more:
+                self.errors[stream] = f"more than {recorded_runs.MOST} new records in a frame"
+        elif self.errors[stream].startswith("not_kept"):
+            del self.errors[stream]
+
+    def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
+        queries = factory.clients_query(), factory.entries_query(), factory.asks_query()
+        failures = advertised.masters_query(self._config.attributes)
+        for query in (*queries, failures, schedds.query()):
+            stream = f"collector/{host}/{query.kind}"
+            self._keep(stream, tasks.record_collector, access, host, query)
+        found = self._ask(f"collector/{host}/schedds", tasks.collector_schedds, access, host, now)
+        return list(found.schedds) if found else []
+
+    def _queue(self, access: Access, schedd: Daemon, now: float) -> None:
+        for query in factory.queue_queries(self._config.site.pending_grace, now):
+            stream = f"schedd/{schedd.name}/{query.kind}"
+            self._keep(stream, tasks.record_jobs, access, schedd, query)

@@ -1,0 +1,356 @@
+"""Recordings of a pool: what ``gwmond record`` writes and the replay reads.
+
+A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
+daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
+of frames, a JSON list of the whole answer first and then only what changed, compressed by LZMA.
+Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
+what the expressions among them refer to, as matching needs it.  User names are replaced by
+pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long when it was
+recorded.
+
+Recordings also have which jobs ran where, if meta.json says so (``runs``): claims as any other
+stream, and the new records of each schedd's histories (``recorded_runs``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zipfile
+from bisect import bisect_right
+from functools import cached_property, lru_cache
+from lzma import LZMAError
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import ads, advertised, claims
+from gwmond.sources.htcondor.matching import START
+from gwmond.sources.recording import recorded_runs, replayed_runs
+from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
+from gwmond.sources.recording.pseudonyms import Pseudonyms
+from gwmond.sources.recording.shifted import moved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import classad2
+
+    from gwmond.sources.htcondor.access import Daemon, Query
+
+__all__ = ["Ad", "Answer", "Recording", "ReplayAccess", "Writer", "apply", "difference", "dump"]
+
+VERSION = 1
+FRAMES_A_BLOCK = 48
+STALE_S = 400
+"""How long nothing is heard of a daemon that is not alive any more: they tell every 300 s."""
+
+_BEGINNING_S = 900.0
+_HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
+_VOLATILE = re.compile(
+    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Update.*|Recent(?!DaemonCoreDutyCycle).*"
+    r"|MonitorSelf.*|.*LoadAvg|TotalTime.*|DaemonCore.*|DC.*|Last.*|.*Idle(Time)?Sec.*)$",
+    re.IGNORECASE,
+)
+# Users' expressions may refer to anything, but nothing named like these is recorded for that.
+_SECRET = re.compile(
+    r"token|claim|secret|passw|credential|environment|^env$|arguments|^args$|capability|keys?$"
+    r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|session|socket",
+    re.IGNORECASE,
+)
+_LITERAL = re.compile(
+    r'-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]+)?|"[^"]*"|true|false|undefined|error', re.IGNORECASE
+)
+
+
+def dump(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
+    """Turn ads into attribute texts: of ``names``, and of what these refer to in the same ad.
+
+    ``names`` are as in ``Query.attributes``.  What changes at every update is left out.
+    """
+    wanted = _Wanted(names)
+    heard = [ads.number(ad, "LastHeardFrom") for ad in found]
+    newest = max((time for time in heard if time is not None), default=0)
+    dumped = []
+    for ad, time in zip(found, heard, strict=True):
+        kept = {
+            name: written
+            for name in wanted.of(ad)
+            if (written := recorded_runs.text_of(ad, name)) is not None
+        }
+        if time is not None and time < newest - STALE_S:
+            kept["LastHeardFrom"] = str(int(time))
+        dumped.append(kept)
+    return dumped
+
+
+def referred(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> set[str]:
+    """Return the attributes of others to which the expressions among ``names`` refer."""
+    wanted, refers = _Wanted(names), set[str]()
+    for ad in found:
+        for written in wanted.expressions(ad):
+            refers |= {name.rpartition(".")[2] for name in ad.externalRefs(written)}
+    return {name for name in refers if name and not _SECRET.search(name)}
+
+
+class _Wanted:
+    """Which attributes of ads are recorded."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        lower = {name.lower() for name in names}
+        self._names = {name for name in lower if not name.endswith("*")} - ads.SECRET
+        self._prefixes = tuple(name[:-1] for name in lower if name.endswith("*"))
+
+    def of(self, ad: classad2.ClassAd) -> list[str]:
+        """Return the names of the attributes of an ad, as the ad writes them."""
+        refers = {
+            name.lower()
+            for written in self.expressions(ad)
+            for name in ad.internalRefs(written)
+            if not _SECRET.search(name)
+        }
+        return [
+            name
+            for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+            if (self._is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name)
+        ]
+
+    def expressions(self, ad: classad2.ClassAd) -> Iterator[classad2.ExprTree]:
+        """Yield the expressions among the attributes that are asked for."""
+        for name in ad.keys():  # noqa: SIM118
+            if self._is_asked(name):
+                text = recorded_runs.text_of(ad, name)
+                if text is not None and not _LITERAL.fullmatch(text):
+                    yield ad.lookup(name)
+        start = ads.text(ad, START)
+        if start is not None and (written := ads.expression(start)) is not None:
+            yield written
+
+    def _is_asked(self, name: str) -> bool:
+        lower = name.lower()
+        return lower in self._names or lower.startswith(self._prefixes)
+
+
+class Writer:
+    """Writes frames as they come; close it, also after an interruption, to have a whole file."""
+
+    def __init__(self, path: Path, daemons: Mapping[str, Sequence[str]]) -> None:
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA)
+        self._daemons = {kind: list(names) for kind, names in daemons.items()}
+        self._times: list[float] = []
+        self._last: dict[str, Answer] = {}
+        self._block: dict[str, list[Delta | Answer | None]] = {}
+        self._streams: list[str] = []
+        self._runs: dict[str, recorded_runs.Block] = {}
+        self._schedds: dict[str, None] = {}
+        self._pseudonyms = Pseudonyms()
+
+    def add(self, time: float, answers: Mapping[str, Sequence[Ad]]) -> None:
+        """Add one frame: what each stream answered at ``time``; a stream may be missing.
+
+        Streams named by ``recorded_runs.stream`` have only what is new.
+        """
+        position = len(self._times) % FRAMES_A_BLOCK
+        for stream, found in answers.items():
+            self._pseudonyms.learn(found, stream.rpartition("/")[2])
+            if stream not in self._streams and not stream.startswith(recorded_runs.MEMBER):
+                self._streams.append(stream)
+        for stream, found in answers.items():
+            if stream.startswith(recorded_runs.MEMBER):
+                member, _, kind = stream.rpartition("/")
+                self._schedds[member.removeprefix(recorded_runs.MEMBER)] = None
+                block = self._runs.setdefault(member, recorded_runs.Block())
+                block.add(position, {kind: [self._pseudonyms.clean(ad) for ad in found]})
+        for stream in self._streams:
+            frames = self._block.setdefault(stream, [None] * position)
+            if stream not in answers:
+                frames.append(None)
+                continue
+            answer = by_key(self._pseudonyms.clean(ad) for ad in answers[stream])
+            whole = all(frame is None for frame in frames)
+            frames.append(answer if whole else difference(self._last[stream], answer))
+            self._last[stream] = answer
+        self._times.append(time)
+        if len(self._times) % FRAMES_A_BLOCK == 0:
+            self._flush()
+
+    def _flush(self) -> None:
+        number = (len(self._times) - 1) // FRAMES_A_BLOCK
+        size = (len(self._times) - 1) % FRAMES_A_BLOCK + 1
+        bodies: dict[str, Any] = {name: of.body(size) for name, of in self._runs.items()}
+        for stream, frames in (self._block | bodies).items():
+            body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
+            self._zip.writestr(f"{number:05d}/{stream}.json", body)
+        self._block.clear()
+        self._runs.clear()
+
+    def close(self) -> None:
+        """Write what is pending, and the list of frames."""
+        if self._block or self._runs:
+            self._flush()
+        meta = {
+            "version": VERSION,
+            "frames_a_block": FRAMES_A_BLOCK,
+            "times": self._times,
+            "streams": self._streams,
+            "schedds": list(self._schedds),
+            "runs": any(stream.endswith("/claims") for stream in self._streams),
+            **self._daemons,
+        }
+        self._zip.writestr("meta.json", json.dumps(meta))
+        self._zip.close()
+
+
+class Recording:
+    """A recording, opened for reading.  Raises ValueError when it is none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                meta = json.loads(archive.read("meta.json"))
+        except OSError as error:
+            raise ValueError(f"{path}: cannot read it: {error.strerror or error}") from None
+        except (EOFError, KeyError, ValueError, zipfile.BadZipFile, LZMAError) as error:
+            raise ValueError(f"{path}: not a recording made by gwmond record: {error}") from None
+        if not isinstance(meta, dict) or meta.get("version") != VERSION or not meta.get("times"):
+            raise ValueError(f"{path}: a recording without frames, or of another version")
+        self.meta: dict[str, Any] = meta
+
+    @cached_property
+    def times(self) -> list[float]:
+        """Times of the frames, ascending, epoch seconds."""
+        return [float(time) for time in self.meta["times"]]
+
+    @property
+    def duration_s(self) -> float:
+        """Length of one pass in whole seconds: to the last frame and the usual step beyond."""
+        steps = len(self.times) - 1
+        span = self.times[-1] - self.times[0]
+        return float(math.ceil(span + (span / steps if steps else 60.0)))
+
+    @property
+    def tells_runs(self) -> bool:
+        """Whether it has which jobs ran where; older recordings do not."""
+        return bool(self.meta.get("runs"))
+
+    def names(self, kind: str) -> list[str]:
+        """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
+        return list(self.meta.get(kind, []))
+
+    @property
+    def frames_a_block(self) -> int:
+        """How many frames a member has."""
+        return int(self.meta["frames_a_block"])
+
+    def index(self, time: float) -> int:
+        """Return which frame is the last at or before ``time``."""
+        return max(0, bisect_right(self.times, time) - 1)
+
+    def frame(self, stream: str, time: float) -> Answer | None:
+        """Return what a stream answered last at or before ``time``; ``None``: it did not."""
+        index, size = self.index(time), self.frames_a_block
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                frames = json.loads(archive.read(f"{index // size:05d}/{stream}.json"))
+        except KeyError:
+            return None
+        wanted = frames[: index % size + 1]
+        if len(wanted) <= index % size or wanted[-1] is None:
+            return None
+        answer: Answer = {}
+        for frame in wanted:
+            if frame is not None:
+                answer = apply(answer, frame)
+        return answer
+
+
+class ReplayAccess(NamedTuple):
+    """A recording in the place of live daemons, at one instant of its repetition.
+
+    ``time`` is the recorded time, ``shift`` the whole seconds to add to every epoch in an ad.
+    """
+
+    path: str
+    time: float
+    shift: float
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        """Return the ads that the collector held then; of claims, those that are asked for.
+
+        As a pass begins, all of them: they are new to whoever goes on from the pass before.
+        """
+        stream = f"collector/{host}/{query.kind}"
+        if query.kind == advertised.KIND and stream not in _opened(self.path).meta["streams"]:
+            return []  # older recordings have none
+        every = claims.query()
+        narrowed = ""
+        if query.kind == every.kind and self.time >= _opened(self.path).times[0] + _BEGINNING_S:
+            narrowed = query.constraint.removeprefix(every.constraint).removeprefix(" && ")
+        return self._ads(stream, narrowed)
+
+    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Return the rows that the schedd returned then."""
+        return self._ads(f"schedd/{schedd.name}/{query.kind}")
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        """Return the cluster ads that the schedd returned then."""
+        return self._ads(f"schedd/{schedd.name}/{query.kind}")
+
+    def history(
+        self, daemon: Daemon, kind: str, query: Query, match: int, since: str
+    ) -> list[classad2.ClassAd]:
+        """Return what the schedd had written by then; recordings have no startds' histories."""
+        recording = _opened(self.path)
+        if kind not in recorded_runs.KINDS or not recording.tells_runs:
+            return []
+        if daemon.name not in recording.names("schedds"):
+            raise QueryError("unreachable", f"{daemon.name}: did not answer when recorded")
+        frame, size = recording.index(self.time), recording.frames_a_block
+        now = _rows(self.path, frame // size, daemon.name, kind)
+        if now is None or not now.answered(frame % size):
+            detail = f"{daemon.name}: did not tell of {kind} when recorded"
+            raise QueryError("unreachable" if now is not None else "not_kept", detail)
+        moment = replayed_runs.Moment(
+            frame,
+            len(recording.times),
+            size,
+            round(self.shift),
+            round(recording.duration_s),
+            lambda number: _rows(self.path, number, daemon.name, kind),
+        )
+        return replayed_runs.history(moment, query, match, since)
+
+    def _ads(self, stream: str, narrowed: str = "") -> list[classad2.ClassAd]:
+        answer = _opened(self.path).frame(stream, self.time)
+        if answer is None:
+            raise QueryError("unreachable", f"{stream}: did not answer when recorded")
+        shift = round(self.shift)
+        heard = {name: str(int(self.time) + shift) for name in _HEARD}
+        found = [
+            heard | {name: moved(name, text, shift) for name, text in ad.items()}
+            for ad in answer.values()
+        ]
+        return [
+            ads.parse("[" + "; ".join(f"{name} = {text}" for name, text in ad.items()) + "]")
+            for ad in replayed_runs.among(found, narrowed)
+        ]
+
+
+@lru_cache(maxsize=1)
+def _opened(path: str) -> Recording:
+    """Return a recording; a child asks several times for what is in the same one."""
+    return Recording(path)
+
+
+@lru_cache(maxsize=4)
+def _rows(path: str, number: int, schedd: str, kind: str) -> recorded_runs.Rows | None:
+    """Return the records of one history in a block; None if nobody ever had any there."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = f"{number:05d}/{recorded_runs.MEMBER}{schedd}.json"
+            written = json.loads(archive.read(member)).get(kind)
+    except KeyError:
+        return recorded_runs.Rows([], {})
+    return None if written is None else recorded_runs.Rows(written["frames"], written["columns"])

@@ -1,0 +1,559 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond import __version__, cli
+from gwmond.commands import common
+from gwmond.config.settings import Config, ConfigError, Http
+from gwmond.ledger import Ledger
+from gwmond.ledger.classify import KEEP
+from gwmond.metrics.render import render
+from gwmond.model.facts import EntryKey, Status
+from gwmond.model.snapshot import Snapshot
+from gwmond.reports.site_table import Row
+from gwmond.service.problem_words import WORDS
+from gwmond.web.server import bind
+from tests.build.snapshots import BORED, evaluation, row, snapshot, status
+from tests.pool.ports import free_port
+from tests.unprivileged import unprivileged
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
+
+
+def arguments(*given: str) -> Namespace:
+    return cli.parser(given).parse_args(given)
+
+
+def configuration(*given: str) -> Config:
+    return common.configuration(arguments("sites", *given))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    """Writes a configuration file."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "gwmond.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command explains itself, with the options that all have."""
+    with pytest.raises(SystemExit) as left:
+        cli.main([command, "--help"])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert f"usage: gwmond {command}" in said
+    for option in ("--config FILE", "--collector HOST[:PORT]", "--log-level"):
+        assert option in said
+    assert len(said.split("options:")[0].splitlines()) > 3
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help names each command, examples and exit codes."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--help"])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert all(f"    {command} " in said or f"    {command}\n" in said for command in cli.COMMANDS)
+    assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in said
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is that of the package."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"gwmond {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["nonsense"], ["sites", "--nonsense"], ["sites", "--format", "xml"], ["record"]]
+)
+def test_bad_usage(given: list[str]) -> None:
+    """Bad usage is exit code 2."""
+    with pytest.raises(SystemExit) as left:
+        cli.main(given)
+    assert left.value.code == 2
+
+
+def test_bad_configuration(file: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A bad configuration is exit code 2, and every line of what is wrong on standard error."""
+    path = file("[poll]\nintervall = '60s'\n[nonsense]\n")
+    assert cli.main(["sites", "--config", path]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"gwmond: {path}:2: ")
+    assert f"\n{path}:3: nonsense: " in said.err
+    assert "did you mean 'interval'" in said.err
+    assert "nonsense: unknown key" in said.err
+
+
+def test_without_options_the_defaults_hold() -> None:
+    """Without options the configuration is the default one."""
+    assert configuration() == Config()
+
+
+def test_collector_overrides(file: Callable[[str], str]) -> None:
+    """Collectors of the command line take the place of those configured, and of a replay."""
+    path = file(
+        "[pool]\ncollectors = ['a']\nschedds = ['s']\n[replay]\nfile = '/x'\n[log]\nlevel = 'error'"
+    )
+    assert configuration("--config", path).pool.collectors == ("a",)
+    found = configuration(
+        "--config", path, "--collector", "b", "--collector", "c:9620", "--log-level", "debug"
+    )
+    assert found.pool.collectors == ("b", "c:9620")
+    assert found.pool.schedds == ("s",)
+    assert found.replay.file == ""
+    assert found.log.level == "debug"
+
+
+@pytest.mark.parametrize("collector", ["", "a, b", "a b"])
+def test_bad_collector(collector: str) -> None:
+    """A collector that cannot be one is refused, naming the option."""
+    with pytest.raises(ConfigError, match=r"^--collector: pool.collectors\[0\]"):
+        configuration("--collector", collector)
+
+
+def shows(monkeypatch: pytest.MonkeyPatch, command: str, found: Snapshot) -> None:
+    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda _config: found)
+
+
+ALL_UP = (status("cm", "slots"), status("ap1", "demand"))
+
+
+@pytest.mark.parametrize("command", ["once", "sites"])
+def test_exit_codes_of_sources(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When all sources are up it is exit code 0, else 3."""
+    shows(monkeypatch, command, snapshot(sources=ALL_UP))
+    assert cli.main([command]) == 0
+    shows(monkeypatch, command, snapshot())
+    assert cli.main([command]) == 3
+
+
+@pytest.mark.parametrize("style", ["text", "openmetrics"])
+def test_once(
+    style: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once prints what a scrape would get, in either format."""
+    from gwmond.metrics import catalog  # noqa: PLC0415
+
+    shows(monkeypatch, "once", snapshot())
+    cli.main(["once", "--format", style])
+    made = render(catalog.FAMILIES, snapshot(), 10_000)
+    assert capsys.readouterr().out.encode() == getattr(made, style)
+
+
+def test_sites_as_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has a line a site, the worst first, unknown numbers as ?, and what is down."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites"])
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("T2_"))
+    assert lines[first].split()[:3] == ["T2_Starving", "cpu", "provisioning_bottleneck"]
+    assert "frontend_limit:" in lines[first]
+    assert "TotalGlideinsPerEntry" in lines[first + 1]
+    assert sum(bool(re.match("T2_Bored +cpu +insufficient", line)) for line in lines) == 1
+    dark = " ".join(line for line in lines if "T2_Dark" in line)
+    # ap2 is silent: 0 jobs is not known; no verdict was checked
+    assert (dark.count("?"), dark.split()[-2:]) == (7, ["?", "0"])
+    assert max(map(len, lines)) <= 120
+    assert said.err == "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
+
+
+def test_sites_where_no_pool_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said once, not for each kind of query."""
+    nowhere = tuple(
+        status("local", kind)._replace(up=False, problem="no_pool", detail="no pool is named")
+        for kind in ("slots", "schedds")
+    )
+    shows(monkeypatch, "sites", snapshot(sources=(*nowhere, status("ap2", "demand"))))
+    cli.main(["sites"])
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "no_pool" in line] == [
+        "gwmond: local pool: no_pool: no pool is named"
+    ]
+
+
+def test_entries_as_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --entries the table has a line an entry, below its site where there is little room."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites", "--entries"])
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index(BORED.site)
+    assert [line.split()[:2] for line in lines[at + 1 : at + 3]] == [
+        ["bored-ce1", "cpu"],
+        ["bored-ce2", "cpu"],
+    ]
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("name", ["[/]", "[red]x", "[link=http://x]y[/link]", "\\"])
+def test_table_takes_names_as_they_are(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No site can break or colour the table by its name."""
+    full = row(EntryKey(name, name), "cpu", evaluation().rows[BORED, "cpu"].state, 5, 5)
+    made = evaluation()._replace(rows={(full.entry, "cpu"): full})
+    shows(monkeypatch, "sites", snapshot(evaluation=made))
+    cli.main(["sites", "--entries"])
+    words = capsys.readouterr().out.split()
+    assert words[words.index(name) : words.index(name) + 3] == [name, name, "cpu"]
+
+
+def test_sites_as_json_and_csv(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON and CSV have the same columns, with their names."""
+    shows(monkeypatch, "sites", snapshot())
+    cli.main(["sites", "--format", "json"])
+    sites = json.loads(capsys.readouterr().out)["sites"]
+    cli.main(["sites", "--format", "csv"])
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [r["site"] for r in rows] == [s["site"] for s in sites]
+    assert tuple(rows[0]) == Row._fields == tuple(sites[0])
+    (dark,) = ((r, s) for r, s in zip(rows, sites, strict=True) if r["site"] == "T2_Dark")
+    assert [of["matching_idle_jobs"] for of in dark] == ["", None]
+    assert [of["jobs_whole"] for of in dark] == ["False", False]
+
+
+def test_check_of_a_pool_that_is_not_there(
+    file: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check names each query that failed, why, and what to do; what is well is said as well."""
+    path = file(
+        f"[pool]\ncollectors = ['127.0.0.1:{free_port()}']\n"
+        f"[ledger]\nurl = '{tmp_path}/ledger.sqlite'\n[http]\nlisten = '127.0.0.1:0'\n"
+    )
+    assert cli.main(["check", "--config", path, "--format", "json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    queries = [f for f in found if f["source"].startswith("127.0.0.1")]
+    assert {(q["ok"], q["problem"]) for q in queries} == {(False, "refused")}
+    assert all("is the daemon running" in q["remedy"] for q in queries)
+    assert {f["kind"]: f["ok"] for f in found if f not in queries} == {
+        "start": True,
+        "open": True,
+        "listen": True,
+        "demand": False,
+    }
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_check_of_this_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Check tells of a directory that is missing and of a port that is taken."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    listener = bind(Http(listen="127.0.0.1:0"))
+    config = Config.model_validate(
+        {
+            "ledger": {"url": f"{tmp_path}/missing/ledger.sqlite"},
+            "http": {"listen": f"127.0.0.1:{listener.getsockname()[1]}"},
+        }
+    )
+    verdicts = check._local(config)
+    found = {of.status.source: of.status for of in verdicts}
+    listener.close()
+    assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
+    assert (found["http"].up, found["http"].problem) == (False, "port")
+    assert found["ledger"].detail == f"there is no directory {tmp_path}/missing"
+    (tmp_path / "ledger.sqlite").write_bytes(b"no database" * 1000)
+    config = Config.model_validate({"ledger": {"url": f"{tmp_path}/ledger.sqlite"}})
+    (ledger,) = (of for of in check._local(config) if of.status.source == "ledger")
+    assert (ledger.status.problem, ledger.remedy) == ("corrupt", KEEP)
+    check._table([*verdicts, check._verdict(status("[/]", "slots"))])
+    said = capsys.readouterr().out
+    assert "what to do: make the directory of [ledger] url" in said
+    assert "[/]" in said
+
+
+def test_check_before_the_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ledger that the first start makes is no failure, though it is said; one that it cannot
+    make is."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    state, closed = tmp_path / "state", tmp_path / "closed"
+    monkeypatch.setattr(check, "STATE_DIRECTORY", state)
+    verdict = check._ledger(f"sqlite:///{state}/ledger.sqlite")
+    absent = verdict.status
+    assert absent.up
+    assert absent.detail.startswith(f"{state}/ledger.sqlite: not yet there; made at the first")
+    assert "gwmond.service" in absent.detail
+    state.mkdir()
+    empty = check._ledger(f"sqlite:///{state}/ledger.sqlite").status
+    assert (empty.up, empty.detail) == (True, absent.detail.partition(", its directory")[0])
+    check._table([verdict])
+    said = capsys.readouterr().out
+    assert "not yet" in said.partition("\n\n")[0]
+    assert f"All is well.\n\nnote: ledger: {absent.detail}" in said
+    closed.mkdir(0o555)
+    with unprivileged():
+        other = check._ledger(f"sqlite:///{closed}/ledger.sqlite").status
+    assert (other.problem, other.detail) == ("no_ledger", f"{closed} cannot be written")
+    missing = check._ledger(f"{state}/a/b")
+    assert missing.status.problem == "no_ledger"
+    assert missing.remedy.startswith("make the directory of [ledger] url")
+    Ledger.open(f"{state}/ledger.sqlite").close()
+    there = check._ledger(f"{state}/ledger.sqlite").status
+    assert (there.up, there.detail) == (True, "")
+
+
+def test_check_of_a_ledger_has_its_own_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One remedy: that of what is wrong, which may not be that the directory is missing."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    long, cut = f"{tmp_path}/{'x' * 300}", tmp_path / "cut.sqlite"
+    cut.write_bytes(b"no database" * 1000)
+    kept = tmp_path / "kept.sqlite"
+    Ledger.open(str(kept)).close()
+    kept.chmod(0)
+    server = "postgresql://user:secretpw@127.0.0.1:1/x"
+    with unprivileged():
+        found = {
+            url: check._ledger(url)
+            for url in (str(tmp_path), "sqlite:///:memory:", long, str(cut), str(kept), server)
+        }
+    assert [of.status.problem for of in found.values()] == [
+        *("location", "location", "location", "corrupt", "readonly", "unreachable")
+    ]
+    assert found[str(tmp_path)].status.detail == f"{tmp_path}: is a directory"
+    assert found[str(tmp_path)].remedy == "Name a file in a directory."
+    assert found[long].remedy == "Give a shorter path."
+    assert "run the command as root" in found[str(kept)].remedy
+    assert "database, user and password" in found[server].remedy
+    assert found[server].status.detail.startswith("postgresql://user:***@127.0.0.1:1/x: ")
+    check._table([*found.values()])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("what to do: ") == len(found)
+    for of in found.values():
+        assert of.remedy not in of.status.detail
+        assert said.count(f"{of.status.detail} what to do: {of.remedy}") == 1
+
+
+def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The query of a daemon that waited is named, and those that came too late say so."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    def late(kind: str, seconds: float, problem: str, detail: str) -> check.Verdict:
+        return check._verdict(
+            Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, problem, detail)
+        )
+
+    hurried = "no_time_left", "the deadline was used up: ap1 (demand): no answer within 20 s"
+    check._table(
+        [
+            late("demand", 20.4, "timeout", "no answer within 20 s"),
+            late("epochs", 1.1, *hurried),
+            late("history", 1.0, *hurried),
+        ]
+    )
+    said = capsys.readouterr().out.partition("\n\n")[2]
+    assert said.startswith("ap1: timeout: no answer within 20 s\n")
+    assert f"\nap1: no_time_left: {hurried[1]}\n" in said
+    assert said.count("what to do") == 2
+
+
+def test_remedies_are_of_problems_that_there_are() -> None:
+    """Each remedy is for a word that some part of gwmond uses."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    code = (
+        "".join(
+            path.read_text()
+            for path in Path(cli.__file__).parent.rglob("*.py")
+            if path.name != "check.py"
+        )
+        + Path(check.__file__).read_text().partition("_FEW")[2]
+    )
+    assert [word for word in check.REMEDIES if f'"{word}"' not in code] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (["record", "x.zip", "--every", "5"], "--every: write a duration"),
+        (["record", "/no/such/place.zip"], "/no/such/place.zip: cannot write it"),
+        (["demo", "--speed", "0"], "--speed: replay.speed: must be more than 0"),
+        (["demo", "--recording", "/no/such.zip"], "--recording: /no/such.zip: cannot read it"),
+        (["demo", "--recording", __file__], f"--recording: {__file__}: not a recording made by"),
+    ],
+)
+def test_bad_options_of_commands(
+    given: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command cannot use is exit code 2, with a sentence, before it promises anything."""
+    assert cli.main(given) == 2
+    said = capsys.readouterr()
+    assert error in said.err
+    assert said.out == ""
+
+
+def test_recording_of_a_recording(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A replayed pool is not recorded again."""
+    assert cli.main(["record", "x.zip", "--config", file("[replay]\nfile = 'y.zip'")]) == 2
+    assert "replay.file" in capsys.readouterr().err
+
+
+def test_run_where_the_port_is_taken(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run fails with exit code 1 when it cannot listen, and names the option."""
+    listener = bind(Http(listen="127.0.0.1:0"))
+    listen = f"127.0.0.1:{listener.getsockname()[1]}"
+    assert cli.main(["run", "--config", file(f"[http]\nlisten = '{listen}'")]) == 1
+    listener.close()
+    assert f"gwmond: http.listen: {listen} is in use" in capsys.readouterr().err
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends with the exit code that shells expect, and no traceback."""
+
+    def interrupt(_config: Any, _arguments: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gwmond.commands.sites.execute", interrupt)
+    assert cli.main(["sites"]) == 130
+
+
+def test_interrupted_while_it_starts() -> None:
+    """The same while commands are loaded, which takes most of the first second."""
+    script = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's "&"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'gwmond.commands.sites': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from gwmond import cli\nsys.exit(cli.main(['sites']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_reader_that_has_seen_enough() -> None:
+    """When the reader of the output goes away there is neither traceback nor failure."""
+    script = (
+        "import sys\nfrom gwmond import cli\nfrom gwmond.commands import sites\n"
+        "def flood(config, arguments):\n"
+        "    while True: sys.stdout.write('x' * 65536)\n"
+        "sites.execute = flood\nsys.exit(cli.main(['sites']))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(10) == b"x" * 10
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(20) == 0
+
+
+def test_as_a_module() -> None:
+    """python -m gwmond is gwmond."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gwmond", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"gwmond {__version__}\n"
+
+
+def test_an_old_python_gets_one_sentence() -> None:
+    """What is read first is such that Python 3.9 can read it, and says what is needed."""
+    first = Path(cli.__file__).parent / "__init__.py"
+    ast.parse(first.read_text(), feature_version=(3, 9))
+    old = "import sys; sys.version_info = (3, 9, 18); import gwmond.cli"
+    done = subprocess.run([sys.executable, "-c", old], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"gwmond: Python 3.11 or later is needed, and \S+ is 3.9: the README says .*\n", done.stderr
+    )
+
+
+def test_help_has_no_doubled_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    """What argparse does not format is not escaped."""
+    for command in cli.COMMANDS:
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+    assert "%%" not in capsys.readouterr().out
+
+
+def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
+    """What run refuses, or goes without, check tells; each with a remedy."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    plain, good = tmp_path / "plain", tmp_path / "good"
+    plain.touch()
+    good.mkdir()
+
+    def found(**factory: Any) -> list[tuple[str, str]]:
+        config = Config.model_validate({"factory": factory})
+        verdicts = check._places(config)
+        assert all(of.remedy != WORDS["failed"].remedy for of in verdicts)
+        assert list(tmp_path.rglob("*.new")) == []
+        return [(of.status.kind, of.status.problem) for of in verdicts]
+
+    assert found(directories=[str(good)], central_logs=[str(good)]) == [
+        ("directories", ""),
+        ("central_logs", ""),
+    ]
+    assert found(directories=[str(tmp_path / "no")]) == [("directories", "no_directory")]
+    assert found(central_logs=[str(plain)]) == [("central_logs", "no_directory")]
+    assert found(log_socket=str(plain)) == [("log_socket", "place")]
+    assert found(log_socket=str(tmp_path / "no" / "socket")) == [("log_socket", "place")]
+    assert found(log_socket=str(good / "socket")) == [("log_socket", "")]
+
+
+def test_a_ledger_without_a_slash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mere name is that of a file in this directory."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["ledger", "stats", "--ledger", "k2.sqlite"]) == 1
+    assert f"ledger {tmp_path}/k2.sqlite: does not exist" in capsys.readouterr().err
+    Ledger.open(f"{tmp_path}/k2.sqlite").close()
+    assert cli.main(["ledger", "stats", "--ledger", "k2.sqlite"]) == 0
+
+
+def test_a_ledger_that_is_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", "--ledger", str(tmp_path)]) == 1
+    assert "is a directory" in capsys.readouterr().err

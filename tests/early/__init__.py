@@ -1,1 +1,0 @@
-"""Who is to blame for early failures: a simulator whose truth is known, and what it shows."""

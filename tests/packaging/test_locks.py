@@ -1,0 +1,62 @@
+"""What is installed to test gwmond: fixed by hashes, and at the lowest versions that it allows."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+REPOSITORY = Path(__file__).parent.parent.parent
+LOCKS = ("requirements.lock", "requirements-lowest.lock")
+
+
+def locked(name: str) -> dict[str, Version]:
+    """Versions by package."""
+    found = re.findall(r"^([\w.-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE)
+    return {canonicalize_name(package): Version(version) for package, version in found}
+
+
+def direct() -> list[Requirement]:
+    """What pyproject.toml asks for, the extras included."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    return [Requirement(text) for texts in (project["dependencies"], *extras) for text in texts]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_package_has_hashes(name: str) -> None:
+    """So nothing else than what was locked can be installed."""
+    blocks = re.split(r"^(?=\S+==)", (REPOSITORY / name).read_text(), flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(locked(name))
+    assert not [block for block in blocks if "--hash=sha256:" not in block]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_what_is_asked_for_is_locked(name: str) -> None:
+    """With a version that pyproject.toml allows: else run "make lock"."""
+    versions = locked(name)
+    for requirement in direct():
+        assert versions[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def test_the_lowest_versions_are_the_lowest() -> None:
+    """Each package has a lower bound, and the first version from there on is locked."""
+    versions = locked("requirements-lowest.lock")
+    for requirement in direct():
+        (lowest,) = (Version(of.version) for of in requirement.specifier if of.operator == ">=")
+        found = versions[canonicalize_name(requirement.name)]
+        assert found.release[: len(lowest.release)] == lowest.release, requirement
+
+
+def test_both_are_installed_and_tested() -> None:
+    """By "make test", which is all that CI runs."""
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert re.search(r"^test:.* pytest lowest\b", makefile, re.MULTILINE)
+    for name in LOCKS:
+        assert f"install --require-hashes --requirement {name}" in makefile
+    assert "make test" in (REPOSITORY / ".ci" / "run").read_text()

@@ -1,0 +1,109 @@
+"""Black holes whose jobs exit with 0: where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import cast
+
+from gwmond.ledger import LedgerReader
+from gwmond.metrics.pilot_time import FAMILIES
+from gwmond.model.snapshot import PilotTime, Snapshot
+from gwmond.model.times import Period
+from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, suspects
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import slice_us, suspicions
+from gwmond.reports.report import Scope
+from gwmond.reports.report_suspects import suspected, total_row
+from tests.pilots.early.scenarios import everyday
+from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
+from tests.pilots.early.verdicts import blamed, known_then
+
+HOUR_US = 3_600_000_000
+NODE = "node1.0.3"
+
+
+def played(*broken: Broken) -> list[Run]:
+    """Six hours in which a node ends each job at once, from the second hour to the fourth."""
+    works = [*everyday(Random(5), jobs=1500), Work("dice", "mc", 1000, share=0.1)]
+    return simulate(pool(nodes=8), works, broken, seed=5, hours=6)
+
+
+EMPTY = played(Broken(frozenset({NODE}), 3600, 4 * 3600, empty=True))
+
+
+@dataclass
+class Trials:
+    """Trials as a ledger returns them."""
+
+    every: Iterable[Trial]
+
+    def trials(
+        self,
+        since_us: int,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
+    ) -> list[Trial]:
+        """Return runs that began in an interval, as they were then."""
+        within = [of for of in self.every if since_us <= of.start_us <= until_us]
+        assert users is None
+        assert len(within) <= limit
+        return [known_then(of, known_us) for of in within]
+
+
+TRIALS = Trials([of.trial for of in EMPTY])
+
+
+def test_a_node_that_ends_all_jobs_at_once_is_suspected_while_it_does() -> None:
+    rules = Rules()
+    for hours, places in ((1, set()), (3, {NODE}), (6.1, set())):
+        known_us = BEGIN_US + round(hours * HOUR_US)
+        found = suspicions(known_us, TRIALS, rules)
+        assert {of.place for of in found} == places, hours
+    assert slice_us(rules) == HOUR_US
+
+
+def test_where_nothing_is_wrong_nothing_is_suspected() -> None:
+    """Jobs of five minutes and of hours; a node that fails all jobs is no such black hole."""
+    fails = played(Broken(frozenset({NODE}), 3600, 4 * 3600))
+    assert suspects(of.trial for of in fails) == ()
+    assert suspects(of.trial for of in played()) == ()
+
+
+def test_a_success_there_convicts_no_other_node() -> None:
+    """The users' own failures, now and then, stay theirs."""
+    assert any(of.trial.result is Result.FAILED_EARLY for of in EMPTY)
+    verdict = blamed(EMPTY)
+    assert not any(verdict(of.trial) for of in EMPTY)
+
+
+def test_the_problem_names_the_place() -> None:
+    (found,) = suspicions(BEGIN_US + 3 * HOUR_US, TRIALS, Rules())
+    assert found.shown.startswith(f"node {NODE} (site1, entry1.0): ")
+    assert f"{found.finding.failures} of {found.finding.jobs} jobs exited with 0" in found.shown
+
+
+def test_the_metric_counts_places() -> None:
+    found = suspicions(BEGIN_US + 3 * HOUR_US, TRIALS, Rules())
+    shown = PilotTime({}, {}, {}, {}, {}, None, suspects=found)
+    snapshot = cast("Snapshot", type("Shown", (), {"pilot_time": shown}))
+    (family,) = (of for of in FAMILIES if of.name == "gwmond_suspected_black_holes")
+    assert [(of.labels, of.value) for of in family.samples(snapshot)] == [
+        (("node", "site1", "entry1.0"), 1)
+    ]
+
+
+def test_the_report_sums_the_periods_of_its_last_day() -> None:
+    period = Period(BEGIN_US - 30 * 24 * HOUR_US, BEGIN_US + 6 * HOUR_US)
+    reader = cast("LedgerReader", TRIALS)
+    scope = Scope(period, ("site",))
+    (line,) = suspected(reader, scope)
+    assert (line.site, line.entry, line.kind, line.place) == ("site1", "entry1.0", "node", NODE)
+    assert line.periods == 2
+    assert line.expected < line.too_soon <= line.runs
+    assert total_row([line])[5:7] == (str(line.runs), str(line.too_soon))
+    assert suspected(reader, scope._replace(site="site2")) == ()
+    assert suspected(reader, scope._replace(site="site1", group="any")) == (line,)

@@ -1,0 +1,34 @@
+"""The verdicts that fall on simulated runs, slice by slice, as the book judges them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from gwmond.pilots.early_failure import Result, Trial, weigh
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import began_within, evidence_until
+from tests.pilots.early.simulator import Run
+
+RULES = Rules()
+
+
+def blamed(runs: Sequence[Run]) -> Callable[[Trial], bool]:
+    """Return which failures are blamed on a place, each judged when its verdict falls."""
+    trials = [of.trial for of in runs]
+    due: defaultdict[int, list[Trial]] = defaultdict(list)
+    for of in trials:
+        if of.result is Result.FAILED_EARLY:
+            due[evidence_until(of.end_us, RULES)].append(of)
+    found: set[tuple[str, int, str]] = set()
+    for until_us, cases in due.items():
+        since_us, last_us = began_within(until_us, RULES)
+        known = [known_then(of, until_us) for of in trials if since_us <= of.start_us <= last_us]
+        evidence = weigh(known)
+        found.update(of.key for of in cases if of.key in evidence.blamed)
+    return lambda of: of.key in found
+
+
+def known_then(of: Trial, known_us: int) -> Trial:
+    """Return a run as it was at a moment: one that went on has not failed early."""
+    return of if of.end_us <= known_us else of._replace(end_us=known_us, result=Result.LASTED)

@@ -1,0 +1,162 @@
+"""A book with its store, driven poll by poll, in seconds from T0."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.endings import Ending
+from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.records import JobRecord
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.book import Book
+from gwmond.pilots.rules import FAR_US, Rules
+from tests.pilots.stored import Stored
+
+T0 = 1_700_000_400
+POLL_S = 60
+DELAY_S = 120
+DONE = Ending(over=True, exit_code=0, own_accord=True, began=True, early=False)
+UPDATE_S = 300
+
+
+def shown(
+    name: str = "glidein@node",
+    started: int = 0,
+    heard: int | None = None,
+    *,
+    cores: float = 4,
+    memory: float = 8000,
+    entry: str = "entry",
+    factory_job: str = "",
+    gpus: int = 0,
+) -> Pilot:
+    """A pilot as a collector shows it; times are seconds from T0."""
+    return Pilot(
+        name=name,
+        started=T0 + started,
+        entry=EntryKey("Site", entry),
+        group="frontend.main",
+        factory="factory",
+        size=Size(cores, memory, gpus),
+        free=(),
+        jobs=(),
+        accepting=True,
+        remaining_s=None,
+        last_heard=T0 + (started if heard is None else heard),
+        node="node.example.org",
+        factory_job=factory_job,
+    )
+
+
+def record(
+    job: str,
+    start: float,
+    end: float | None,
+    *,
+    source: Source = Source.EPOCH_HISTORY,
+    run: int | None = 1,
+    startd: str = "glidein@node",
+    started: int | None = 0,
+    cores: float = 1,
+    ending: Ending = DONE,
+    site: str = "",
+) -> JobRecord:
+    """A record of a run; times are seconds from T0."""
+    written = start if end is None else end
+    fact = AttemptFact(
+        source,
+        f"schedd#{job}#1",
+        run,
+        round((T0 + written) * SECOND_US),
+        None,
+        round((T0 + start) * SECOND_US),
+        None if end is None else round((T0 + end) * SECOND_US),
+        Resources(cores, cores * 2000),
+        "user",
+        "user run.sh",
+        ending,
+    )
+    return JobRecord(fact, startd, None if started is None else T0 + started, site)
+
+
+def claim(job: str, start: float, **more: object) -> JobRecord:
+    """A claim that a slot shows."""
+    return record(
+        job,
+        start,
+        None,
+        source=Source.LIVE_SLOT,
+        run=None,
+        ending=Ending(),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+class Play:
+    """Polls at given times; ``restart`` makes the book anew from what is stored."""
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        self.rules = rules or Rules(refresh_us=0)
+        self.stored = Stored()
+        self.book = Book(self.stored.load(), self.rules)
+
+    def restart(self) -> None:
+        """Forget all that is only in memory."""
+        self.book = Book(self.stored.load(), self.rules)
+        assert all(pilot.from_us == FAR_US for pilot in self.book.pilots)
+
+    def poll(
+        self,
+        at: int,
+        pilots: Sequence[Pilot] = (),
+        records: Sequence[JobRecord] = (),
+        claims: Sequence[JobRecord] = (),
+        *,
+        complete: bool = True,
+        known: int | None = None,
+    ) -> None:
+        """One poll at ``at`` seconds."""
+        now = (T0 + at) * SECOND_US
+        book, stored = self.book, self.stored
+        book.see(now, POLL_S * SECOND_US, pilots, stored, complete=complete)
+        book.claim(now, claims, stored, complete=complete)
+        book.tell(records, stored)
+        until = T0 + (at - DELAY_S if known is None else known)
+        book.settle(now, until * SECOND_US, stored)
+        stored.commit(book.batch(now))
+        book.stored()
+
+    def live(self, first: int, last: int, pilots: Sequence[Pilot], **more: object) -> None:
+        """Poll from first to last; the pilots' ads are renewed every five minutes."""
+        for at in range(first, last + 1, POLL_S):
+            heard = at - at % UPDATE_S
+            renewed = [of._replace(last_heard=max(of.last_heard, T0 + heard)) for of in pilots]
+            self.poll(at, renewed, **more)  # type: ignore[arg-type]
+
+    def rest(self, first: int, hours: int = 12) -> None:
+        """Poll with nothing to see, until all is judged and settled."""
+        for at in range(first, first + hours * 3600, 600):
+            self.judge(at)
+            self.poll(at)
+
+    def judge(self, at: int) -> None:
+        """Let verdicts on early failures fall at ``at`` seconds."""
+        now_us = (T0 + at) * SECOND_US
+        self.book.judge(now_us, now_us - DELAY_S * SECOND_US, self.stored)
+
+    def pilot(self, name: str = "glidein@node") -> PilotRow:
+        """The one pilot of this name."""
+        (row,) = (of for of in self.stored.pilots.values() if of.identity.name == name)
+        return row
+
+    def seconds(self, measure: str = "resource", resource: str = "cpu") -> dict[str, float]:
+        """Seconds by category, over all pilots."""
+        sums: Counter[str] = Counter()
+        for (_, series), micros in self.stored.hours.items():
+            if (series.resource, series.measure) == (resource, measure):
+                sums[series.category.value] += micros
+        return {category: micros / 1e6 for category, micros in sums.items() if micros}

@@ -1,0 +1,195 @@
+"""A release with other rules: what was booked by the old ones is corrected, and never assumed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.config.settings import Config
+from gwmond.ledger import Ledger
+from gwmond.model import outcomes
+from gwmond.model.attempts import Source
+from gwmond.model.facts import Pilot
+from gwmond.model.outcomes import Rule
+from gwmond.model.pilot_facts import Category
+from gwmond.model.records import JobRecord
+from gwmond.pilots import attempt_facts
+from gwmond.pilots.attempt_facts import Field
+from gwmond.service.pilot_keeper import PilotKeeper
+from tests.pilots.play import POLL_S, T0, record, shown
+from tests.pilots.test_properties import Truth, _check, play, truths
+
+US = 10**6
+DAY_S = 86_400
+
+
+def schedds_first() -> tuple[Field, ...]:
+    """Today's merge rules, but the schedd is believed about times and sizes before the startd."""
+    rules = []
+    for field in attempt_facts.FIELDS:
+        first = [of for of in (Source.SCHEDD_HISTORY, Source.EPOCH_HISTORY) if of in field.order]
+        order = (*first, *(of for of in field.order if of not in first))
+        moved = field.names[0] in {"start_us", "end_us", "size"}
+        rules.append(field._replace(order=order) if moved else field)
+    return tuple(rules)
+
+
+def exits_are_lost() -> tuple[Rule, ...]:
+    """Today's outcomes, but a program's own exit is not counted as good any more."""
+    return tuple(
+        of._replace(category=Category.UNCLASSIFIED) if of.category is Category.GOODPUT else of
+        for of in outcomes.RULES
+    )
+
+
+@contextmanager
+def releases() -> Iterator[Callable[..., None]]:
+    """Yield what puts other rules in force, until the end of the block."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def release(
+            fields: tuple[Field, ...] = attempt_facts.FIELDS,
+            rules: tuple[Rule, ...] = outcomes.RULES,
+        ) -> None:
+            patch.setattr(attempt_facts, "FIELDS", fields)
+            patch.setattr(outcomes, "RULES", rules)
+            outcomes.rule_of.cache_clear()
+
+        yield release
+    outcomes.rule_of.cache_clear()
+
+
+@pytest.fixture
+def release() -> Iterator[Callable[..., None]]:
+    """Puts other rules in force."""
+    with releases() as made:
+        yield made
+
+
+class Daemon:
+    """gwmond with a ledger; ``start`` is a start of it, with the rules of that moment."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.start()
+
+    def start(self) -> None:
+        """Forget all that is not in the ledger."""
+        self.keeper = PilotKeeper(Config())
+        self.keeper.attach(self.ledger)
+
+    def poll(self, at: int, pilots: tuple[Pilot, ...] = (), *records: JobRecord) -> None:
+        """One poll; times are seconds from T0."""
+        self.keeper.see((T0 + at) * US, POLL_S * US, pilots, complete=True)
+        self.keeper.claim((T0 + at) * US, (), complete=True)
+        self.keeper.tell(records, None, None)
+        self.keeper.settle((T0 + at) * US, (T0 + at - 120) * US, ())
+
+    def seconds(self) -> dict[str, float]:
+        """Core-seconds of all pilots by category; all that the ledger's check proves holds."""
+        assert {of.what: of.micros for of in self.ledger.check_pilots() if of.micros} == {}
+        book = self.keeper.book
+        assert book is not None
+        assert {of: n for of, n in book.left_out.items() if n} == {}
+        assert not any(book.residual.values())
+        sums: Counter[str] = Counter()
+        for of in self.ledger.pilot_hours(0, 10**7):
+            if (of.series.resource, of.series.measure) == ("cpu", "resource"):
+                sums[of.series.category.value] += of.micros
+        return {category: micros / US for category, micros in sums.items() if micros}
+
+    def corrected(self) -> dict[str, float]:
+        """Core-seconds by which categories were corrected."""
+        sums: Counter[str] = Counter()
+        for of in self.ledger.corrections():
+            if (of.series.resource, of.series.measure) == ("cpu", "resource"):
+                sums[of.series.category.value] += of.micros
+        return {category: micros / US for category, micros in sums.items() if micros}
+
+
+def both(job: str, start: float, end: float) -> tuple[JobRecord, JobRecord]:
+    """A run that its startd ended half a minute before its schedd wrote that down."""
+    startd, epoch = Source.STARTD_HISTORY, Source.EPOCH_HISTORY
+    return (
+        record(job, start, end, source=startd),
+        record(job, start, end + 30, source=epoch),
+    )
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """gwmond with a ledger on a disk."""
+    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger:
+        yield Daemon(ledger)
+
+
+def test_a_pilot_known_by_its_jobs_is_shown_by_a_collector(
+    daemon: Daemon, release: Callable[..., None]
+) -> None:
+    """Jobs from 0 to 600, or 630, and from 900 to 1500; the pilot has four cores until 1800."""
+    daemon.poll(100, (), *both("1", 0, 600), record("2", 900, 1500))
+    daemon.poll(20_000)
+    assert daemon.seconds() == {"goodput": 1200, "pilot_overhead": 300}
+    release(schedds_first())
+    daemon.start()
+    seen = shown(started=0, heard=1800, cores=4)
+    daemon.poll(20_060, (seen,))
+    daemon.poll(20_120, (seen,))
+    daemon.poll(20_120 + DAY_S)
+    assert daemon.seconds() == {"goodput": 1230, "pilot_overhead": 4 * 1800 - 1230}
+    assert daemon.corrected()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_late_record_of_a_pilot_with_old_runs(
+    daemon: Daemon, release: Callable[..., None], closed: bool
+) -> None:
+    """Each run is booked as today's rules have it as soon as its pilot is booked anew."""
+    for at in range(0, 3001, 300):
+        records = both("1", 0, 600) if at == 900 else ()
+        daemon.poll(at, (shown(heard=at),), *records)
+    if closed:
+        daemon.poll(3300)
+        daemon.poll(3300 + DAY_S)
+    before = daemon.seconds()
+    assert before["goodput"] == 600
+    release(schedds_first())
+    daemon.start()
+    daemon.poll(4000 + DAY_S, (), *both("2", 1200, 1800))
+    daemon.poll(4000 + 2 * DAY_S)
+    after = daemon.seconds()
+    assert after == {"goodput": 1260, "pilot_overhead": 4 * 3000 - 1260}
+    assert daemon.corrected() == {"goodput": 660, "pilot_overhead": -660}
+
+
+def test_an_outcome_of_the_old_rules(daemon: Daemon, release: Callable[..., None]) -> None:
+    """It stays until its pilot's time changes there; then it is corrected, and counted anew."""
+    for at in range(0, 1201, 300):
+        daemon.poll(at, (shown(heard=at),), *(both("1", 0, 600) if at == 900 else ()))
+    daemon.poll(1500)
+    daemon.poll(1500 + DAY_S)
+    assert daemon.seconds() == {"goodput": 600, "pilot_overhead": 4 * 1200 - 600}
+    release(rules=exits_are_lost())
+    daemon.start()
+    daemon.poll(2000 + DAY_S)
+    assert daemon.seconds()["goodput"] == 600
+    daemon.poll(2100 + DAY_S, (), *both("2", 100, 700))
+    daemon.poll(2100 + 2 * DAY_S)
+    assert daemon.seconds() == {"unclassified": 1200, "pilot_overhead": 4 * 1200 - 1200}
+    assert daemon.corrected()["goodput"] == -600
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(truths(), st.data())
+def test_rules_may_change_at_any_restart(truth: Truth, data: st.DataObject) -> None:
+    """Whatever is told: what is booked is exact, and proves itself, whichever rules booked it."""
+    merge_rules = st.sampled_from([attempt_facts.FIELDS, schedds_first()])
+    outcome_rules = st.sampled_from([outcomes.RULES, exits_are_lost()])
+    with releases() as release:
+        _check(play(truth, lambda: release(data.draw(merge_rules), data.draw(outcome_rules))))

@@ -1,0 +1,127 @@
+"""On what amounts rest: each rule bears on what follows from it, and on nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.ledger.store import Ledger
+from gwmond.model.attempts import Source
+from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.times import HOUR_US, Period
+from gwmond.pilots.book import Book
+from gwmond.pilots.rules import Rules
+from gwmond.reports.report import By, Scope
+from gwmond.reports.report_gather import gather
+from tests.build.pilots import S
+from tests.pilots.play import Play, record
+from tests.pilots.test_outputs import output, told, us
+from tests.pilots.test_properties import _check
+
+MEASURED, ESTIMATED = "measured", "estimated"
+
+
+def spent(play: Play) -> dict[tuple[str, str, str], set[str]]:
+    """On what each resource, measure and category rests."""
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for (_, of), micros in play.stored.hours.items():
+        if micros:
+            key = of.resource, of.measure, of.category.value
+            found.setdefault(key, set()).add(of.evidence)
+    return found
+
+
+def counted(play: Play) -> dict[tuple[str, str], float]:
+    """Canonical seconds that rest on rules, by resource and rule."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for key, micros in play.stored.counts.items():
+        if key.what in {"assumed", "assumed_gpu"}:
+            sums["cpu" if key.what == "assumed" else "gpu", key.outcome] += micros
+    return {of: micros / S for of, micros in sums.items() if micros}
+
+
+def busy(**more: Any) -> PilotOutput:
+    """An output that tells of a run of two cores."""
+    run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="", cores=2)
+    return output(attempts=(run,), **more)
+
+
+def test_an_assumed_number_of_gpus() -> None:
+    """CPU time does not rest on it; GPU time does, in seconds of GPUs."""
+    play = Play()
+    others = [output(gpus=2, name=output().name._replace(proc=n)) for n in (1, 2)]
+    told(play, *others, at=2000)
+    told(play, busy(), at=60_000)
+    (row,) = (of for of in play.stored.pilots.values() if of.assumed)
+    assert set(row.assumed) == {Assumption.GPUS}
+    found = spent(play)
+    assert {key[0] for key, of in found.items() if ESTIMATED in of} == {"gpu"}
+    assert found["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
+    assert found["gpu", "canonical", "decision_problem"] == {MEASURED}
+    assert counted(play) == {("gpu", "gpus"): 2 * 1200.0}
+    _check(play.stored)
+
+
+def test_an_assumed_size() -> None:
+    """How many units a run gets rests on it, as what is left beside it does; GPUs do not."""
+    play = Play()
+    told(play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Resources(8, 16000)})
+    assert spent(play) == {
+        ("cpu", "resource", "goodput"): {MEASURED},
+        ("cpu", "canonical", "goodput"): {ESTIMATED},
+        ("cpu", "resource", "pilot_overhead"): {ESTIMATED},
+        ("cpu", "canonical", "pilot_overhead"): {ESTIMATED},
+        ("gpu", "resource", "pilot_overhead"): {MEASURED},
+        ("gpu", "canonical", "pilot_overhead"): {MEASURED},
+    }
+    assert counted(play) == {("cpu", "size"): 8 * 1200.0}
+    _check(play.stored)
+    told(play, busy(gpus=1), at=60_000)  # it tells its size after all
+    assert {of for some in spent(play).values() for of in some} == {MEASURED}
+    assert counted(play) == {}
+    _check(play.stored)
+
+
+def test_gpus_that_only_its_runs_tell_of() -> None:
+    """Neither its cores nor its GPUs are told: it had what its runs held."""
+    play = Play()
+    run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
+    run = run._replace(fact=run.fact._replace(size=Resources(1, 2000, 1)))
+    told(play, output(attempts=(run,), cores=None, memory_mib=None))
+    assert spent(play)["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
+    _check(play.stored)
+
+
+def test_the_end_bears_on_both() -> None:
+    """When a pilot ended decides how long it had its cores and its GPUs."""
+    play = Play()
+    told(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
+    assert {of for some in spent(play).values() for of in some} == {ESTIMATED}
+    assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
+
+
+@pytest.mark.parametrize("by", [("user",), ("node",), ("site",)])
+def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[By, ...]) -> None:
+    """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        book = Book(ledger.load_pilots(), Rules())
+        book.report([busy(cores=None, memory_mib=None, gpus=1)], ledger)
+        for at in (2000, 20_000, 50_000):
+            book.settle(us(at), us(at), ledger)
+            ledger.commit_pilots(book.batch(us(at)))
+            book.stored()
+        assert not any(of.micros for of in ledger.check_pilots())
+        since = us(0) // HOUR_US * HOUR_US
+        scope = Scope(Period(since, since + 24 * HOUR_US), by)
+        total = gather(ledger, scope, 2000).total
+        (run,) = (of for some in ledger.attempts_of([1, 0]).values() for of in some)
+    assert total.estimated is not None
+    own = 0 if by == ("user",) else 2 * 1200 * S - run.settled["cpu", "canonical"]
+    assert total.estimated["cpu", "canonical"] == own + run.settled["cpu", "canonical"]
+    assert total.estimated["gpu", "canonical"] == 0
+    if by == ("user",):
+        assert total.estimated["cpu", "resource"] == 0

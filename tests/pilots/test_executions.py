@@ -1,0 +1,292 @@
+"""A job of the factory that runs several times is several pilots; and jobs that are mixed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from gwmond.model.factory_jobs import MOST
+from gwmond.model.pilot_evidence import FileFact, QueueEvent
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.stored_pilots import PilotRow
+from tests.pilots.play import Play, shown
+from tests.pilots.test_factory_jobs import S, event, line, queue, told
+from tests.pilots.test_outputs import JOB, output, us
+
+DAY = 86400
+EVICTED = [event(S.EVICTED, 1000)]
+_HOLDS = (S.HELD, S.RELEASED)
+HELD = [event(S.HELD, 1000), event(S.RELEASED, 1050)]
+
+
+def again(first: int, last: int, gone: list[QueueEvent]) -> list[QueueEvent]:
+    """A job that ran from 100 to 1000, and later from first to last."""
+    begun = [event(S.SUBMITTED, 0), event(S.STARTED, 100), *gone]
+    return [*begun, event(S.STARTED, first), event(S.ENDED, last)]
+
+
+def times(play: Play) -> list[tuple[float, float | None]]:
+    """When each pilot began and ended, in seconds from T0."""
+    rows = play.stored.pilots.values()
+    return sorted(((of.start_us - us(0)) / 1e6, ((of.end_us or 0) - us(0)) / 1e6) for of in rows)
+
+
+def rows(play: Play) -> list[PilotRow]:
+    """The pilots, by when they began."""
+    return sorted(play.stored.pilots.values(), key=lambda of: of.start_us)
+
+
+@pytest.mark.parametrize("gone", [EVICTED, HELD])
+@pytest.mark.parametrize("first", [1100, 5000, 90_000])
+def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
+    """The queue alone tells of them: both are estimated, and both are accounted."""
+    play = Play()
+    told(play, *again(first, first + 3000, gone), at=2 * DAY)
+    assert times(play) == [(100, 1000), (first, first + 3000)]
+    assert play.seconds() == {"unclassified": 4 * 3900.0}
+    assert {Assumption.NO_OUTPUT in of.assumed for of in rows(play)} == {True}
+    assert len({(of.identity.name, of.identity.started) for of in rows(play)}) == 2
+    assert all(of.closed for of in rows(play))
+    assert not play.stored.places["entry#7.0"].open
+    assert not play.book.left_out.get("ambiguous")
+
+
+@pytest.mark.parametrize("first", [1100, 5000])
+@pytest.mark.parametrize("order", range(6))
+def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> None:
+    """The stdout of the first was overwritten; whatever is told first, the result is the same."""
+    last = first + 3000
+    facts: list[list[FileFact]] = [
+        [*again(first, last, EVICTED)],
+        [output(first + 10, last - 10)],
+        [line(last + 60, 2980)],
+    ]
+    play = Play()
+    for number, some in enumerate(list(permutations(facts))[order]):
+        told(play, *some, at=2 * DAY * (number + 1))
+    assert times(play) == [(100, 1000), (first + 10, last - 10)]
+    assert play.seconds() == {"unclassified": 4 * 900.0, "decision_problem": 4 * 2980.0}
+    assert [of.ended for of in rows(play)] == ["queue", "reported"]
+    assert not play.book.contradictions
+    assert not play.book.left_out.get("ambiguous")
+
+
+@pytest.mark.parametrize("ahead", [-200, 200])
+def test_clocks_that_differ(ahead: int) -> None:
+    """By less than what lies between: by its end it is known which one it was."""
+    play = Play()
+    told(play, *again(1100, 4100, EVICTED), output(1100 + ahead, 4100 + ahead), at=DAY)
+    assert times(play) == [(100, 1000), (1100 + ahead, 4100 + ahead)]
+
+
+def test_the_second_begins_while_the_first_is_waited_for() -> None:
+    """The first streamed its output, which the second replaced."""
+    play = Play()
+    events = again(1100, 4100, EVICTED)
+    cut = output(100, None, condor_start_us=us(160), seen_us=us(200))
+    grown = output(1105, None, condor_start_us=us(1160), seen_us=us(1200))
+    polls: list[tuple[int, list[FileFact]]] = [
+        (300, [*events[:2], cut]),
+        (1200, [*events[2:4], grown]),
+    ]
+    for at, facts in polls:
+        play.book.report(facts, play.stored)
+        play.poll(at)
+    play.restart()
+    told(play, *events[4:], output(1105, 4090), at=4200)
+    assert times(play) == [(100, 1000), (1105, 4090)]
+    assert [of.ended for of in rows(play)] == ["queue", "reported"]
+
+
+def test_both_were_shown_by_a_collector() -> None:
+    """Each is the execution in which it began, and ended when that did."""
+    play = Play()
+    one = shown("glidein@one", started=150, factory_job=JOB)
+    two = shown("glidein@two", started=1200, factory_job=JOB)
+    play.live(180, 600, [one])
+    for at in range(660, 1500, 60):
+        play.poll(at, [one._replace(last_heard=one.started + 450)])
+    play.live(1500, 3000, [two])
+    for at in range(3060, 4200, 60):
+        play.poll(at, [two._replace(last_heard=two.started + 1800)])
+    told(play, *again(1100, 3500, EVICTED), at=4260)
+    assert times(play) == [(150, 1000), (1200, 3500)]
+    assert {of.ended for of in rows(play)} == {"queue"}
+    assert not play.book.left_out.get("ambiguous")
+
+
+def test_what_ran_on_is_not_ended_by_another_execution() -> None:
+    """The output of the second is known first, and the events come one by one."""
+    play = Play()
+    for number, fact in enumerate(again(1100, 4100, HELD)):
+        told(play, fact, *([output(1105, 4090)] if number == 2 else []), at=DAY * (number + 1))
+    assert times(play) == [(100, 1000), (1105, 4090)]
+
+
+@pytest.mark.parametrize("until", [20_000, 80_000])
+@pytest.mark.parametrize("gone", [[S.EVICTED], [S.HELD, S.RELEASED]])
+@pytest.mark.parametrize("first", ["events", "output"])
+def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> None:
+    """Its own output tells that it lived through both executions."""
+    events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), *(event(of, until) for of in gone)]
+    events += [event(S.STARTED, until + 1000), event(S.ENDED, DAY)]
+    facts: list[list[FileFact]] = [[*events], [output(5, DAY - 10)]]
+    play = Play()
+    for number, some in enumerate(facts if first == "events" else facts[::-1]):
+        told(play, *some, at=(2 + number) * DAY)
+    assert times(play) == [(5, DAY - 10)]
+    assert play.seconds() == {"decision_problem": 4 * (DAY - 15.0)}
+    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.places["entry#7.0"].checked
+
+
+def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
+    """So it is where the execution before is the shorter one."""
+    play = Play()
+    play.live(120, 8000, [shown("glidein@one", started=60, factory_job=JOB)])
+    for at in range(8060, 12_000, 60):
+        play.poll(at)
+    events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), event(S.HELD, 3000)]
+    told(play, *events, event(S.STARTED, 3510), event(S.ENDED, 8000), at=2 * DAY)
+    assert len(times(play)) == 1
+    assert not play.stored.places["entry#7.0"].checked
+
+
+def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
+    """Whether the log of the first job is read first or last; what is not known is counted."""
+    lost = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
+    whole = [
+        event(how, n * DAY + at)
+        for n in (10, 20)
+        for how, at in ((S.SUBMITTED, 0), (S.STARTED, 100), (S.ENDED, 5000))
+    ]
+    expected = [(10.0 * DAY + 100, 10.0 * DAY + 5000), (20.0 * DAY + 100, 20.0 * DAY + 5000)]
+    for order in permutations([lost, whole[:3], whole[3:]]):
+        play = Play()
+        for number, some in enumerate(order):
+            told(play, *some, at=(30 + number) * DAY)
+        assert times(play) == expected
+        assert play.seconds() == {"unclassified": 4 * 9800.0}
+        place = play.stored.places["entry#7.0"]
+        assert (place.open, "ambiguous" in place.checked) == (False, False)
+        assert place.checked == ("no_times",)
+        assert play.stored.corrections == 0
+
+
+def test_an_end_that_turns_out_to_be_of_the_next_job() -> None:
+    """What was made of it is withdrawn, as the end of the first is not known any more."""
+    play = Play()
+    told(play, event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.REMOVED, 900), at=DAY)
+    assert times(play) == [(100, 900)]
+    told(play, event(S.SUBMITTED, 500), at=2 * DAY)
+    assert times(play) == []
+    assert not any(n for _, n in _net(play).items())
+
+
+def test_an_output_is_of_the_job_after_a_lost_end() -> None:
+    """It was killed hard: its end is that in the queue."""
+    play = Play()
+    events = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
+    events += [event(S.SUBMITTED, DAY), event(S.STARTED, DAY + 5), event(S.ENDED, DAY + 5000)]
+    told(play, *events, output(DAY + 10, None), at=3 * DAY)
+    assert times(play) == [(DAY + 10, DAY + 5000)]
+    assert [of.ended for of in rows(play)] == ["queue"]
+
+
+@pytest.mark.parametrize("ahead", [4000, 1200])
+def test_a_job_with_very_many_executions(ahead: int) -> None:
+    """The oldest events are not kept; what was accounted of them stays."""
+    play = Play()
+    number = MOST // 2 + 6
+    told(play, event(S.SUBMITTED, -300), at=0)
+    for n in range(number):
+        at = n * ahead
+        play.book.report([event(S.STARTED, at)], play.stored)
+        play.poll(at + 60)
+        told(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
+    told(play, at=number * ahead + DAY)
+    assert len(play.stored.places["entry#7.0"].events) == MOST
+    assert times(play) == [(n * ahead, n * ahead + 900) for n in range(number)]
+    assert play.seconds() == {"unclassified": 4 * 900.0 * number}
+    assert play.stored.corrections == 0
+
+
+def test_more_events_than_are_kept_are_told() -> None:
+    """Once for a job, whenever they come, also if all that is left out is older; not of as many."""
+    held = [event(how, n + i) for n in range(0, 3 * MOST, 2) for i, how in enumerate(_HOLDS)]
+    play = Play()
+    told(play, *held[-MOST:], at=DAY)
+    assert not play.book.left_out.get("too_many_events")
+    told(play, *held[:10], at=2 * DAY)
+    assert play.book.left_out["too_many_events"] == 1
+    told(play, *held, at=3 * DAY)
+    assert play.book.left_out["too_many_events"] == 1
+    play.restart()
+    told(play, *held, at=4 * DAY)
+    assert not play.book.left_out.get("too_many_events")
+    assert len(play.stored.places["entry#7.0"].events) == MOST
+
+
+def two_factories(b_start: int = 600) -> tuple[list[QueueEvent], list[QueueEvent]]:
+    """The same number at the same time, in directories of the same name."""
+    a = [event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.ENDED, 3700)]
+    b = [event(s, b_start + at) for s, at in ((S.SUBMITTED, 0), (S.STARTED, 100), (S.ENDED, 1900))]
+    return a, b
+
+
+@pytest.mark.parametrize("b_start", [50, 600])
+def test_two_factories_that_are_called_the_same(b_start: int) -> None:
+    """It cannot be told which end is whose: neither is accounted, and that is counted."""
+    a, b = two_factories(b_start)
+    for first, then in ((a, b), (b, a), ([*a, *b], [])):
+        play = Play()
+        told(play, *first, at=DAY)
+        told(play, *then, at=2 * DAY)
+        play.restart()
+        told(play, *a, at=3 * DAY)
+        assert play.stored.pilots == {}
+        assert play.stored.places["entry#7.0"].checked == ("ambiguous",)
+        assert not play.stored.places["entry#7.0"].open
+        assert sum(play.stored.counts.values()) == 0
+
+
+def test_two_factories_one_after_the_other() -> None:
+    """They can be told apart."""
+    a, b = two_factories(3800)
+    play = Play()
+    told(play, *a, *b, at=DAY)
+    assert times(play) == [(100, 3700), (3900, 5700)]
+
+
+def test_an_output_of_one_of_two_factories() -> None:
+    """It tells of itself; the other is not made up, and what is left out is counted."""
+    a, b = two_factories()
+    play = Play()
+    told(play, *a, *b, output(110, 3690), at=DAY)
+    assert times(play) == [(110, 3690)]
+    assert play.book.left_out["ambiguous"] == 1
+
+
+def test_a_pilot_that_was_made_before_is_withdrawn() -> None:
+    """By corrections, so that nothing of it is left."""
+    a, b = two_factories()
+    play = Play()
+    told(play, *a, at=DAY)
+    assert times(play) == [(100, 3700)]
+    told(play, *b, at=2 * DAY)
+    assert play.seconds() == {}
+    assert not any(n for _, n in _net(play).items())
+
+
+def _net(play: Play) -> Counter[Any]:
+    return Counter({key: n for key, n in play.stored.hours.items() if n})
+
+
+def test_a_plain_queue_is_one_pilot() -> None:
+    """As before."""
+    play = Play()
+    told(play, *queue(0, 1200))
+    assert times(play) == [(0, 1200)]

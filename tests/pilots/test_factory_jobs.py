@@ -1,0 +1,339 @@
+"""What the factory's queue and its summary tell, alone and beside outputs and collectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.ledger.store import Ledger
+from gwmond.model.attempts import Source
+from gwmond.model.pilot_evidence import (
+    CompletedPilot,
+    FileFact,
+    PilotName,
+    PilotOutput,
+    QueueEvent,
+    QueueState,
+)
+from gwmond.model.pilot_facts import Assumption, Resources, Validation
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.book import Book
+from gwmond.pilots.rules import Rules
+from tests.pilots.play import T0, Play, record, shown
+from tests.pilots.test_outputs import output, us
+
+JOB = "factory#7.0"
+SIZE = {"entry": Resources(4, 8000)}
+S = QueueState
+
+
+def event(state: QueueState, at: float, **of: Any) -> QueueEvent:
+    """An event of the pilot 7.0, in seconds from T0."""
+    name = PilotName(instance="instance", entry="entry", user="fe", cluster=7, proc=0)
+    path = "/x/condor_activity_20231114_fe.main.log"
+    return QueueEvent(path, name._replace(**of), state, us(at))
+
+
+def queue(start: float, end: float, how: QueueState = S.ENDED, **of: Any) -> list[QueueEvent]:
+    """A pilot's whole life in the queue."""
+    return [
+        event(S.SUBMITTED, start - 300, **of),
+        event(S.STARTED, start, **of),
+        event(how, end, **of),
+    ]
+
+
+def line(written: float, duration: int | None, **more: Any) -> CompletedPilot:
+    """A summary of the pilot 7.0: HTCondor ran all but its first 60 seconds, and no job did."""
+    name = PilotName(entry="entry", user="fe", frontend="fe_main", cluster=7, proc=0)
+    made = CompletedPilot(
+        path="/y/completed_jobs_20231114.log",
+        name=name,
+        written_us=us(written),
+        duration_s=duration,
+        condor_started=True,
+        condor_s=max(0, (duration or 0) - 60),
+        jobs=0,
+        jobs_s=0,
+        goodput_s=0,
+        terminated_s=0,
+        validation=60_000 // duration if duration else 1000,
+        idle=1000,
+        nosuccess=0,
+        badput=1000,
+    )
+    return made._replace(**more)
+
+
+def told(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
+    """Files are read at some time; then nothing more comes."""
+    play.book.report(facts, play.stored, SIZE)
+    play.poll(at)
+    play.rest(at + 60, hours)
+
+
+def only(play: Play) -> Any:
+    """The one pilot that there is."""
+    (row,) = play.stored.pilots.values()
+    return row
+
+
+def attempts_counted(play: Play) -> int:
+    """How many runs of jobs are counted."""
+    return sum(n for key, n in play.stored.counts.items() if key.what == "attempts")
+
+
+def vanish(play: Play) -> None:
+    """A pilot is heard of last at 600, and its ad expires at 1500."""
+    play.live(0, 600, [shown(factory_job=JOB)])
+    for at in range(660, 1500, 60):
+        play.poll(at, [shown(factory_job=JOB, heard=600)])
+    play.poll(1560)
+
+
+def test_killed_hard_and_the_queue_knows_when() -> None:
+    """The collector saw it last at 600; the queue says that it was removed at 780."""
+    play = Play()
+    vanish(play)
+    play.rest(1620, hours=2)
+    before = only(play)
+    assert (before.end_us, before.ended, before.assumed) == (us(600), "vanished", {})
+    told(play, *queue(-60, 780, S.REMOVED), at=9000)
+    row = only(play)
+    assert (row.end_us, row.ended) == (us(780), "queue")
+    assert row.assumed == {Assumption.END: (us(600), us(780))}
+    assert play.seconds() == {"decision_problem": 4 * 780.0}
+    assert row.closed
+
+
+def test_the_queue_is_not_believed_before_the_last_contact() -> None:
+    """A queue whose clock is behind, or which gave the pilot up, does not shorten its life."""
+    play = Play()
+    vanish(play)
+    told(play, *queue(-60, 400))
+    assert (only(play).end_us, only(play).ended) == (us(600), "vanished")
+
+
+def test_without_the_queue_a_summary_bounds_the_end() -> None:
+    """It cannot have lasted beyond when the line was written, nor beyond what that says."""
+    play = Play()
+    vanish(play)
+    told(play, line(5000, 700))
+    assert only(play).end_us == us(700)
+    play = Play()
+    vanish(play)
+    told(play, line(640, 700))
+    assert only(play).end_us == us(640)
+
+
+def test_a_pilot_whose_output_tells_neither_beginning_nor_end() -> None:
+    """The queue's times stand in for both; what the output tells lies between."""
+    play = Play()
+    cut = output(None, None, condor_start_us=us(100), condor_end_us=us(900))
+    told(play, cut, *queue(0, 1200))
+    row = only(play)
+    assert (row.start_us, row.end_us) == (us(0), us(1200))
+    assert row.assumed == {
+        Assumption.BEGIN: (us(0), us(100)),
+        Assumption.END: (us(900), us(1200)),
+        Assumption.VALIDATION: (us(0), us(1200)),  # it may have run jobs
+    }
+    assert play.seconds() == {"unclassified": 4 * 1200.0}
+
+
+@pytest.mark.parametrize(
+    ("lines", "category", "rules"),
+    [
+        ([], "unclassified", {"validation"}),
+        ([line(1300, 0, condor_started=False)], "unclassified", {"validation"}),
+        ([line(1300, None, condor_started=False)], "unclassified", {"validation"}),
+        ([line(1300, 1200, condor_started=False, condor_s=0)], "validation_fails", set()),
+        ([line(1300, 1200, condor_s=4)], "validation_fails", set()),
+        ([line(1300, 1200)], "decision_problem", set()),
+    ],
+)
+def test_a_pilot_that_only_its_factory_tells_of(
+    lines: list[CompletedPilot], category: str, rules: set[str]
+) -> None:
+    """Its time is not lost; what it did is as its summary says, if that says anything."""
+    play = Play()
+    told(play, *queue(0, 1200), *lines)
+    assert play.seconds() == {category: 4 * 1200.0}
+    row = only(play)
+    assert {of.value for of in row.assumed} == {"no_output", "size"} | rules
+    assert (row.identity.origin, row.identity.factory_job) == ("files", "#7.0")
+    assert row.closed
+    assumed = {
+        key.outcome: n for key, n in play.stored.counts.items() if key.what == "assumed" and n
+    }
+    assert assumed == dict.fromkeys({"no_output", "size"} | rules, 4 * 1200 * SECOND_US)
+
+
+def test_a_summary_alone() -> None:
+    """It ended at the latest when the line was written, and had lasted as long as that says."""
+    play = Play()
+    told(play, line(1300, 1200))
+    assert (only(play).start_us, only(play).end_us) == (us(100), us(1300))
+    play = Play()
+    told(play, line(1300, None), line(1400, 0))
+    assert play.stored.pilots == {}
+    assert play.book.left_out["no_times"] == 1
+
+
+def test_jobs_that_only_a_summary_tells_of() -> None:
+    """Half of HTCondor's time was idle; the rest is goodput as far as it ended by itself."""
+    play = Play()
+    summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, goodput_s=300, idle=500)
+    told(play, *queue(0, 1200), summary)
+    assert play.seconds() == {
+        "goodput": 4 * 400.0,
+        "unclassified": 4 * 170.0,
+        "pilot_overhead": 4 * (1200.0 - 570),
+    }
+    assert {of.outcome for (_, of), n in play.stored.hours.items() if n} == {"", "summarised"}
+    assert attempts_counted(play) == 0
+    assert only(play).assumed[Assumption.JOBS] == (us(60), us(60 + 570))
+    assert only(play).validation_end_us == us(60)
+
+
+@pytest.mark.parametrize("idle", [-4000, 1001, None])
+def test_an_idle_part_that_makes_no_sense(idle: int | None) -> None:
+    """Then HTCondor was busy as long as the jobs ran, never longer than it ran itself."""
+    play = Play()
+    summary = line(1300, 1200, jobs=9, jobs_s=50_000, terminated_s=900, idle=idle)
+    told(play, *queue(0, 1200), summary)
+    assert play.seconds()["goodput"] == 4 * 900.0
+    assert sum(play.seconds().values()) == 4 * 1200.0
+    assert play.seconds()["unclassified"] == 4 * 240.0
+
+
+def test_no_collector_has_shown_it_although_one_was_watched() -> None:
+    """Then HTCondor cannot have started."""
+    play = Play()
+    play.live(0, 3000, [shown("glidein@other")])
+    play.book.report(queue(600, 1200), play.stored, SIZE)
+    play.live(3060, 9000, [shown("glidein@other", heard=3060)])
+    (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
+    assert row.validation is Validation.FAILED
+    assert Assumption.VALIDATION in row.assumed
+    assert play.seconds()["validation_fails"] == 4 * 600.0
+
+
+def test_an_output_that_comes_after_all() -> None:
+    """One pilot, by its output alone; what the summary told is taken back."""
+    play = Play()
+    summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, idle=500)
+    told(play, *queue(30, 1210), summary)
+    assert only(play).identity.name == "7.0@fe:instance.entry"
+    known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
+    told(play, output(attempts=(known,)), at=60_000)
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
+    row = only(play)
+    assert (row.identity.factory_job, row.assumed, row.ended) == (JOB, {}, "reported")
+    assert [key.job for _, key in play.stored.attempts] == ["schedd#1.0#1"]
+    assert attempts_counted(play) == 1
+    assert not any(n for key, n in play.stored.counts.items() if key.what == "assumed")
+    assert play.stored.corrections > 0
+
+
+def test_a_collector_shows_it_after_all() -> None:
+    """A pilot of which only the queue told was there."""
+    play = Play()
+    told(play, *queue(30, 1210), hours=2)
+    late = shown(started=100, heard=1200, factory_job=JOB)
+    play.poll(10_000, [late])
+    play.rest(10_060, hours=3)
+    row = only(play)
+    assert row.identity.origin == "collector"
+    assert play.seconds()["decision_problem"] >= 4 * 1100.0
+    assert Assumption.NO_OUTPUT not in row.assumed
+
+
+def test_it_never_started() -> None:
+    """A pilot that was removed while it waited used no time."""
+    play = Play()
+    told(play, event(S.SUBMITTED, 0), event(S.HELD, 100), event(S.REMOVED, 500))
+    assert play.stored.pilots == {}
+    assert not play.stored.places["entry#7.0"].open
+
+
+def test_two_that_may_be_meant() -> None:
+    """Cluster 7 of two schedds at the same time: neither event is used, and it is said."""
+    play = Play()
+    first = shown("glidein@one", factory_job="one#7.0")
+    second = shown("glidein@two", factory_job="two#7.0")
+    play.live(0, 600, [first, second])
+    told(play, *queue(-60, 780), at=660)
+    assert {of.end_us for of in play.stored.pilots.values()} == {us(600)}
+    assert len(play.stored.pilots) == 2
+    assert play.book.left_out["ambiguous"] == 1
+
+
+def test_a_number_that_is_used_again() -> None:
+    """After a hundred days: two pilots, each by its own queue events and line."""
+    play = Play()
+    later = 100 * 86400.0
+    told(play, *queue(0, 1200), line(1300, 1200))
+    told(play, *queue(later, later + 600), line(later + 700, 600), at=round(later) + 2000)
+    lives = sorted((of.start_us, of.end_us) for of in play.stored.pilots.values())
+    assert lives == [(us(0), us(1200)), (us(later), us(later + 600))]
+    assert play.seconds() == {"decision_problem": 4 * 1800.0}
+
+
+def test_a_summary_is_compared_with_what_is_known_better() -> None:
+    """It does not change anything; what it contradicts is counted once."""
+    play = Play()
+    told(play, output(), line(1300, 1200, condor_started=False))
+    told(play, line(1300, 1200, condor_started=False), line(1400, 3000), at=60_000)
+    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert play.book.contradictions == {"summary_condor_started": 1, "summary_duration": 1}
+
+
+def test_what_waits_is_kept() -> None:
+    """The daemon is killed between the events and the end of the wait."""
+    play = Play()
+    play.book.report(queue(0, 1200)[:2], play.stored, SIZE)
+    play.poll(600)
+    play.restart()
+    play.book.report([event(S.ENDED, 1200)], play.stored, SIZE)
+    play.poll(1800)
+    play.restart()
+    play.book.report([], play.stored, SIZE)
+    play.rest(1860)
+    assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
+
+
+@pytest.mark.parametrize("facts", [[event(S.STARTED, 1e12)], [line(-1e10, 5)]])
+def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
+    """They are counted and left out."""
+    play = Play()
+    told(play, *facts)
+    assert play.book.left_out["bad_time"] == 1
+    assert play.stored.places == {}
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: bool) -> None:
+    """One number of one pilot does not stop the accounting of all."""
+    summary = line(1300, 999_999_999_999)._replace(validation=1000, condor_s=999)
+    facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        book = Book(ledger.load_pilots(), Rules())
+        book.report(facts, ledger, SIZE)
+        for at in (2000, 20_000, 50_000):
+            book.settle(us(at), us(at), ledger)
+            ledger.commit_pilots(book.batch(us(at)))
+            book.stored()
+        rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
+        assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
+        assert book.left_out.get("no_times", 0) == (0 if queued else 1)
+
+
+def test_an_empty_output_beside_its_queue() -> None:
+    """Nothing came back: the queue stands in."""
+    play = Play()
+    told(play, PilotOutput("job.7.0.out", output().name._replace(schedd="")), *queue(0, 1200))
+    assert play.seconds() == {"unclassified": 4 * 1200.0}
+    assert T0 > 0

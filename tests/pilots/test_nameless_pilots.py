@@ -1,0 +1,301 @@
+"""Lines of central logs about pilots whose output was cut off, so that it tells no startd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gwmond.model.factory_jobs import AGE_US
+from gwmond.model.pilot_evidence import (
+    CentralEvent,
+    CentralKind,
+    PilotName,
+    PilotOutput,
+    QueueEvent,
+    QueueState,
+)
+from gwmond.model.pilot_facts import Validation
+from gwmond.model.times import SECOND_US
+from tests.examples import examples
+from tests.pilots.play import T0, Play, shown
+
+STARTD, PID = "glidein_24261_217254492", 24261
+FIGURE_7 = PilotName(site="Site", resource="Resource", startd=STARTD, node="node")
+BY_PLACE = FIGURE_7._replace(startd="")
+HOUR, LATER = 3600, 40_000
+DAYS_60 = AGE_US // SECOND_US
+
+
+def us(seconds: float) -> int:
+    """Microseconds since the epoch of a time since T0."""
+    return round((T0 + seconds) * SECOND_US)
+
+
+def line(at: float, name: PilotName = FIGURE_7) -> CentralEvent:
+    """A line that says that a pilot ended then."""
+    return CentralEvent("l", name, CentralKind.PILOT_END, us(at), "supervisord", "", "exited")
+
+
+def output(
+    number: int = 7,
+    start: float = 0,
+    end: float | None = None,
+    pid: int | None = PID,
+    node: str = "node.example.org",
+    entry: str = "entry",
+) -> PilotOutput:
+    """The output of a pilot that started HTCondor after 100 s, and was cut off there if no end."""
+    name = PilotName("factory", "i", entry, number, 0, "schedd", "fe", "main", site="Site")
+    return PilotOutput(
+        f"job.{number}.0.out",
+        name._replace(node=node, pid=pid),
+        us(start),
+        None if end is None else us(end),
+        Validation.PASSED,
+        us(start + 100),
+        condor_start_us=us(start + 100),
+        cores=1,
+        memory_mib=2000,
+        seen_us=us(start + 200 if end is None else end),
+    )
+
+
+def tell(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
+    play.book.report(facts, play.stored)
+
+
+def told(play: Play) -> list[tuple[str, float | None]]:
+    """How, and when after T0, each pilot ended, by start."""
+    rows = sorted(play.stored.pilots.values(), key=lambda of: (of.start_us, of.id))
+    return [(of.ended, of.end_us and of.end_us / SECOND_US - T0) for of in rows]
+
+
+def played(*facts: CentralEvent | PilotOutput | QueueEvent) -> Play:
+    """A book to which outputs were told, and lines when all is settled; it waits for no more."""
+    play = Play()
+    tell(play, *(of for of in facts if not isinstance(of, CentralEvent)))
+    ends = [of.at_us for of in facts if isinstance(of, CentralEvent)]
+    at = max([50_000, *(end_us // SECOND_US - T0 for end_us in ends)])
+    play.rest(100)
+    play.rest(at)
+    assert not play.book.pilots
+    tell(play, *(of for of in facts if isinstance(of, CentralEvent)))
+    play.rest(at + 50_000, hours=3)
+    return play
+
+
+@pytest.mark.parametrize("name", [FIGURE_7, BY_PLACE, FIGURE_7._replace(site="", resource="site")])
+@pytest.mark.parametrize("at", [900, 1100, 3000, LATER])
+def test_a_line_in_figure_7s_form(name: PilotName, at: int) -> None:
+    """The only one that may have been there: however long nothing was heard of it."""
+    play = played(output(), line(at, name))
+    assert told(play) == [("logged", at)]
+    assert sum(play.seconds().values()) == at
+    assert not play.book.witnesses.unused
+
+
+def test_without_a_line_it_ends_with_its_output() -> None:
+    assert told(played(output())) == [("assumed", 100)]
+
+
+@pytest.mark.parametrize(
+    ("some", "ends"),
+    [
+        ([output(pid=77)], [100]),  # glidein_startup.sh was another process
+        ([output(node="other")], [100]),
+        ([output(start=LATER + 100)], [LATER + 200]),  # it had not begun
+        ([output(pid=None)], [LATER]),  # it may be this one
+        ([output(), output(8, 50, pid=77)], [LATER, 150]),
+        ([output(pid=77), output(8, 50)], [100, LATER]),
+        ([output(), output(8, 50, pid=None)], [LATER, 150]),  # the process tells
+        ([output(), output(8, 50, end=2000)], [LATER, 2000]),  # that one had ended
+    ],
+)
+def test_which_one(some: list[PilotOutput], ends: list[int]) -> None:
+    assert [end for _, end in told(played(*some, line(LATER)))] == ends
+
+
+@pytest.mark.parametrize(
+    ("some", "name"),
+    [
+        ([output(), output(8, 50)], FIGURE_7),
+        ([output(pid=None), output(8, 50, pid=None)], FIGURE_7),
+        ([output(), output(8, 50, pid=77)], BY_PLACE),
+        ([output(), output(8, 50)], FIGURE_7._replace(startd="other")),
+    ],
+)
+def test_of_two_none_is_meant(some: list[PilotOutput], name: PilotName) -> None:
+    play = played(*some, line(LATER, name))
+    assert told(play) == [("assumed", 100), ("assumed", 150)]
+    assert dict(play.book.witnesses.unused) == {"several_pilots": 1}
+
+
+def test_the_entry_tells() -> None:
+    """Where a line has it."""
+    some = [output(), output(8, 50, entry="other")]
+    play = played(*some, line(LATER, BY_PLACE._replace(entry="entry")))
+    assert told(play) == [("logged", LATER), ("assumed", 150)]
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "ended"),
+    [
+        (FIGURE_7, output(), "logged"),
+        (BY_PLACE._replace(entry="entry"), output(), "logged"),
+        (BY_PLACE, output(), "assumed"),  # any other pilot of the host may be meant
+        (FIGURE_7, output(pid=None), "assumed"),
+        (FIGURE_7._replace(entry="other"), output(), "assumed"),
+    ],
+)
+def test_a_pilot_of_which_the_site_is_not_known(
+    name: PilotName, of: PilotOutput, ended: str
+) -> None:
+    """Its process, or its entry, and the host tell."""
+    play = played(of._replace(name=of.name._replace(site="")), line(LATER, name))
+    assert [how for how, _ in told(play)] == [ended]
+
+
+def test_no_pilot_lasts_longer_than_any() -> None:
+    assert told(played(output(), line(DAYS_60 + 1))) == [("assumed", 100)]
+    assert told(played(output(), line(DAYS_60))) == [("logged", DAYS_60)]
+
+
+def test_who_is_known_to_be_there_comes_first() -> None:
+    """The line is of the one that its output says ended then; the other may have gone long ago."""
+    play = played(output(pid=77), output(8, 50, end=LATER + 10), line(LATER, BY_PLACE))
+    assert told(play) == [("assumed", 100), ("reported", LATER + 10)]
+
+
+def test_an_end_that_the_queue_tells_stays() -> None:
+    """A line after it is of another pilot."""
+    name = output().name
+    events = [
+        QueueEvent("condor_activity_20231114_fe.main.log", name, state, us(at))
+        for state, at in ((QueueState.STARTED, -10), (QueueState.ENDED, 2000))
+    ]
+    for at, unused in ((1990, {}), (2100, {"no_pilot": 1})):
+        play = played(output(), *events, line(at))
+        assert told(play) == [("queue", 2000)]
+        assert dict(play.book.witnesses.unused) == unused
+
+
+def test_its_own_startd_comes_first() -> None:
+    """A collector shows the pilot that is meant after the line has come: the other is not."""
+    play = Play()
+    tell(play, output())
+    for at in range(0, 9000, 600):
+        play.poll(at)
+    tell(play, line(8000), line(8001, FIGURE_7._replace(startd="glidein_1_1")))
+    play.poll(9000)
+    assert told(play) == [("assumed", 100)]
+    play.restart()
+    play.poll(10_000, [shown(f"{STARTD}@node.example.org", 500, 7900)])
+    play.rest(10_060)
+    assert told(play) == [("assumed", 100), ("logged", 8000)]
+    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
+
+
+def test_a_startd_that_was_forgotten_meanwhile_comes_first() -> None:
+    """The line waits for a run on it, and is not another pilot's when it has waited enough."""
+    play = Play()
+    tell(play, output())
+    startd = f"{STARTD}@node.example.org"
+    play.live(0, 1200, [shown(startd)])
+    unsent = line(1000)._replace(kind=CentralKind.EXIT_UNSENT)
+    play.poll(1260)
+    play.rest(1320, hours=1)
+    tell(play, unsent)
+    play.rest(6000)
+    assert dict(play.book.witnesses.unused) == {"no_run": 1}
+
+
+def test_an_output_that_is_whole_at_last() -> None:
+    """It knows better than the line."""
+    play = played(output(), line(3000))
+    tell(play, output(end=3300))
+    play.rest(200_000)
+    assert told(play) == [("reported", 3300)]
+
+
+TIMES = [60, 150, 900, 1700, 3000, LATER]
+NAMES = [
+    FIGURE_7,
+    BY_PLACE,
+    FIGURE_7._replace(startd="glidein_77_1"),
+    BY_PLACE._replace(entry="entry"),
+]
+OUTPUTS = [
+    output(),
+    output(8, 50, pid=77),
+    output(9, 2000, pid=None, node="node"),
+    output(10, 1000, end=1800, pid=78),
+    output(11, 2500, entry="other"),
+]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[PilotOutput], list[CentralEvent], list[CentralEvent]]:
+    """Outputs, and lines in two orders, one of them with repetitions."""
+    some = draw(st.lists(st.sampled_from(OUTPUTS), unique=True, max_size=4))
+    lines = st.builds(line, st.sampled_from(TIMES), st.sampled_from(NAMES))
+    one = draw(st.lists(lines, max_size=5))
+    again = draw(st.lists(st.sampled_from(one), max_size=3)) if one else []
+    return some, one, draw(st.permutations([*one, *again]))
+
+
+def ordered(
+    outputs: Sequence[PilotOutput], lines: Sequence[CentralEvent], cut: int, first: bool
+) -> Play:
+    """Lines in two parts: both after the outputs, or both before, and the book made anew."""
+    play = Play()
+    if not first:
+        tell(play, *outputs)
+        play.rest(100)
+    play.rest(50_000, hours=1)
+    tell(play, *lines[:cut])
+    play.poll(54_000)
+    play.restart()
+    tell(play, *lines[cut:])
+    if first:
+        tell(play, *outputs)
+    play.rest(54_600)
+    return play
+
+
+TWO_PILOTS = [output(9, 2000, pid=None, node="node"), output()]
+EARLY, LATE = line(60, BY_PLACE), line(LATER, BY_PLACE)
+
+
+@settings(max_examples=examples(60))
+@given(cases(), st.integers(0, 5), st.booleans())
+@example((TWO_PILOTS, [line(60), LATE, EARLY], [line(60), EARLY, LATE]), 0, True)
+@example((TWO_PILOTS, [LATE, EARLY], [EARLY, LATE]), 1, True)
+def test_the_order_makes_no_difference(
+    case: tuple[list[PilotOutput], list[CentralEvent], list[CentralEvent]], cut: int, first: bool
+) -> None:
+    """Lines in any order, before or after the outputs: the same ends and the same time."""
+    outputs, one, other = case
+    plays = [ordered(outputs, one, len(one), False), ordered(outputs, other, cut, first)]
+    assert told(plays[0]) == told(plays[1])
+    assert plays[0].seconds() == plays[1].seconds()
+    for play in plays:
+        life = sum((of.end_us or 0) - of.start_us for of in play.stored.pilots.values())
+        assert sum(play.seconds().values()) == life / SECOND_US
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_where_no_site_is_known(closed: bool) -> None:
+    """Neither the line nor the output names one: the process and the host do, also of the past."""
+    of = output()
+    of = of._replace(name=of.name._replace(site=""))
+    end = line(900, FIGURE_7._replace(site="", resource=""))
+    play = Play()
+    play.book.report([of], play.stored)
+    play.rest(100, hours=10 if closed else 0)
+    play.book.report([end], play.stored)
+    play.rest(LATER)
+    (row,) = play.stored.pilots.values()
+    assert (row.ended, row.end_us) == ("logged", us(900))

@@ -1,0 +1,263 @@
+"""What must hold of any pilot: no time is invented or lost, whatever is told and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gwmond.model.pilot_facts import MEASURES, Category, PilotLife, Step
+from gwmond.model.units import RESOURCES
+from gwmond.pilots.pilot_segments import cut
+from gwmond.pilots.pilot_time import (
+    Amounts,
+    Cause,
+    Row,
+    advance,
+    own_category,
+    partition,
+)
+from tests.build.any_pilot import TIMES, pilots
+from tests.build.pilots import HOUR, S, us
+from tests.build.site_sums import residual
+from tests.examples import examples
+
+Kind = tuple[str, str, str]
+
+
+def summed(*of: Amounts) -> Amounts:
+    total: Counter[Row] = Counter()
+    for amounts in of:
+        total.update(amounts)
+    return {row: micros for row, micros in total.items() if micros}
+
+
+def kinds(amounts: Amounts) -> Counter[Kind]:
+    of: Counter[Kind] = Counter()
+    for row, micros in amounts.items():
+        of[row.resource, row.measure, row.category.value] += micros
+    return of
+
+
+@settings(max_examples=examples(150))
+@given(pilots())
+def test_nothing_is_invented_or_lost(life: PilotLife) -> None:
+    """Settled and unsettled sum to the pilot's total in both measures, to the last micro."""
+    found = partition(life)
+    assert residual(found) == {}
+    assert min([*found.settled.values(), *found.unsettled.values(), 1]) > 0
+    if own_category(life) is None:
+        assert found.settled == {}
+
+
+@settings(max_examples=examples(100))
+@given(pilots(finished=True))
+def test_categories_sum_to_resources_times_life(life: PilotLife) -> None:
+    """All of a finished pilot is settled: its categories are its cores, units and chips."""
+    found = partition(life)
+    assert found.unsettled == {}
+    for resource in RESOURCES:
+        for measure in MEASURES:
+            of_all = sum(
+                micros
+                for row, micros in found.settled.items()
+                if (row.resource, row.measure) == (resource, measure)
+            )
+            assert of_all == found.total.get((resource, measure), 0)
+    sizes = {step.size for step in life.steps}
+    if len(sizes) == 1 and (cores := sizes.pop().cores) == int(cores):
+        whole = int(cores) * (life.until_us - life.start_us)
+        assert found.total.get(("cpu", "resource"), 0) == whole
+
+
+@settings(max_examples=examples(100))
+@given(pilots(finished=True))
+def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
+    """The rules once more, in fractions and with no care for speed, agree to a few micros."""
+    exact: defaultdict[Kind, Fraction] = defaultdict(Fraction)
+    q = 2000
+    own = (own_category(life) or Category.UNCLASSIFIED).value
+
+    def thousandths(of: float) -> Fraction:
+        return Fraction(round(of * 1000), 1000)
+
+    segments = cut(life)
+    for segment in segments:
+        seconds = segment.end_us - segment.start_us
+        running = segment.running
+        cores, memory, chips = (thousandths(of) for of in segment.size)
+        units = max(min(cores // 1, memory // q), min(cores // 1, 1))  # with a core, one unit
+        used = [tuple(thousandths(of) for of in attempt.size) for attempt in running]
+        free_cores = cores - sum(of[0] for of in used)
+        free_memory = memory - sum(of[1] for of in used)
+        idle = max(0, min(free_cores // 1, free_memory // q)) if running else None
+        weights = [of[0] for of in used]
+        if not any(weights):
+            weights = [of[1] for of in used]
+        if not any(weights):
+            weights = [Fraction(1)] * len(used)
+        for measure, total in (("resource", cores), ("canonical", Fraction(units))):
+            exact["cpu", measure, own] += seconds * (total if idle is None else idle)
+            for attempt, weight in zip(running, weights, strict=True):
+                assert attempt.outcome is not None
+                assert idle is not None
+                share = (total - idle) * weight / sum(weights)
+                exact["cpu", measure, attempt.outcome.category.value] += seconds * share
+            held = sum(of[2] for of in used)
+            busy = min(held, chips)
+            exact["gpu", measure, own] += seconds * (chips - busy)
+            for attempt, of in zip(running, used, strict=True):
+                assert attempt.outcome is not None
+                if held:
+                    share = busy * of[2] / held
+                    exact["gpu", measure, attempt.outcome.category.value] += seconds * share
+    found = kinds(partition(life).settled)
+    for kind in {*exact, *found}:
+        assert abs(found[kind] - exact[kind]) <= len(segments) * (len(life.attempts) + 1)
+
+
+@settings(max_examples=examples(75))
+@given(pilots(), st.lists(st.tuples(TIMES, st.booleans()), min_size=1, max_size=4))
+def test_splitting_an_interval_changes_nothing(
+    life: PilotLife, cuts: list[tuple[float, bool]]
+) -> None:
+    """Windows, steps to the same size and the ends of empty attempts cut time, and that is all."""
+    times = sorted(us(at) for at, _ in cuts)
+    first = min(life.start_us, times[0]) - 1
+    edges = [first, *times, max(life.until_us, times[-1]) + 1]
+    pieces = [partition(life, window) for window in pairwise(edges)]
+    whole = partition(life)
+    assert summed(*(of.settled for of in pieces)) == whole.settled
+
+    steps = list(life.steps)
+    for time, _ in cuts:
+        before = [step for step in sorted(steps) if step.at_us <= us(time)]
+        steps.append(Step(us(time), (before[-1] if before else min(steps)).size))
+    assert partition(life._replace(steps=tuple(steps))) == whole
+
+
+@settings(max_examples=examples(75))
+@given(pilots(finished=True), st.integers(0, 7), TIMES)
+def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, at: float) -> None:
+    if not life.attempts:
+        return
+    chosen = life.attempts[index % len(life.attempts)]
+    end = life.until_us if chosen.end_us is None else chosen.end_us
+    if not chosen.start_us < us(at) < end:
+        return
+    halves = (
+        chosen._replace(end_us=us(at)),
+        chosen._replace(key=chosen.key._replace(run=2), start_us=us(at)),
+    )
+    others = tuple(of for of in life.attempts if of is not chosen)
+    split = life._replace(attempts=(*others, *halves))
+    assert kinds(partition(split).settled) == kinds(partition(life).settled)
+
+
+@settings(max_examples=examples(50))
+@given(pilots(), st.randoms(use_true_random=False))
+def test_the_order_of_facts_changes_nothing(life: PilotLife, random: Random) -> None:
+    other = life._replace(
+        attempts=tuple(random.sample(life.attempts, len(life.attempts))),
+        steps=tuple(random.sample(life.steps, len(life.steps))),
+    )
+    assert partition(other) == partition(life)
+
+
+@settings(max_examples=examples(100))
+@given(pilots() | st.none(), pilots())
+def test_any_two_versions_differ_by_what_is_added_and_corrected(
+    before: PilotLife | None, after: PilotLife
+) -> None:
+    """Booked once, corrected with a sign; increments are never negative."""
+    delta = advance(before, after)
+    old = partition(before).settled if before is not None else {}
+    corrections = summed(*({of.row: of.micros} for of in delta.corrections))
+    assert summed(old, delta.increments, corrections) == partition(after).settled
+    assert min(delta.increments.values(), default=1) > 0
+    assert not (delta.corrections and before is None)
+    revised: Counter[tuple[str, str, int]] = Counter()
+    for of in delta.corrections:
+        if of.cause is Cause.WITHDRAWN:
+            assert of.micros < 0
+        elif before is not None and set(before.steps) == set(after.steps):
+            revised[of.row.resource, of.row.measure, of.row.hour] += of.micros
+    assert not any(revised.values())
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[PilotLife]:
+    """Growing facts of one pilot: attempts turn up, end, get outcomes, and never change again.
+
+    Nobody tells late of what began before ``known_until_us``, nor of what began after the end.
+    """
+    final = draw(pilots(finished=True))
+    until = final.until_us
+    final = final._replace(attempts=tuple(of for of in final.attempts if of.start_us <= until))
+    moments = sorted(draw(st.lists(st.integers(0, 3 * HOUR), min_size=1, max_size=5)))
+    versions = []
+    for moment in (us(of) for of in moments):
+        now = min(moment, until)
+        seen = tuple(
+            of
+            if of.end_us is not None and of.end_us <= now
+            else of._replace(end_us=None, outcome=None)
+            for of in final.attempts
+            if of.start_us <= now
+        )
+        ended = moment >= until
+        versions.append(
+            final._replace(
+                end_us=until if ended else None,
+                now_us=now,
+                attempts=seen,
+                known_until_us=now,
+                steps=tuple(of for of in final.steps if of.at_us <= now or of == min(final.steps)),
+            )
+        )
+    return [*versions, final]
+
+
+@settings(max_examples=examples(100))
+@given(histories())
+def test_growing_facts_settle_as_if_told_at_once(versions: list[PilotLife]) -> None:
+    """The increments of all versions sum to what the last would settle alone; no corrections."""
+    increments: list[Amounts] = []
+    before: PilotLife | None = None
+    for version in versions:
+        delta = advance(before, version)
+        assert delta.corrections == ()
+        increments.append(delta.increments)
+        before = version
+    assert summed(*increments) == partition(versions[-1]).settled
+
+
+@settings(max_examples=examples(50))
+@given(pilots(), st.lists(pilots(), max_size=4))
+def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[PilotLife]) -> None:
+    """Whatever the versions say, increments and corrections sum to the last one's partition."""
+    booked: Amounts = {}
+    before: PilotLife | None = None
+    for version in (first, *rest):
+        delta = advance(before, version)
+        changes = ({of.row: of.micros} for of in delta.corrections)
+        booked = summed(booked, delta.increments, *changes)
+        before = version
+    assert booked == partition(before or first).settled
+    assert min(booked.values(), default=1) > 0
+
+
+@settings(max_examples=examples(30))
+@given(pilots(finished=True))
+def test_hours_are_right(life: PilotLife) -> None:
+    """What is booked in an hour is what the pilot had in that hour."""
+    found = partition(life)
+    for hour in {row.hour for row in found.settled}:
+        window = hour * HOUR * S, (hour + 1) * HOUR * S
+        assert partition(life, window).settled == {
+            row: micros for row, micros in found.settled.items() if row.hour == hour
+        }

@@ -1,0 +1,203 @@
+"""The size of a pilot of which it is not told, or not wholly."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gwmond.ledger.store import Ledger
+from gwmond.model.attempts import Source
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.book import Book
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.sizes import Sizes, expected_sizes
+from tests.build.facts import request
+from tests.pilots.play import T0, Play, record, shown
+from tests.pilots.test_outputs import output, told, us
+
+SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
+ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
+
+
+def test_what_is_told_is_believed() -> None:
+    """Nothing is assumed then, whatever others have."""
+    sizes = Sizes(2000)
+    sizes.note("entry", 8, 16000, 2)
+    assert sizes.fill("entry", 4, 8000, 0)[:2] == (Resources(4, 8000, 0), NONE)
+
+
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ((None, None), Resources(1, 2000)),
+        ((4, None), Resources(4, 8000)),
+        ((None, 8000), Resources(1, 8000)),
+        ((0, 1), Resources(1, 2000)),
+        ((-4, -1), Resources(1, 2000)),
+        ((4, 1), Resources(4, 8000)),
+        ((999_999_999, 8000), Resources(1, 8000)),
+        ((4, 10**12), Resources(4, 8000)),
+        ((float("nan"), float("inf")), Resources(1, 2000)),
+    ],
+)
+def test_where_nothing_is_known(told: tuple[float | None, float | None], size: Resources) -> None:
+    """One canonical unit a core; dummies are not believed."""
+    assert Sizes(2000).fill("entry", *told, 0)[:2] == (size, ONLY_SIZE)
+
+
+def test_the_most_frequent_of_the_entry() -> None:
+    """Before what is expected of it; other entries do not matter."""
+    sizes = Sizes(2000)
+    sizes.expect({"entry": Resources(16, 32000)})
+    for cores in (4, 8, 8):
+        sizes.note("entry", cores, cores * 2000, None)
+    sizes.note("other", 64, 1e6, None)
+    sizes.note("entry", 64, 1, None)  # a dummy
+    assert sizes.fill("entry", gpus=0).size == Resources(8, 16000)
+    assert sizes.fill("third", gpus=0).size == Resources(1, 2000)
+
+
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        ((4, None), (4, 8000)),  # most with as many cores
+        ((8, None), (8, 15_000)),  # of those that are as frequent the least
+        ((16, None), (16, 32_000)),  # none has as many: as much for each core as most have
+        ((0.001, None), (0.001, 16)),
+        ((None, 16_000), (8, 16_000)),
+        ((None, 8000), (4, 8000)),
+        ((None, 3000), (2, 3000)),  # whole cores
+        ((None, 500), (1, 500)),
+        ((None, None), (4, 8000)),
+    ],
+)
+def test_what_is_told_goes_with_what_fits_to_it(
+    told: tuple[float | None, float | None], size: tuple[float, float]
+) -> None:
+    """Cores of one size and the memory of another are no size."""
+    sizes = Sizes(2000)
+    for number, (cores, memory) in enumerate([(8, 15_000), (4, 9000), (4, 8000), (8, 16_000)]):
+        sizes.note("entry", cores, memory, 0, number=(1, 2, 3, 1)[number])
+    assert sizes.fill("entry", *told, 0).size[:2] == size
+    sizes.expect({"expected": Resources(8, 32_000)})
+    assert sizes.fill("expected", 2, None, 0).size[:2] == (2, 8000)
+    assert sizes.fill("expected", None, 16_000, 0).size[:2] == (4, 16_000)
+
+
+def test_gpus_only_where_the_entry_has_any() -> None:
+    """Elsewhere none is right, and nothing was assumed."""
+    sizes = Sizes(2000)
+    sizes.note("with", 8, 16000, 2)
+    sizes.note("without", 8, 16000, 0)
+    sizes.expect({"expected": Resources(8, 16000, 1), "without": Resources(8, 16000, 1)})
+    assert sizes.fill("with", 8, 16000)[:2] == (Resources(8, 16000, 2), ONLY_GPUS)
+    assert sizes.fill("without", 8, 16000)[:2] == (Resources(8, 16000), NONE)
+    assert sizes.fill("expected", 8, 16000)[:2] == (Resources(8, 16000, 1), ONLY_GPUS)
+    assert sizes.fill("unknown", 8, 16000)[:2] == (Resources(8, 16000), NONE)
+
+
+def test_the_memory_of_an_entry_is_bounded() -> None:
+    """An entry whose pilots are all different costs no more than a hundred sizes."""
+    sizes = Sizes(2000)
+    for n in range(5000):
+        sizes.note("entry", 8, 16000 + n, n)
+        sizes.note("entry", 8, 16000, 0)
+    assert sizes.fill("entry")[:2] == (Resources(8, 16000), ONLY_SIZE)
+    assert len(sizes._sizes["entry"]) <= 100
+
+
+def test_expected_of_the_ad_heard_last() -> None:
+    """An entry has an ad for each group; one that has no size tells none."""
+    key = EntryKey("Site", "entry")
+    old = request(key, pilot_size=Size(4, 8000), last_heard=1)
+    new = request(key, pilot_size=Size(8, 16000, 1), last_heard=2)
+    none = request(key, pilot_size=None, last_heard=3)
+    assert expected_sizes([none, new, old]) == {"entry": Resources(8, 16000, 1)}
+    assert expected_sizes([none]) == {}
+
+
+def test_a_slot_whose_size_makes_no_sense() -> None:
+    """Its pilot is as large as the entry's others until its size is told."""
+    play = Play()
+    play.live(0, 300, [shown("other@node", cores=8, memory=16000)])
+    bad = shown("bad@node")._replace(size=None)
+    play.live(360, 960, [bad, shown("other@node", cores=8, memory=16000)])
+    row = play.pilot("bad@node")
+    assert row.steps[0].size == Resources(8, 16000)
+    assert set(row.assumed) == {SIZE}
+    play.live(1020, 1260, [shown("bad@node", cores=4, memory=8000)])
+    row = play.pilot("bad@node")
+    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    play.live(1320, 1560, [bad])  # what was told once is not forgotten
+    play.rest(1620)
+    row = play.pilot("bad@node")
+    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    assert play.seconds()["decision_problem"] == 4 * 1560.0 + 8 * 960.0
+
+
+def test_one_whose_size_is_never_told() -> None:
+    """All of it is estimated, from its beginning to its end."""
+    play = Play()
+    play.live(0, 1200, [shown()._replace(size=None)])
+    play.rest(1260)
+    row = play.pilot()
+    assert row.assumed == {SIZE: (row.start_us, row.end_us)}
+    assert play.seconds() == {"decision_problem": 1200.0}
+    assert {of.evidence for (_, of), n in play.stored.hours.items() if n} == {"estimated"}
+
+
+def test_the_gpus_of_an_output() -> None:
+    """They are those of the entry's other pilots, and said to be estimated."""
+    play = Play()
+    play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
+    told(play, output(validation=Validation.FAILED))
+    (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
+    assert row.steps[0].size == Resources(4, 8000, 1)
+    assert row.assumed == {GPUS: (row.start_us, row.end_us)}
+
+
+def test_absurd_sizes_are_not_learnt() -> None:
+    """Neither of pilots nor of what is expected of them; nobody has so many GPUs."""
+    sizes = Sizes(2000)
+    sizes.expect({"entry": Resources(10**9, 8000)})
+    sizes.note("entry", 4, 10**12, 10**12)
+    assert sizes.fill("entry", gpus=10**12)[:2] == (Resources(1, 2000), ONLY_SIZE)
+
+
+@pytest.mark.parametrize("absurd", [{"cores": 10**9, "memory_mib": 10**9}, {"gpus": 10**12}])
+def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) -> None:
+    """One number of one pilot does not stop the accounting of all."""
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        book = Book(ledger.load_pilots(), Rules())
+        book.report([output(0, 30_000, **absurd)], ledger)
+        now_us = us(100_000)
+        book.settle(now_us, now_us, ledger)
+        ledger.commit_pilots(book.batch(now_us))
+        (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
+        assert row.closed
+
+
+def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 core and 1900 MiB: what was booked stays, also where it is booked anew; sums stay exact."""
+    play, small = Play(), [shown(cores=1, memory=1900)]
+    with monkeypatch.context() as earlier:
+        earlier.setattr("gwmond.pilots.open_pilot.Step", partial(Step, least=0))
+        play.live(0, 1800, small, records=[record("1.0", 60, 600)])
+        assert play.seconds("canonical") == {}
+    play.restart()
+    play.live(1860, 3600, small)
+    play.poll(3660, small, records=[record("1.0", 60, 900, source=Source.SCHEDD_HISTORY)])
+    play.rest(3720)
+    assert play.pilot().steps == (Step(T0 * SECOND_US, Resources(1, 1900), least=0),)
+    assert play.seconds("canonical") == {}
+    assert sum(play.seconds().values()) == 3660
+
+    new = Play()
+    new.live(0, 3600, small, records=[record("1.0", 60, 600)])
+    new.rest(3660)
+    assert new.seconds("canonical") == new.seconds() == {"goodput": 540, "pilot_overhead": 3060}
+    assert new.book.below_one_unit == {"entry"}

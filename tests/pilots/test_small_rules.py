@@ -1,0 +1,98 @@
+"""Rules of one line each, at their edges: what a change of a sign or of a word would break."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.model.factory_jobs import MOST
+from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
+from gwmond.model.times import SECOND_US
+from gwmond.pilots import came_back, waiting_events
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.waiting_events import Waits
+from tests.pilots.play import Play, record, shown
+from tests.pilots.test_outputs import output, us
+from tests.pilots.test_witnesses import BY_STARTD, CONTAINER, STARTD, line, tell
+
+LINGER_S = 1800
+RULES = Rules(refresh_us=0, linger_us=LINGER_S * SECOND_US)
+
+
+@pytest.mark.parametrize(("after", "closed"), [(-1, False), (0, True), (1, True)])
+def test_an_ended_pilot_is_closed_when_it_has_lingered(after: int, closed: bool) -> None:
+    """Late facts find it in memory until then."""
+    play = Play(RULES)
+    play.live(0, 600, [shown()])
+    play.poll(660)
+    assert play.pilot().end_us == us(600)
+    play.poll(600 + LINGER_S + after)
+    assert play.pilot().mark_us == us(600)
+    assert play.pilot().closed is closed
+    assert len(play.book.pilots) == (not closed)
+
+
+def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
+    """That nothing was heard of it was waited for already."""
+    play = Play(RULES._replace(quiet_us=600 * SECOND_US))
+    play.poll(100, records=[record("1.0", 0, 60)])
+    play.poll(60 + 600 + 120 + 60)
+    assert play.pilot().closed
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> None:
+    """The history knows better, of one run or of each that may be meant: the line is used up."""
+    play = Play()
+    records = [record(str(number), 100 + number, 400, startd=STARTD) for number in range(runs)]
+    play.live(0, 1200, [shown(STARTD)], records=records)
+    before = play.seconds()
+    tell(play, line(CONTAINER, 110))
+    play.rest(1260)
+    assert dict(play.book.witnesses.unused) == {}
+    assert (
+        play.seconds()["goodput"] == before["goodput"] == 400 * runs - sum(range(100, 100 + runs))
+    )
+
+
+def started(at: int | None, written: int = 0) -> PilotOutput:
+    """An output by when its pilot began, if that is told, and when it was written."""
+    return output(at, None, seen_us=us(written))
+
+
+def test_an_output_without_a_beginning_is_new_only_where_there_is_no_other() -> None:
+    """It may be any of the others, as it was when it had just begun."""
+    empty, one, other = started(None, 5), started(1, 6), started(2, 7)
+    known, new = came_back.taken((), [empty])
+    assert (known, new) == (((None, us(5)),), [empty])
+    known, new = came_back.taken(((us(1), us(6)),), [empty])
+    assert (known, new) == (((us(1), us(6)),), [])
+    known, new = came_back.taken(((us(1), us(6)),), [other])
+    assert (known, new) == (((us(1), us(6)), (us(2), us(7))), [other])
+    known, new = came_back.taken((), [empty, one])
+    assert (known, new) == (((us(1), us(6)),), [one])
+
+
+def test_of_very_many_outputs_the_first_are_kept() -> None:
+    """What is beyond is not counted; one that is known still is when it was written again."""
+    many = [started(at, at) for at in range(MOST + 1)]
+    known, new = came_back.taken((), many)
+    assert (len(known), new) == (MOST, many[:-1])
+    again, new = came_back.taken(known, [many[0]._replace(seen_us=us(9999)), many[-1]])
+    assert (dict(again)[us(0)], len(again), new) == (us(9999), MOST, [])
+
+
+@pytest.mark.parametrize(("room", "kept"), [(0, 2), (-1, 1), (1, 2)])
+def test_lines_that_fit_exactly_are_stored(
+    monkeypatch: pytest.MonkeyPatch, room: int, kept: int
+) -> None:
+    """Each counts with the comma after it; what does not fit waits in memory only."""
+    waiting = {
+        CentralEvent("", BY_STARTD, CentralKind.PILOT_END, us(at), "master", "", "exited"): Waits(
+            None, "no_pilot"
+        )
+        for at in (1, 2)
+    }
+    rows = [waiting_events.dump({event: waits}) for event, waits in waiting.items()]
+    whole = sum(len(row) - 2 + 1 for row in rows)
+    monkeypatch.setattr(waiting_events, "MAX_CHARACTERS", whole + room)
+    assert waiting_events.load(waiting_events.dump(waiting)) == dict(list(waiting.items())[:kept])

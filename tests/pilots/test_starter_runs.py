@@ -1,0 +1,199 @@
+"""Runs that a pilot's own logs tell of, beside what else tells of them, and told again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+
+from gwmond.model.attempts import Source
+from gwmond.model.endings import Ending
+from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
+from tests.pilots.play import DONE, Play, claim, record, shown
+from tests.pilots.test_outputs import JOB, output, told, us
+
+LATER = 100_000
+HISTORY = Source.STARTD_HISTORY
+
+
+def run(job: str, start: float, end: float | None, submitter: str = "submitter") -> StarterRun:
+    """A run as a starter's log has it."""
+    ending = DONE if end is not None else Ending(began=True)
+    return StarterRun(
+        job, submitter, "slot1_1", us(start), None if end is None else us(end), ending
+    )
+
+
+def prove(play: Play) -> None:
+    """What runs have sums up to what their pilots have."""
+    for row in play.stored.pilots.values():
+        of_runs: Counter[object] = Counter()
+        for (pilot, _), attempt in play.stored.attempts.items():
+            if pilot == row.id:
+                of_runs.update(attempt.settled)
+        of_pilot: Counter[object] = Counter()
+        for (resource, measure, _, outcome), micros in row.settled.items():
+            of_pilot[resource, measure] += micros if outcome else 0
+        assert +of_runs == +of_pilot
+
+
+def result(play: Play) -> object:
+    """All that is booked and counted, and the runs that are stored."""
+    runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.attempts.values()]
+    hours = {of: n for of, n in play.stored.hours.items() if n}
+    counts = {of: n for of, n in play.stored.counts.items() if n}
+    return sorted(runs), hours, counts
+
+
+def test_an_output_that_is_read_again() -> None:
+    """All of its runs are stored by then, and nothing changes."""
+    play = Play()
+    # The second job came back, also to another pilot, so only its last exit counts; of a third
+    # no number is told.
+    runs = (run("1.0", 100, 700), run("2.0", 100, 300), run("2.0", 400, 600), run("", 800, 900))
+    other = output(0, 1300, runs=(run("2.0", 700, 900), run("", 900, 1000)))
+    other = other._replace(name=other.name._replace(proc=1))
+    told(play, output(runs=runs), other)
+    before, corrections = result(play), play.stored.corrections
+    seconds = play.seconds()
+    assert (seconds["goodput"], seconds["unclassified"]) == (600 + 200 + 100 + 100, 200 + 200)
+    for at in (LATER, 2 * LATER):
+        told(play, output(runs=runs), at=at)
+        told(play, other, at=at + 50_000)
+        assert result(play) == before
+        prove(play)
+    assert play.stored.corrections == corrections
+
+
+def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
+    """Which of a job's runs one is does not depend on whether the others are in memory."""
+    runs = []
+    here = output(runs=(run("2.0", 100, 300),))
+    there = output(0, 1300, runs=(run("2.0", 700, 900),))
+    there = there._replace(name=there.name._replace(proc=1))
+    for first, second in ((here, there), (there, here)):
+        play = Play()
+        told(play, first)
+        told(play, second, at=LATER)
+        prove(play)
+        runs.append(sorted((row.key, row.start_us) for row in play.stored.attempts.values()))
+    assert runs[0] == runs[1]
+    assert len({key for key, _ in runs[0]}) == 2
+
+
+def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on() -> None:
+    """The first is not in memory any more, the other is."""
+    play = Play()
+    pilot = shown()
+    first, second = record("1.0", 0, 600), claim("1.0", 8000)
+    play.live(0, 600, [pilot], records=[first])
+    play.live(660, 9000, [pilot], claims=[])
+    play.live(9060, 12_000, [pilot], claims=[second])
+    assert play.stored.attempts
+    again = record("1.0", 0, 600, source=Source.SCHEDD_HISTORY)
+    play.live(12_060, 12_060, [pilot], claims=[second], records=[again])
+    play.live(12_120, 13_000, [pilot], claims=[second])
+    prove(play)
+    play.rest(20_000)
+    prove(play)
+
+
+Step = Callable[[Play, int], None]
+
+
+def of_logs(play: Play, at: int) -> None:
+    """The pilot's output, with no history in it."""
+    runs = (run("1.0", 110, 700), run("1.0", 800, 900), run("2.0", 400, 1100))
+    told(play, output(runs=runs), at=at)
+
+
+def of_history(play: Play, at: int) -> None:
+    """The same output with the history of its startd, which lacks one run."""
+    records = (
+        record("1.0", 100, 700, source=HISTORY, startd="", cores=2),
+        record("2.0", 100, 1100, source=HISTORY, startd="", ending=Ending(over=True)),
+    )
+    told(play, output(attempts=records), at=at)
+
+
+def of_schedd(play: Play, at: int) -> None:
+    """What the schedd's epoch history tells, which does not know the second either."""
+    name = "7.0@instance.entry"
+    play.book.tell([record("1.0", 100, 700, startd=name, started=None, cores=2)], play.stored)
+    play.rest(at)
+
+
+def of_stdout(play: Play, at: int) -> None:
+    """What its stdout tells of its runs, which is less than its logs do."""
+    told(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
+
+
+def restart(play: Play, at: int) -> None:
+    """Only what is stored is known."""
+    play.restart()
+    play.rest(at)
+
+
+@pytest.mark.parametrize("better", [of_history, of_schedd, of_stdout])
+def test_a_run_of_a_log_that_something_better_tells_of(better: Step) -> None:
+    """It counts once, whatever was told first, also long ago."""
+    results = []
+    for order in permutations([of_logs, better, restart]):
+        play = Play()
+        for number, step in enumerate(order):
+            step(play, 2000 + number * LATER)
+            prove(play)
+        results.append(result(play))
+        assert len(play.stored.attempts) == 3
+        assert sum(play.seconds().values()) == 4 * 1200
+    assert all(of == results[0] for of in results)
+
+
+def test_all_of_them() -> None:
+    """A log, a history, a schedd and stdout, in any order."""
+    results = []
+    for order in permutations([of_logs, of_history, of_schedd, of_stdout]):
+        play = Play()
+        for number, step in enumerate(order):
+            step(play, 2000 + number * LATER)
+        prove(play)
+        results.append(result(play))
+    assert all(of == results[0] for of in results)
+
+
+def test_a_slot_that_showed_the_run_first() -> None:
+    """The log of a pilot that was watched has it, too; and a job that no poll has shown."""
+    play = Play()
+    live = shown(started=300, factory_job=JOB)
+    play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
+    play.rest(1260, hours=1)
+    told(play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000)
+    assert sorted(of.key.job for of in play.stored.attempts.values()) == [
+        "schedd#1.0#1",
+        "submitter#2.0#",
+    ]
+    prove(play)
+
+
+def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
+    """It is of the run that something better tells of then."""
+    event = CentralEvent(
+        "log",
+        PilotName(schedd="factory", cluster=7, proc=0),
+        CentralKind.EXIT_UNSENT,
+        *(us(690), "starter", "slot1_1", "exit lost"),
+    )
+    play = Play()
+    cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
+    told(play, output(runs=(cut,)))
+    play.book.report([event], play.stored)
+    play.rest(LATER)
+    unended = record("1.0", 100, None, startd="7.0@instance.entry", ending=Ending())
+    play.book.tell([unended], play.stored)
+    play.rest(2 * LATER)
+    (attempt,) = play.stored.attempts.values()
+    assert {of.source for of in attempt.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}
+    assert attempt.key.job == "schedd#1.0#1"
+    prove(play)

@@ -1,0 +1,188 @@
+"""Jobs of which a pilot's statistics, or its factory's summary, are all that is known."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from gwmond.model.attempts import Source
+from gwmond.model.job_statistics import Jobs, JobStatistics
+from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.records import JobRecord
+from tests.pilots.play import Play, record, shown
+from tests.pilots.test_factory_jobs import JOB, SIZE, attempts_counted, line, only, queue
+from tests.pilots.test_outputs import output, told, us
+from tests.pilots.test_properties import _check
+
+STATISTICS = JobStatistics(
+    Jobs(31, 700), good_zero=Jobs(20, 400), good_nonzero=Jobs(5, 100), bad_signal=Jobs(6, 200)
+)
+IDLE = JobStatistics(Jobs(0, 0))
+SUMMED_UP = {
+    "goodput": 4 * 500.0,
+    "unclassified": 4 * 200.0,
+    "pilot_overhead": 4 * (1200.0 - 700),
+}
+RAN = {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
+
+
+def lost(**more: Any) -> PilotOutput:
+    """The stdout of a pilot whose stderr is lost; HTCondor ran from 60 to 1190."""
+    made = output(logs=(), condor_start_us=us(60), condor_end_us=us(1190))
+    return made._replace(**more)
+
+
+def run(**more: Any) -> JobRecord:
+    """A run of a job on it, from 100 to 700."""
+    return record("1.0", 100, 700, **more)
+
+
+def evidence(play: Play) -> dict[str, set[str]]:
+    """On what each category of CPU time rests."""
+    found: dict[str, set[str]] = {}
+    for (_, of), micros in play.stored.hours.items():
+        if micros and of.resource == "cpu":
+            found.setdefault(of.category.value, set()).add(of.evidence)
+    return found
+
+
+@pytest.mark.parametrize("summary", [(), (line(1300, 1200, jobs=31, jobs_s=700, idle=400),)])
+def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
+    """Its stderr is lost: what ended by itself is goodput; none of it is a run, or measured."""
+    play = Play()
+    told(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
+    assert play.seconds() == SUMMED_UP
+    assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
+    assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
+    assert {of.outcome for (_, of), n in play.stored.hours.items() if n} == {"", "summarised"}
+    assert attempts_counted(play) == 0
+    assert play.book.contradictions == {}
+    _check(play.stored)
+
+
+@pytest.mark.parametrize("jobs", [None, IDLE])
+def test_only_the_number_of_claims_is_told(jobs: JobStatistics | None) -> None:
+    """Jobs ran for a time that nothing tells."""
+    play = Play()
+    told(play, lost(activations=31, jobs=jobs))
+    assert play.seconds() == {"unclassified": 4 * 1130.0, "pilot_overhead": 4 * 70.0}
+    assert evidence(play)["unclassified"] == {"estimated"}
+    assert set(only(play).assumed) == {Assumption.JOBS}
+
+
+def test_jobs_of_no_whole_second() -> None:
+    """They ran: it is no decision problem, though their numbers are cut to 0 s."""
+    of_line: list[FileFact] = [*queue(0, 1200), line(1300, 1200, jobs=1)]
+    for facts in ([lost(jobs=JobStatistics(Jobs(1, 0)))], of_line):
+        play = Play()
+        told(play, *facts, expected=SIZE)
+        assert play.seconds() == {"unclassified": 4.0, "pilot_overhead": 4 * 1199.0}
+
+
+@pytest.mark.parametrize("logs", [(), ("=== Encoded XML description of glidein activity ===",)])
+def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
+    """Without statistics, and without a log, it cannot be said that none did."""
+    play = Play()
+    told(play, lost(logs=logs))
+    assert play.seconds() == {"unclassified": 4 * 1200.0}
+    assert evidence(play) == {"unclassified": {"estimated"}}
+    assert set(only(play).assumed) == {Assumption.VALIDATION}
+
+
+@pytest.mark.parametrize("more", [{"jobs": IDLE}, {"activations": 0}, {"logs": ("StartdLog",)}])
+def test_a_whole_output_tells_that_none_ran(more: dict[str, Any]) -> None:
+    """By its statistics, or as no log of a starter is among HTCondor's logs."""
+    play = Play()
+    told(play, lost(**more))
+    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert evidence(play) == {"decision_problem": {"measured"}}
+    cut = Play()
+    told(cut, lost(**more)._replace(end_us=None))
+    assert set(cut.seconds()) == {"unclassified"}
+
+
+def test_only_the_summary_tells_of_jobs() -> None:
+    """The output has neither statistics nor logs; the summary has what it needs."""
+    summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, idle=500)
+    for facts in permutations([lost(), summary]):
+        play = Play()
+        for number, fact in enumerate(facts):
+            told(play, fact, at=2000 + number * 60_000)  # type: ignore[arg-type]
+        assert play.seconds() == {
+            "goodput": 4 * 400.0,
+            "unclassified": 4 * 170.0,
+            "pilot_overhead": 4 * (1200.0 - 570),
+        }
+        assert only(play).assumed == {Assumption.JOBS: (us(60), us(1200))}
+        _check(play.stored)
+
+
+@pytest.mark.parametrize("summary", [(), (line(1300, 1200, jobs=3, jobs_s=500),)])
+@pytest.mark.parametrize("statistics", [STATISTICS, None])
+def test_a_run_that_becomes_known_takes_their_place(
+    summary: tuple[FileFact, ...], statistics: JobStatistics | None
+) -> None:
+    """From a history, or from its own output with its logs, sooner or later, told twice or not."""
+    name = output().name._replace(startd="glidein")
+    short = lost(jobs=statistics, name=name)
+    whole = short._replace(attempts=(run(source=Source.STARTD_HISTORY, startd=""),), logs=("x",))
+    for other in (whole, run()):
+        for facts in permutations([short, other, short, *summary]):
+            play = Play()
+            for number, fact in enumerate(facts):
+                at = 2000 + number * 60_000
+                if isinstance(fact, JobRecord):
+                    play.poll(at, records=[fact])
+                    play.rest(at + 60)
+                else:
+                    play.book.report([fact], play.stored, SIZE)
+                    play.poll(at)
+                    play.rest(at + 60, hours=3)
+                if number == 1:
+                    play.restart()
+            assert play.seconds() == RAN
+            assert attempts_counted(play) == 1
+            outcomes = {of.outcome for (_, of), n in play.stored.hours.items() if n}
+            assert "summarised" not in outcomes
+            assert Assumption.JOBS not in only(play).assumed
+            _check(play.stored)
+
+
+def test_a_pilot_that_a_collector_has_shown() -> None:
+    """No history told of its jobs: its statistics do."""
+    play = Play()
+    play.live(300, 1200, [shown(started=300, factory_job=JOB)])
+    play.rest(1260, hours=1)
+    told(play, lost(jobs=STATISTICS), at=6000)
+    assert play.seconds() == SUMMED_UP
+    play.poll(90_000, records=[run(started=300)])
+    play.rest(90_060)
+    assert play.seconds() == RAN
+    _check(play.stored)
+
+
+@pytest.mark.parametrize(
+    ("one", "jobs", "number"),
+    [
+        (lost(jobs=IDLE), 31, 1),
+        (lost(jobs=IDLE), 0, 0),
+        (lost(jobs=STATISTICS), 31, 0),
+        (lost(jobs=STATISTICS), 0, 1),
+        (lost(attempts=(run(source=Source.STARTD_HISTORY, startd=""),)), 0, 1),
+        (lost(), 31, 0),
+        (lost(), 0, 0),
+    ],
+)
+def test_a_summary_that_differs_on_whether_jobs_ran(
+    one: PilotOutput, jobs: int, number: int
+) -> None:
+    """The output is believed, and the contradiction is counted, once."""
+    for facts in permutations([one, line(1300, 1200, jobs=jobs, jobs_s=60 * jobs), one]):
+        play = Play()
+        for at, fact in enumerate(facts):
+            told(play, fact, at=2000 + at * 60_000)  # type: ignore[arg-type]
+        assert play.book.contradictions.get("summary_jobs", 0) == number
+        assert ("decision_problem" in play.seconds()) == (one.jobs == IDLE)

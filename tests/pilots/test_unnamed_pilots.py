@@ -1,0 +1,110 @@
+"""Pilots whose output is cut at its head, where it tells for whom they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.model.stored_pilots import PilotRow
+from tests.pilots.play import Play, record, shown
+from tests.pilots.test_factory_jobs import JOB, event, line, queue, told
+from tests.pilots.test_outputs import output, us
+from tests.pilots.test_properties import _check
+
+S_NAMES = {"factory": "", "frontend": "", "group": ""}
+
+
+def cut(start: float | None = None, end: float = 1200, **of: Any) -> PilotOutput:
+    """An output without its head: nothing tells when it began, nor for whom."""
+    made = output(start, end, condor_start_us=us(100))
+    return made._replace(name=made.name._replace(**(S_NAMES | of)))
+
+
+def one(play: Play) -> PilotRow:
+    """The pilot 7.0."""
+    (row,) = (of for of in play.stored.pilots.values() if of.identity.factory_job == JOB)
+    return row
+
+
+def groups(play: Play) -> dict[str, float]:
+    """Core-seconds of all pilots by group."""
+    sums: dict[str, float] = {}
+    for (_, of), micros in play.stored.hours.items():
+        if (of.measure, of.resource) == ("resource", "cpu"):
+            sums[of.group] = sums.get(of.group, 0) + micros / 1e6
+    return {group: seconds for group, seconds in sums.items() if seconds}
+
+
+@pytest.mark.parametrize("first", ["output", "queue", "both"])
+def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
+    """Whichever is told first: all of its time is the group's."""
+    play = Play()
+    parts: dict[str, list[list[FileFact]]] = {
+        "output": [[cut()], [*queue(0, 1210)]],
+        "queue": [[*queue(0, 1210)], [cut()]],
+        "both": [[cut(), *queue(0, 1210)]],
+    }
+    for number, facts in enumerate(parts[first]):
+        told(play, *facts, at=2000 + 50_000 * number)
+        told(play, *facts, at=20_000 + 50_000 * number)  # again
+    assert (one(play).identity.group, one(play).start_us) == ("fe.main", us(0))
+    assert groups(play) == {"fe.main": 4 * 1200.0}
+    _check(play.stored)
+
+
+def test_without_the_queue_its_summary_tells() -> None:
+    play = Play()
+    told(play, cut(), line(1300, 1200))
+    assert groups(play).keys() == {"fe_main"}
+
+
+def test_without_either_nothing_does() -> None:
+    play = Play()
+    told(play, cut())
+    assert groups(play).keys() == {""}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_its_own_output_knows_better(first: bool) -> None:
+    """An output of it that tells its group, before or after the one that does not."""
+    play = Play()
+    whole = cut(factory="factory", frontend="frontend", group="main")
+    for number, of in enumerate((cut(), whole) if first else (whole, cut())):
+        told(play, of, *queue(0, 1210), at=2000 + 50_000 * number)
+    assert (one(play).identity.group, one(play).identity.factory) == ("frontend.main", "factory")
+    assert groups(play).keys() == {"frontend.main"}
+
+
+def test_a_collector_knows_better() -> None:
+    """Also where the output and the queue come later again."""
+    play = Play()
+    told(play, cut(), *queue(0, 1210), at=1300, hours=1)
+    play.poll(6000, [shown(factory_job=JOB, heard=1100)])
+    assert one(play).identity.origin == "collector"
+    told(play, cut(), *queue(0, 1210), event(queue(0, 1)[1].state, 3), at=60_000)
+    assert groups(play).keys() == {"frontend.main"}
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_where_the_queue_may_mean_another_it_tells_nothing(late: bool) -> None:
+    """Of another schedd's pilot with its number; whether that is told before or after."""
+    play, other = Play(), output(10, 1200)
+    facts: list[FileFact] = [cut(), *queue(0, 1210)]
+    another = other._replace(name=other.name._replace(schedd="other"))
+    told(play, *facts, *([] if late else [another]))
+    told(play, another, at=60_000)
+    assert groups(play).keys() == {"", "frontend.main"}
+
+
+def test_a_pilot_of_jobs_gets_its_group() -> None:
+    """Records of jobs told of it first, and not for whom it ran."""
+    play = Play()
+    name = "glidein_1_2@node"
+    told_of = record("1.0", 100, 700, startd=name)
+    play.poll(1000, records=[told_of])
+    of = cut()
+    made = of._replace(name=of.name._replace(startd="glidein_1_2"))
+    told(play, made, *queue(0, 1210), at=2000)
+    assert groups(play).keys() == {"fe.main"}

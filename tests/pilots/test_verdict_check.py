@@ -1,0 +1,120 @@
+"""Pilots that register check the verdict on their entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.model.experiments import Experiment, Result, Verdict
+from gwmond.model.facts import EntryKey, Pilot
+from gwmond.model.states import State
+from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
+from tests.pilots.play import T0, shown
+
+US = 1_000_000
+WAIT_US = 600 * US
+STARVING = EntryKey("Site", "starving")
+BORED = EntryKey("Site", "bored")
+FULL = EntryKey("Site", "full")
+BOTTLENECK = Verdict(State.PROVISIONING_BOTTLENECK, "held_pilots", "measured")
+NO_DEMAND = Verdict(State.INSUFFICIENT_DEMAND, "", "estimated")
+BEFORE = Verdicts(
+    T0 * US,
+    {STARVING: BOTTLENECK, BORED: NO_DEMAND, FULL: Verdict(State.FULL, "", "measured")},
+    frozenset({"old@node"}),
+)
+
+
+def at(seconds: float) -> int:
+    """Microseconds since the epoch, from seconds since T0."""
+    return round((T0 + seconds) * US)
+
+
+def begun(*pilots: Pilot) -> dict[str, Experiment]:
+    """The experiments that a poll a minute later finds, by the pilot's name."""
+    return {p.name: e for p, e in registered(BEFORE, pilots, at(60), WAIT_US)}
+
+
+def test_a_pilot_that_registers_meets_the_verdict_of_the_poll_before() -> None:
+    """With its reason and evidence; where two pilots register, each is an experiment."""
+    found = begun(
+        shown("a@node", 20, entry="starving"),
+        shown("b@node", 40, entry="starving"),
+        shown("c@node", 50, entry="bored"),
+    )
+    assert found == {
+        "a@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(20)),
+        "b@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(40)),
+        "c@node": Experiment(0, BORED, "frontend.main", NO_DEMAND, at(50)),
+    }
+
+
+def test_a_pilot_whose_start_and_registration_lie_around_a_poll() -> None:
+    """It was not seen by the poll, so what that said stood when it registered."""
+    assert begun(shown("a@node", -30, entry="bored"))["a@node"].registered_us == at(0)
+    assert begun(shown("a@node", 65, entry="bored"))["a@node"].registered_us == at(60)
+
+
+@pytest.mark.parametrize(
+    "pilot",
+    [
+        shown("old@node", 20, entry="starving"),
+        shown("a@node", 20, entry="full"),
+        shown("a@node", 20, entry="never heard of"),
+        shown("a@node", -61, entry="starving"),
+        shown("a@node", 20, entry="starving")._replace(started=0),
+        shown("a@node", 20, entry="starving")._replace(accepting=False),
+        shown("a@node", 20, entry="starving")._replace(failed=True),
+        shown("a@node", 20, entry="starving")._replace(retires=T0 + 619),
+    ],
+)
+def test_what_is_no_experiment(pilot: Pilot) -> None:
+    """Seen before, in another state, out of sight before, no start, takes no jobs, or not long."""
+    assert not begun(pilot)
+
+
+OPEN = Experiment(1, STARVING, "g", BOTTLENECK, at(0))
+
+
+@pytest.mark.parametrize(
+    ("run", "end", "contact", "known", "expected"),
+    [
+        (None, None, 0, 0, Result.OPEN),
+        (600, None, 600, 500, Result.RAN),  # known from a slot before all histories were read
+        (5, 30, 30, 0, Result.RAN),
+        (601, None, 700, 599, Result.OPEN),  # a run that began earlier may still be told
+        (601, None, 700, 600, Result.IDLE),
+        (None, None, 700, 600, Result.IDLE),
+        (None, None, 599, 9999, Result.OPEN),  # nothing was heard of it since: it may be dead
+        (None, 599, 590, 598, Result.OPEN),
+        (None, 599, 590, 599, Result.VOID),
+        (None, 600, 600, 600, Result.IDLE),
+        (650, 600, 600, 9999, Result.IDLE),
+    ],
+)
+def test_what_becomes_of_it(
+    run: int | None, end: int | None, contact: int, known: int, expected: Result
+) -> None:
+    """A job within ten minutes, none although it was there and all runs are known, or neither."""
+    watched = Watched(
+        None if run is None else at(run), None if end is None else at(end), at(contact)
+    )
+    assert result(OPEN, watched, at(known), WAIT_US) is expected
+
+
+def test_when_a_verdict_was_right() -> None:
+    """A bottleneck if the pilot ran a job, insufficient demand if not."""
+    found = {
+        (verdict.state.value, outcome.value): OPEN._replace(verdict=verdict, result=outcome).agreed
+        for verdict in (BOTTLENECK, NO_DEMAND)
+        for outcome in Result
+    }
+    assert found == {
+        ("provisioning_bottleneck", ""): None,
+        ("provisioning_bottleneck", "ran"): True,
+        ("provisioning_bottleneck", "idle"): False,
+        ("provisioning_bottleneck", "void"): None,
+        ("insufficient_demand", ""): None,
+        ("insufficient_demand", "ran"): False,
+        ("insufficient_demand", "idle"): True,
+        ("insufficient_demand", "void"): None,
+    }

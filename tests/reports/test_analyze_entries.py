@@ -1,0 +1,288 @@
+"""The report in the layout of analyze_entries: numbers, and text."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from gwmond.model.times import Period
+from gwmond.reports.analyze_entries import SHARES, Analysis, Known, Numbers, Row, exact, records
+from gwmond.reports.analyze_pilots import PilotFigures, Sums
+from gwmond.reports.analyze_rounding import Finished
+from gwmond.reports.analyze_text import block, entries_text, frontends_text
+from gwmond.reports.pilot_jobs import KnownJobs
+from tests.gwms.figures import FIGURE_10
+
+US = 10**6
+DAY = Period(0, 86_400 * US)
+
+
+def pilot(
+    entry: str = "T2_X", frontend: str = "fe.main", *, jobs: int = 3, validation: int | None = 310
+) -> PilotFigures:
+    """A pilot of one core: 10,000 s, of these 6000 s with jobs, 5000 s of these that exited 0."""
+    used, good = (6000, 5000) if jobs else (0, 0)
+    return PilotFigures(
+        frontend=frontend,
+        entry=entry,
+        ended_us=20_000 * US,
+        life_us=10_000 * US,
+        used_us=used * US,
+        good_us=good * US,
+        validation_us=None if validation is None else validation * US,
+        jobs=KnownJobs((), jobs, started=True, ran=jobs > 0),
+        lengths_us=(used // jobs * US,) * jobs if jobs else (),
+        settled=True,
+        pruned=False,
+        size_assumed=False,
+        finished=Finished(10_000, True, validation, jobs, used, good),
+    )
+
+
+def failed(entry: str = "T2_X", frontend: str = "fe.main") -> PilotFigures:
+    """A pilot in which HTCondor never started, of 1200 s."""
+    life = 1200
+    return pilot(entry, frontend, jobs=0)._replace(
+        life_us=life * US,
+        validation_us=life * US,
+        jobs=KnownJobs((), 0, started=False, ran=False),
+        finished=Finished(life, False, life, 0, 0, 0),
+    )
+
+
+def analysis(*pilots: PilotFigures, compare: bool = True) -> Analysis:
+    found = Analysis(DAY, compare)
+    for one in pilots:
+        found.add(one)
+    return found
+
+
+FOUR = (pilot(), failed(), pilot("T2_Y", jobs=0), pilot("T2_Y", "other.gpu", validation=None))
+
+
+def test_exact_by_hand() -> None:
+    """Sums over what is known; what is not is left out there, and counted."""
+    sums = analysis(*FOUR).row().sums
+    assert (sums.pilots, sums.jobs, sums.failed, sums.without_jobs) == (4, 6, 1, 2)
+    assert (sums.known_started, sums.known_validation) == (4, 3)
+    numbers = exact(sums)
+    assert numbers == Numbers(
+        pilots=4,
+        jobs=6,
+        job_length=2000,
+        failed=1,
+        all_validation=1200,
+        without_jobs=2,
+        time=31_200,
+        used=12_000,
+        validation=310 + 1200 + 310,
+        idle=3690 + 9690,
+        waste=19_200,
+        badput=21_200,
+        nosuccess=2000,
+        numbered=4,
+        by_statistics=0,
+        known=Known(started=4, jobs=4, started_s=31_200, validated_s=21_200),
+    )
+    assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
+    assert SHARES["idle"](numbers) == (3690 + 9690) / 21_200
+    assert (numbers.efficiency, numbers.goodput_fraction) == (12_000 / 31_200, 10_000 / 31_200)
+
+
+def test_validation_and_idle_are_what_is_wasted() -> None:
+    """Of pilots whose validation is known, exactly."""
+    numbers = exact(analysis(*FOUR[:3]).row().sums)
+    assert numbers.validation is not None
+    assert numbers.idle is not None
+    assert numbers.validation + numbers.idle == numbers.waste
+
+
+def test_nothing_known_is_not_zero() -> None:
+    """Where no validation is known, none is told, and no idle time."""
+    found = analysis(pilot(validation=None))
+    record = next(iter(records(found)))
+    assert (record["validating_seconds"], record["idle_share"], record["wst_share"]) == (
+        None,
+        None,
+        0.4,
+    )
+    assert re.search(r"T2_X +0\.0% +0\.0% +0\.0% \| +- +- +40\.0% ", "\n".join(entries_text(found)))
+    assert exact(Sums()).validation == 0
+
+
+def test_parts_sum_up() -> None:
+    """Entries, frontends and entries of frontends have the same sums, exact and printed."""
+    every = list(records(analysis(*FOUR)))
+    (whole,) = (of for of in every if of["part"] == "total")
+    for part in ("entry", "frontend", "frontend_entry"):
+        some = [of for of in every if of["part"] == part]
+        for name in ("pilots", "jobs", "time_seconds", "used_seconds", "wasted_seconds"):
+            assert sum(of[name] for of in some) == whole[name]
+            theirs = sum(of["analyze_entries"][name] for of in some)
+            assert theirs == whole["analyze_entries"][name]
+    assert len({(of["part"], of["frontend"], of["entry"]) for of in every}) == len(every) == 8
+
+
+def test_rows_are_counted_back_from_the_end() -> None:
+    """Of a period that is no multiple of five minutes the original has not the very beginning."""
+    for ended, printed in ((50, 0), (150, 1), (7299, 1)):
+        found = Analysis(Period(0, 7300 * US), True)
+        found.add(pilot()._replace(ended_us=ended * US))
+        row = found.row()
+        assert row.printed is not None
+        assert (row.numbers.pilots, row.printed.pilots) == (1, printed), ended
+
+
+def test_sorted() -> None:
+    """The largest first, what is not known last; else by name."""
+    found = analysis(pilot("a", validation=None), pilot("b"), failed("c"), pilot("d", jobs=0))
+
+    def names(sort: str | None) -> str:
+        text = "\n".join(entries_text(found, sort)).split("Per Entry (per frontend)")[0]
+        return "".join(re.findall(r"^([abcd]) ", text, re.MULTILINE))
+
+    assert names(None) == "abcd"
+    assert names("val") == "cbda"  # 100 %, twice 3.1 % by name, unknown
+    assert names("time") == "abdc"
+    assert names("waste") == "dabc"
+
+
+def test_figure_10_verbatim() -> None:
+    """From the sums of figure 10 of the 2022 report the original's side is its text."""
+    slot = 86_400
+    numbers = Numbers(
+        pilots=5192,
+        jobs=2970,
+        job_length=362.8 * slot / 2970,
+        failed=0,
+        all_validation=0,
+        without_jobs=0,
+        time=497.7 * slot,
+        used=362.8 * slot,
+        validation=719_000,
+        idle=120.9 * slot,
+        waste=(497.7 - 362.8) * slot,
+        badput=227.3 * slot,
+        nosuccess=None,
+        numbered=5192,
+        by_statistics=0,
+    )
+    row = Row(Sums(), numbers, numbers)
+    everything = Row(Sums(), numbers, numbers._replace(pilots=39_038))
+    figure = [line.rstrip("R") for line in FIGURE_10.splitlines()[1:] if line]
+    lines = block(row, slot, everything)
+    below = [pair for pair in pairwise(lines) if pair[1].startswith("  analyze_entries: ")]
+    assert len(below) == len(figure) == 10
+    for (mine, theirs), expected in zip(below, figure, strict=True):
+        label = mine[:17] if "slots" in mine else ""
+        assert f"{label}{theirs.removeprefix('  analyze_entries: ')}" == expected
+
+
+def test_figure_10_has_no_line_that_ours_has_not() -> None:
+    """The same labels, in the same form; ours has decimals, and ``nosuccess`` besides."""
+
+    def parsed(text: str) -> dict[str, list[str]]:
+        found = {}
+        for line in text.splitlines():
+            for label, rest in re.findall(
+                r"((?:^|(?<=  ))[A-Za-z][\w/ ]*): +([^|]*?)(?=  G|$)", line
+            ):
+                found[label] = re.findall(r"[a-z%/]+", re.sub(r"\d[\d.]*[KMGRh]?", "", rest))
+        return found
+
+    found = analysis(*FOUR, compare=False)
+    ours = parsed("\n".join(block(found.row("fe.main"), 86_400, found.row())))
+    figure = parsed(FIGURE_10.split(":", 1)[1])
+    assert len(figure) == 11
+    assert set(ours) - set(figure) == {"nosuccess"}
+    assert {name: ours[name] for name in figure} == figure
+
+
+def test_golden() -> None:
+    """The text: 3.1 % of validation are printed as 2 %, 36.9 % and 96.9 % idle as 62 % together."""
+    text = "\n".join(entries_text(analysis(pilot("T2_X"), pilot("T2_X", "other.gpu", jobs=0))))
+    assert GOLDEN in text
+    assert "\n".join(frontends_text(analysis(pilot(), failed()))).endswith(GOLDEN_FRONTENDS)
+    names = re.findall(r"^frontend_.*:$", text, re.MULTILINE)
+    assert names == ["frontend_fe.main:", "frontend_other.gpu:"]
+
+
+def test_each_table_of_entries_ends_with_its_total() -> None:
+    """Of all entries, and of those of each frontend; with the original's line below.
+
+    Of four pilots 31,200 s, 12,000 s of these with jobs and 10,000 s with jobs that exited 0.
+    """
+    lines = entries_text(analysis(*FOUR))
+    totals = [n for n, line in enumerate(lines) if line.startswith("Total/Average ")]
+    shown = [lines[n].split() for n in totals]
+    assert [(of[1], of[3], of[7], of[-1]) for of in shown] == [
+        ("25.0%", "50.0%", "61.5%", "4"),
+        ("33.3%", "66.7%", "71.7%", "3"),  # 15,200 of 21,200 s
+        ("0.0%", "0.0%", "40.0%", "1"),
+    ]
+    theirs = [lines[n + 1].split() for n in totals]
+    assert [(of[0], of[7], of[-1]) for of in theirs] == [
+        ("analyze_entries", "61%", "4"),
+        ("analyze_entries", "71%", "3"),
+        ("analyze_entries", "40%", "1"),
+    ]
+    alone = entries_text(analysis(*FOUR, compare=False))
+    assert sum(line.startswith("Total/Average ") for line in alone) == 3
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    """100 columns, also where it is compared and numbers are large; a longer name takes more."""
+    large = pilot()._replace(
+        life_us=10**6 * US, used_us=6 * 10**5 * US, finished=Finished(10**6, True, 310, 3, 9, 5)
+    )
+    lines = entries_text(analysis(*[large] * 999, *FOUR))
+    assert max(map(len, lines)) <= 100
+    name = "CMSHTPC_T2_US_Wisconsin_cmsgrid01"
+    lines = entries_text(analysis(*FOUR, pilot(name)))
+    rows = [line for line in lines if line.count("|") == 3]
+    assert {line.index("|") for line in rows} == {len(name) + 22}
+
+
+def test_names_cannot_command_a_terminal() -> None:
+    text = "\n".join(entries_text(analysis(pilot("x\x1b[2J\n", "f\x07"))))
+    assert "\nx?[2J? " in text
+    assert "\nfrontend_f?:\n" in text
+
+
+# ruff: noqa: E501
+GOLDEN = """\
+Total Glideins: 2
+  analyze_entries: Total Glideins: 2
+Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
+  analyze_entries: Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
+
+Total time:             20.0K (   5.6 hours -   0.2 slots)
+  analyze_entries:      20.0K (   5.6 hours -   0.2 slots)
+Total time used:         6.0K (   1.7 hours -   0.1 slots -  30.0%)
+  analyze_entries:       6.0K (   1.7 hours -   0.1 slots - 30%)
+Total time validating:  620.0 (   0.2 hours -   0.0 slots -   3.1%)
+  analyze_entries:      500.0 (   0.1 hours -   0.0 slots -  2%)
+Total time idle:        13.4K (   3.7 hours -   0.2 slots -  66.9%)
+  analyze_entries:      12.5K (   3.5 hours -   0.1 slots - 62%)
+Total time wasted:      14.0K (   3.9 hours -   0.2 slots -  70.0%)
+  analyze_entries:      14.0K (   3.9 hours -   0.2 slots - 70%)
+Total badput:           15.0K (   4.2 hours -   0.2 slots -  75.0%)
+  analyze_entries:      15.0K (   4.2 hours -   0.2 slots - 75%)
+Total nosuccess:         1.0K (   0.3 hours -   0.0 slots -   5.0%)
+Time used/time wasted: 0.4
+  analyze_entries: Time used/time wasted: 0.4
+Time efficiency: 0.30  Goodput fraction: 0.25
+  analyze_entries: Time efficiency: 0.30  Goodput fraction: 0.25
+
+----------------------------------------
+----------------------------------------
+Per Entry (all frontends) stats for 24.0 hours.
+
+                    strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
+T2_X                0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
+  analyze_entries     0%     0%    50% |     2%    62%    70%    75% |        3        5 |      2
+"""
+GOLDEN_FRONTENDS = """\
+Units: Slots        total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff
+frontend_fe.main      0.1|    0.1  53.6%|    0.0  13.5%|    0.0  32.9%|    0.1  46.4%|     1.15    0.54
+  analyze_entries     0.1|    0.1    53%|    0.0    12%|    0.0    22%|    0.1    46%|     1.15    0.54"""

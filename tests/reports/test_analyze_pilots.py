@@ -1,0 +1,305 @@
+"""One pilot's figures from its rows, on examples computed by hand."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from gwmond.model.attempts import Source
+from gwmond.model.outcomes import SUMMARISED
+from gwmond.model.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Outcome,
+    Resources,
+    Step,
+    Validation,
+)
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.times import Period
+from gwmond.model.units import MICRO
+from gwmond.pilots.attempt_facts import executing
+from gwmond.reports.analyze_entries import Analysis, original
+from gwmond.reports.analyze_pilots import PilotFigures, figures_of
+from gwmond.reports.analyze_rounding import Archive, Finished, Printed, data_sets
+from gwmond.reports.analyze_text import entries_text
+from gwmond.reports.figures import Figures
+from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
+
+ORIGIN = 1_700_000_000 * 10**6
+LIFE = 4 * HOUR
+LATE = ORIGIN + 100 * HOUR
+
+
+def pilot(**changes: object) -> PilotRow:
+    """A pilot of four cores and four hours that has ended, and is closed."""
+    some = pilot_at(1, LATE)
+    assert some is not None
+    row = some.row._replace(
+        start_us=ORIGIN,
+        end_us=ORIGIN + LIFE,
+        steps=(Step(ORIGIN, Resources(4, 8000)),),
+        assumed={},
+        settled={},
+        ran_jobs=False,
+    )
+    return row._replace(**changes)  # type: ignore[arg-type]
+
+
+def run(
+    start: float, end: float | None, cores: float = 1, code: int | None = 0, number: int = 1
+) -> AttemptRow:
+    """A run from an hour of the pilot's life to another; without a code nobody has told its end."""
+    some = pilot_at(1, LATE)
+    assert some is not None
+    row = some.attempts[1]
+    facts = tuple(
+        fact._replace(ending=fact.ending._replace(exit_code=code if fact.ending.over else None))
+        for fact in row.facts
+    )
+    return row._replace(
+        key=AttemptKey(f"job{number}", 1),
+        start_us=ORIGIN + round(start * HOUR),
+        end_us=None if end is None else ORIGIN + round(end * HOUR),
+        size=Resources(cores, 2000 * cores),
+        outcome=None if code is None else GOOD if code == 0 else FAILED,
+        facts=facts,
+    )
+
+
+def test_cores_that_jobs_hold() -> None:
+    """Two of four cores for two hours, a third for one: an hour and a quarter of the pilot's."""
+    found = figures_of(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
+    assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
+    assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
+    # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
+    assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
+
+
+def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -> AttemptRow:
+    """A run whose program began so long after it; None: nothing tells when."""
+    executing_us = None if seconds is None else row.start_us + seconds * MICRO
+    facts = tuple(
+        fact._replace(executing_us=executing_us, ending=fact.ending._replace(began=began))
+        for fact in row.facts
+    )
+    return row._replace(facts=facts)
+
+
+def compared(*runs: AttemptRow) -> tuple[PilotFigures, str]:
+    """A pilot of one core with runs, and the line of time used that the original would print."""
+    of = figures_of(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
+    analysis.add(of)
+    lines = entries_text(analysis)
+    at = next(n for n, line in enumerate(lines) if line.startswith("Total time used:"))
+    assert lines[at].split()[3] == f"{of.used_us / MICRO / 1000:.1f}K"
+    return of, lines[at + 1].split()[1]
+
+
+def test_the_original_leaves_out_the_transfer_of_input() -> None:
+    """Of a run of 3600 s the program ran for 3000 s: both are said."""
+    found, printed = compared(staged(run(1, 2), 600))
+    assert (found.used_us, found.lengths_us, found.from_start) == (HOUR, (HOUR,), False)
+    assert found.finished == (4 * 3600, True, None, 1, 3000, 3000)
+    assert printed == "3.0K"
+
+
+def test_a_program_of_which_nothing_tells_when_it_began() -> None:
+    """It counts from the start of the run, and that is marked as an estimate."""
+    known, unknown = staged(run(1, 2), 600), staged(run(2, 3, number=2), None)
+    found, printed = compared(known, unknown)
+    assert (found.used_us, found.from_start, found.finished.jobs_s) == (2 * HOUR, True, 6600)
+    assert printed == "~6.6K"
+
+
+def test_a_program_that_never_began_is_no_job_of_the_original() -> None:
+    """Its starter's log has no program: neither a job nor its time.  Of one that may have, both."""
+    never = staged(run(2, 3, code=1, number=2), None, began=False)
+    found, printed = compared(staged(run(1, 2), 600), never)
+    assert (found.used_us, found.jobs.number, found.from_start) == (2 * HOUR, 2, False)
+    assert (found.finished.jobs, printed) == (1, "3.0K")
+
+
+def test_a_program_counts_no_longer_than_its_run() -> None:
+    """Clocks that differ make it neither longer nor negative."""
+    for seconds, length_s in ((-50, 3600), (4000, 0)):
+        found = figures_of(pilot(steps=()), [staged(run(1, 2), seconds)])
+        assert (found.finished.jobs_s, found.from_start) == (length_s, False)
+
+
+def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
+    """Whatever the order of the facts."""
+    startd = staged(run(1, 2), 600).facts[-1]._replace(source=Source.STARTD_HISTORY)
+    shadow = startd._replace(source=Source.EPOCH_HISTORY, executing_us=ORIGIN + HOUR + 5 * MICRO)
+    silent = startd._replace(executing_us=None)
+    for facts in permutations((startd, shadow, silent)):
+        assert executing(facts) == ORIGIN + HOUR + 600 * MICRO
+    assert executing([shadow, silent]) == shadow.executing_us
+    assert executing([silent]) is None
+
+
+def test_memory_does_not_use_cores() -> None:
+    """A job on one core that takes all memory uses a quarter of the pilot's time."""
+    big = run(0, 4)._replace(size=Resources(1, 8000))
+    assert figures_of(pilot(), [big]).used_us == LIFE // 4
+
+
+def test_never_more_than_the_pilot_has() -> None:
+    """Where jobs hold more cores than there are they share them; times outside do not count."""
+    jobs = [run(-1, 2, cores=4), run(1, 5, cores=4, code=1, number=2)]
+    found = figures_of(pilot(), jobs)
+    assert (found.used_us, found.good_us) == (LIFE, HOUR + HOUR // 2)
+    assert found.lengths_us == (3 * HOUR, 4 * HOUR)
+
+
+def test_a_size_that_changes() -> None:
+    """Of two hours on one core one is a quarter of the pilot's, one half of it."""
+    steps = (Step(ORIGIN, Resources(4, 8000)), Step(ORIGIN + HOUR, Resources(2, 4000)))
+    found = figures_of(pilot(steps=steps), [run(0, 2)])
+    assert found.used_us == HOUR // 4 + HOUR // 2
+
+
+def test_a_run_whose_end_nobody_told() -> None:
+    """It lasts as long as the pilot, and has not exited 0."""
+    found = figures_of(pilot(closed=False), [run(2, None, cores=4, code=None)])
+    assert (found.used_us, found.good_us, found.lengths_us) == (2 * HOUR, 0, (2 * HOUR,))
+    assert not found.settled
+
+
+@pytest.mark.parametrize(
+    ("validation", "until_h", "started", "validation_h"),
+    [
+        (Validation.PASSED, 0.5, True, 0.5),
+        (Validation.PASSED, 9, True, 4),  # a clock that goes wrong
+        (Validation.PASSED, -1, True, 0),
+        (Validation.PASSED, None, True, None),
+        (Validation.FAILED, 0.1, False, 4),  # with the deliberate sleep after it
+        (Validation.FAILED, None, False, 4),
+        (Validation.STARTED, 0.5, True, 0.5),  # nothing would tell of jobs that ran
+        (Validation.UNKNOWN, None, None, None),
+        (Validation.UNKNOWN, 0.5, True, 0.5),  # killed hard: its output is cut off
+    ],
+)
+def test_validation(
+    validation: Validation, until_h: float | None, started: bool | None, validation_h: float | None
+) -> None:
+    """Up to its end; all, if HTCondor never started; None, if nothing tells."""
+    end = None if until_h is None else ORIGIN + round(until_h * HOUR)
+    found = figures_of(pilot(validation=validation, validation_end_us=end), [])
+    assert found.jobs.started is started
+    expected = None if validation_h is None else round(validation_h * HOUR)
+    assert found.validation_us == expected
+    assert found.finished.started is (started is True)
+    told = validation in {Validation.PASSED, Validation.FAILED}
+    assert (found.jobs.number, found.jobs.ran) == ((0, False) if told else (None, None))
+
+
+def test_a_job_proves_that_condor_started() -> None:
+    """Whatever the pilot's output says, or does not say."""
+    for validation in Validation:
+        assert figures_of(pilot(validation=validation), [run(1, 2)]).jobs.started is True
+
+
+def test_runs_that_are_not_kept() -> None:
+    """Of the pilot's totals, in proportion to its life; the number of runs is known."""
+    hours = {("goodput", "exit_zero"): 8, ("goodput", "exit_nonzero"): 2, ("pilot_overhead", ""): 6}
+    settled = {
+        ("cpu", "resource", Category(category), outcome): amount * HOUR
+        for (category, outcome), amount in hours.items()
+    }
+    found = figures_of(pilot(settled=settled, attempts_pruned=5), [])
+    assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
+    assert (found.jobs.number, found.jobs.started) == (5, True)
+    assert (found.lengths_us, found.pruned) == ((), True)
+    assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
+    nothing = figures_of(pilot(attempts_pruned=1), [])
+    assert (nothing.used_us, nothing.jobs.number) == (0, 1)
+
+
+def test_a_size_that_is_assumed() -> None:
+    """It is said; the factory's logs are divided by what jobs held at once, if that is more."""
+    steps = (Step(ORIGIN, Resources(1, 2000)),)
+    jobs = [run(1, 3), run(1, 3, number=2)]
+    known = figures_of(pilot(steps=steps), jobs)
+    rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}
+    assumed = figures_of(pilot(steps=steps, assumed=rule), jobs)
+    assert (known.size_assumed, known.finished.jobs_s) == (False, 4 * 3600)
+    assert (assumed.size_assumed, assumed.finished.jobs_s) == (True, 2 * 3600)
+
+
+def test_without_cores_a_job_uses_all() -> None:
+    """No division by nothing."""
+    found = figures_of(pilot(steps=()), [run(1, 3)])
+    assert (found.used_us, found.finished.jobs_s) == (2 * HOUR, 2 * 3600)
+
+
+def test_one_that_runs_has_no_figures() -> None:
+    with pytest.raises(ValueError, match="has not ended"):
+        figures_of(pilot(end_us=None), [])
+
+
+def stand_in(start: float, end: float, category: Category) -> AttemptRow:
+    """What stands for jobs of which only statistics tell: the whole pilot of four cores."""
+    outcome = Outcome(category, SUMMARISED, "estimated")
+    made = run(start, end, cores=4)
+    key = AttemptKey(f"statistics#p1#{category.value}", 1)
+    return made._replace(key=key, outcome=outcome)
+
+
+def test_what_stands_for_jobs_is_no_job() -> None:
+    """Three hours of four were busy, of these two good; the number of jobs is not known."""
+    whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
+    stands = [stand_in(0.5, 2.5, Category.GOODPUT), stand_in(2.5, 3.5, Category.UNCLASSIFIED)]
+    found = figures_of(pilot(assumed=whole), stands)
+    assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
+    assert (found.jobs.number, found.lengths_us) == (None, ())
+    assert (found.jobs.ran, found.jobs.started, found.jobs.by_statistics) == (True, True, True)
+    # They are divided by the cores as they are.
+    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+
+
+def test_what_stands_for_jobs_may_be_pruned() -> None:
+    """Retention takes it out as it does runs: they are no runs either, and not all badput."""
+    booked = {
+        ("cpu", "resource", Category.GOODPUT, SUMMARISED): 8 * HOUR,
+        ("cpu", "resource", Category.UNCLASSIFIED, SUMMARISED): 4 * HOUR,
+        ("cpu", "resource", Category.PILOT_OVERHEAD, ""): 4 * HOUR,
+    }
+    whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
+    row = pilot(assumed=whole, settled=booked, attempts_pruned=2, ran_jobs=True)
+    found = figures_of(row, [])
+    assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
+    assert (found.jobs.number, found.jobs.by_statistics) == (None, True)
+    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+    figures = Figures()
+    figures.add(row, [])
+    assert (figures.jobs, figures.numbered, figures.by_statistics) == (0, 0, 1)
+    assert (figures.used, figures.exited_zero, figures.total) == (12 * HOUR, 8 * HOUR, 16 * HOUR)
+    assert (figures.used_by_statistics, figures.good_by_statistics) == (12 * HOUR, 8 * HOUR)
+    assert figures.cells()[1:3] == ["n/k", "n/k"]
+
+
+def test_one_that_ran_jobs_of_which_none_is_kept() -> None:
+    """That it ran some is known, how many is not."""
+    found = figures_of(pilot(ran_jobs=True), [])
+    assert (found.jobs.number, found.jobs.ran, found.jobs.by_statistics) == (None, True, False)
+
+
+def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
+    """Time used is there, and it is no pilot without a job; the average length leaves it out."""
+    some = Finished(10_000, True, 100, None, 4000, 3500)
+    told = data_sets(some)
+    assert set(told) == set(data_sets(some._replace(jobs=1)))  # no set that the original has not
+    assert (told["JobsNr"], told["JobsNr_None"]) == (0, 0)
+    assert (told["JobsLasted"], told["JobsGoodput"]) == (4000, 3500)
+    assert (some.numberless_s, some._replace(jobs=1).numberless_s) == (4000, 0)
+    assert some._replace(started=False).numberless_s == 0
+    archive, made = Archive(86_400), Printed()
+    for one in (some, Finished(10_000, True, 100, 2, 1000, 500)):
+        archive.add(0, data_sets(one), one.numberless_s)
+    made.add(archive.told(), archive.numberless)
+    assert (made.jobs, made.without_jobs, made.used, made.numberless) == (2, 0, 5000, 4000)
+    assert original(made).job_length == 500

@@ -1,0 +1,60 @@
+"""What is said of pilots of which something is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.reports.assumed_text import RULES, rules_of
+from gwmond.reports.pilot_jobs import has_run_jobs, has_started
+from gwmond.reports.pilot_tables import as_json, line_of
+from tests.pilots.play import Play
+from tests.pilots.test_factory_jobs import only, queue, told
+from tests.pilots.test_outputs import output, us
+
+CUT: dict[str, Any] = {"end": None, "condor_start_us": us(100), "logs": ()}
+WHOLE: dict[str, Any] = {"condor_start_us": us(100), "condor_end_us": us(1100), "logs": ()}
+
+
+@pytest.mark.parametrize(
+    ("more", "until"),
+    [
+        (CUT, 100),
+        (WHOLE, 1200),
+        ({"validation": Validation.UNKNOWN, "validation_end_us": us(90)}, 1200),
+    ],
+)
+def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], until: int) -> None:
+    """Only whether jobs ran is missing: that is said, and not that its validation is unknown."""
+    play = Play()
+    told(play, output(**more), at=5000)
+    row = only(play)
+    assert play.seconds() == {"unclassified": 4.0 * until}
+    (rule,) = (of for of in rules_of(row, row.end_us) if of.rule is Assumption.VALIDATION)
+    assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
+    assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "passed"
+    assert (has_started(row, 0), has_run_jobs(row, 0)) == (True, None)
+
+
+def test_nothing_tells_whether_it_passed() -> None:
+    """Only the queue tells of it."""
+    play = Play()
+    told(play, *queue(0, 1200))
+    row = only(play)
+    (rule,) = (of for of in rules_of(row, row.end_us) if of.rule is Assumption.VALIDATION)
+    assert rule.text == RULES[Assumption.VALIDATION]
+    assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "unknown"
+    assert (has_started(row, 0), has_run_jobs(row, 0)) == (None, None)
+
+
+def test_what_is_learnt_later_takes_its_place() -> None:
+    """The whole output tells that no job ran; a shorter one does not make it forget."""
+    play = Play()
+    told(play, output(**CUT), at=5000)
+    for at, more in ((50_000, {}), (90_000, CUT)):
+        told(play, output(**more), at=at)
+        assert only(play).validation is Validation.PASSED
+        assert play.seconds() == {"decision_problem": 4 * 1200.0}
+        assert Assumption.VALIDATION not in only(play).assumed

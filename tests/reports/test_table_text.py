@@ -1,0 +1,216 @@
+"""Tables fit into the width that there is, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from gwmond import cli
+from gwmond.reports.report_sections import Section
+from gwmond.reports.table_text import Grid, empty, lines, not_shown, room, show
+from tests.gwms import generate, simulated
+
+ENTRIES = (
+    "CMSHTPC_T2_US_Florida_gaivota_whole_gp",
+    "OSG_US_UWMadison_chtc-ce2_opportunisti",
+    "CMS_T1_IT_CNAF_ce03-htc_singularity_mc",
+)
+SITES = ("T2_US_Florida", "OSG_US_NMSU-Discovery-CE1", "T1_IT_CNAF")
+
+
+def told(grid: Grid, width: int) -> list[str]:
+    return [line.plain for line in lines(grid, width)]
+
+
+def test_what_fits_is_one_table() -> None:
+    grid = Grid(("site", "hours", "%"), [("A", "1.0", "5%"), ("Long", "20.5", "95%")])
+    assert told(grid, 80) == ["site  hours    %", "A       1.0   5%", "Long   20.5  95%"]
+
+
+def test_headers_in_two_lines_come_first() -> None:
+    """A header of several words is told in two lines where that is enough."""
+    grid = Grid(("site", "unexplained hours", "pilots"), [("A", "1.0", "3")])
+    assert told(grid, 31) == ["site  unexplained hours  pilots", "A                   1.0       3"]
+    assert told(grid, 30) == [
+        "      unexplained",
+        "site        hours  pilots",
+        "A             1.0       3",
+    ]
+
+
+def test_texts_are_wrapped_between_words() -> None:
+    """As far as they may, and not within a word."""
+    grid = Grid(
+        ("id", "doing", "n"),
+        [("1", "failed validation: a/longish_test.sh", "7"), ("2", "idle", "8")],
+        texts=("doing",),
+        wrapped={"doing": 10},
+    )
+    assert told(grid, 30) == [
+        "id  doing                    n",
+        "1   failed validation:       7",
+        "    a/longish_test.sh",
+        "2   idle                     8",
+    ]
+    assert told(grid, 12)[1:4] == ["1   failed", "    validation:", "    a/longish_test.sh"]
+
+
+def test_shared_names_stand_above() -> None:
+    """Rows of one site stand together, in the order of the first; the total is of all."""
+    rows = [("A", "e1", "1"), ("B", "e2", "2"), ("A", "e3", "3")]
+    grid = Grid(("site", "entry", "pilots"), rows, 2, ("all", "", "6"), heads=1)
+    assert told(grid, 19) == [
+        "site  entry  pilots",
+        "A     e1          1",
+        "B     e2          2",
+        "A     e3          3",
+        "all               6",
+    ]
+    assert told(grid, 18) == [
+        "  entry  pilots",
+        "A",
+        "  e1          1",
+        "  e3          3",
+        "B",
+        "  e2          2",
+        "  all         6",
+    ]
+
+
+def test_columns_in_several_tables() -> None:
+    """Each has the rows' names, and a share stays with what it is a share of."""
+    headers = ("entry", "goodput", "%", "overhead", "%", "runs")
+    grid = Grid(headers, [("e1", "10.0", "40%", "15.0", "60%", "3")])
+    assert told(grid, 20) == [
+        "entry  goodput    %",
+        "e1        10.0  40%",
+        "",
+        "entry  overhead    %",
+        "e1         15.0  60%",
+        "",
+        "entry  runs",
+        "e1        3",
+    ]
+
+
+@given(st.data())
+def test_nothing_is_lost_or_too_wide(data: st.DataObject) -> None:
+    """Whatever the table: each cell is there, and a line too long has one name and one cell."""
+    word = st.text("abcdefgh_-.", min_size=1, max_size=30)
+    columns = data.draw(st.integers(2, 8))
+    names = data.draw(st.integers(1, min(3, columns - 1)))
+    headers = [f"h{n} {'x' * n}" for n in range(columns)]
+    rows = data.draw(
+        st.lists(st.lists(word, min_size=columns, max_size=columns), min_size=1, max_size=6)
+    )
+    heads = data.draw(st.integers(0, names - 1))
+    wrapped = {headers[-1]: 5} if data.draw(st.booleans()) else {}
+    width = data.draw(st.integers(30, 130))
+    found = told(Grid(headers, rows, names, None, heads=heads, wrapped=wrapped), width)
+    text = "\n".join(found)
+    for row in rows:
+        for cell in row:
+            assert cell in text
+    for line in found:
+        if len(line) > width:  # names, and at most one column besides, need that much
+            assert len(re.findall(r"\S+(?: \S+)*", line)) <= names + 1
+
+
+def test_control_characters_and_markup_are_only_text() -> None:
+    into = io.StringIO()
+    console = Console(file=into, width=80, force_terminal=True)
+    show(console, Grid(("name",), [("[red]x[/red]",), (Text("\x1b[2Jy"),)]))
+    assert "[red]x[/red]" in into.getvalue()
+    assert "\x1b[2J" not in into.getvalue()
+    assert "?[2Jy" in into.getvalue()
+
+
+def test_columns_of_zeros_are_named_instead() -> None:
+    """Only those that may be; one with anything in any line stays, and so does what is unknown."""
+    headers = ("site", "held", "%", "other", "%", "pending", "pilots")
+    rows = [("A", "0", "0%", "0", "0%", "?", "0"), ("B", "0", "0%", "3", "9%", "0", "0")]
+    out = empty(headers, rows, {"held", "other", "pending"}, {"0"})
+    assert out == [1, 2]
+    assert not_shown(headers, out) == "Not shown, as all of it is 0: held."
+    assert not_shown(("a", "misconfig."), [0, 1]) == "Not shown, as all of it is 0: a, misconfig."
+    section = Section(
+        "t",
+        1,
+        ("site", "goodput", "%", "preemption", "%"),
+        (("A", "1.0", "9%", "0.0", "0%"),),
+        ("all", "1.0", "9%", "0.0", "0%"),
+    )
+    assert section.shown.headers == ("site", "goodput", "%")
+    assert section.shown.rows == (("A", "1.0", "9%"),)
+    assert section.shown.note == "Not shown, as all of it is 0: preemption."
+
+
+def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the terminal, but not less than 80; 120 where it is none."""
+    monkeypatch.setenv("COLUMNS", "200")
+    assert (room(terminal=True), room(terminal=False)) == (200, 120)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert room(terminal=True) == 80
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of pilots at entries whose names have 40 letters, as real ones have."""
+    directory = tmp_path_factory.mktemp("factory")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gwmond.service.log.configure", lambda _options: None)
+        patch.setattr(simulated, "ENTRIES", 9)
+        name = property(lambda of: f"{ENTRIES[of.entry % 3]}{of.entry:02d}")
+        patch.setattr(simulated.Pilot, "entry_name", name)
+        patch.setattr(simulated.Pilot, "site", property(lambda of: SITES[of.entry % 3]))
+        generate.write(directory / "logs", 7, 60)
+        path = directory / "ledger.sqlite"
+        assert cli.main(["import", "--ledger", str(path), str(directory / "logs")]) == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "--by", "entry"],
+        ["report", "--by", "site,entry", "--failures"],
+        ["report", "--by", "failure,entry"],
+        ["report", "--by", "user,entry"],
+        ["report", "--by", "node"],
+        ["report", "--style", "analyze-entries"],
+        ["report", "--style", "analyze-entries", "--by", "group"],
+        ["reconcile"],
+        ["pilots", "--past"],
+        ["pilot", "7"],
+        ["pilot", "20"],
+        ["ledger", "check"],
+        ["ledger", "stats"],
+    ],
+    ids=" ".join,
+)
+def test_no_line_is_too_long(
+    command: list[str],
+    ledger: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Piped, with entries of 40 letters: no line has more than 120, and every name is whole."""
+    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
+    period = ["--from", "2025-10-09", "--to", "2025-10-16"]
+    timed = command[0] in {"report", "reconcile", "pilots"}
+    assert cli.main([*command, "--ledger", str(ledger), *(period if timed else [])]) == 0
+    text = capsys.readouterr().out
+    where = str(ledger.parent)
+    long = [line for line in text.splitlines() if len(line) > 120 and where not in line]
+    assert long == []
+    if timed and command[-1] not in {"node", "group"}:
+        names = {f"{ENTRIES[n % 3]}{n:02d}" for n in range(9)}
+        assert names <= set(re.findall(r"[\w-]{40}(?![\w-])", text))
+    assert "…" not in text

@@ -1,0 +1,191 @@
+"""When pilots' time is settled, with daemons feigned inside the child processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from gwmond.config.settings import Config
+from gwmond.ledger.errors import LedgerFull
+from gwmond.ledger.store import Ledger
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.snapshot import Snapshot
+from tests.pool.adtext import Ad
+from tests.pool.feign import failed_validation, glidein, glideresource, partitionable_slot
+from tests.service.test_poller import Polls
+from tests.sources.make import NOW, heard
+
+
+def made(tmp_path: Path, histories: dict[str, Any], factory: dict[str, Any] | None = None) -> Polls:
+    """A pool with one idle pilot, of which one is to take leave."""
+    polls = Polls(tmp_path)
+    config = Config.model_validate(
+        {
+            "pool": {"collectors": ["cm"]},
+            "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
+            "site": {"collector_distrust": "1ms"},
+            "histories": {"startds": [], **histories},
+            "factory": factory or {},
+        }
+    )
+    polls.poller = polls.poller.successor(config, polls.pool, polls.keeper, polls.poller.memory)
+    collector: Ad = {"Name": "cm", "StatsLastUpdateTime": NOW, "StatsLifetime": 100_000}
+    polls.pool.answers["cm", "collector"] = [collector]
+    return polls
+
+
+def spent(found: Snapshot) -> dict[str, float]:
+    """Canonical seconds by category."""
+    assert found.pilot_time is not None
+    shown = found.pilot_time.shown.items()
+    return {of.category.value: n.micros / 1e6 for of, n in shown if of.measure == "canonical"}
+
+
+@pytest.mark.parametrize("schedds", [True, False])
+def test_a_pilot_without_jobs(tmp_path: Path, schedds: bool) -> None:
+    """Its time is settled once it has ended, whether or not histories are read."""
+    polls = made(tmp_path, {"schedds": schedds})
+    for _ in range(5):
+        polls.hear()
+        found = polls.poll()
+    assert spent(found) == {}
+    assert found.pilot_time is not None
+    assert sum(found.pilot_time.unsettled.values()) > 0
+    polls.hear()
+    polls.pool.answers["cm", "slots"] = []
+    for _ in range(4):
+        found = polls.poll()
+    assert spent(found) == {"decision_problem": 8 * 360.0}
+    assert found.pilot_time is not None
+    assert {of.what: n.micros for of, n in found.pilot_time.counted.items()} == {"pilots": 1}
+
+
+@pytest.mark.parametrize(("cores", "units"), [(16, 16), (None, 1)])
+def test_a_failed_validation_is_as_large_as_expected(
+    tmp_path: Path, cores: int | None, units: int
+) -> None:
+    """What the entry's glideresource ad says reaches the book with each poll."""
+    polls = made(tmp_path, {"schedds": False})
+    dies = NOW + 200
+    for _ in range(6):
+        now = int(polls.pool.time.tick().wall)
+        ad = failed_validation(1, 1, dies=dies, now=NOW) | glidein("other", "Site")
+        asked = glideresource("other", cpus=cores or 8, memory=32_000)
+        if cores is None:
+            asked = {name: of for name, of in asked.items() if name != "GLIDEIN_CPUS"}
+        polls.pool.answers["cm", "slots"] = [heard(ad, min(now, NOW + 180))]
+        polls.pool.answers["cm", "glideresource"] = [heard(asked, now)]
+        found = polls.poll()
+    assert spent(found) == {"validation_fails": units * 200.0}
+
+
+def test_nothing_is_settled_before_claims_were_seen(tmp_path: Path) -> None:
+    """A job may run on it that nobody has told of yet."""
+    polls = made(tmp_path, {"schedds": False})
+    polls.pool.answers["cm", "claims"] = ["!denied"]
+    polls.hear()
+    polls.poll()
+    polls.pool.answers["cm", "slots"] = []
+    for _ in range(4):
+        found = polls.poll()
+    assert spent(found) == {}
+
+
+def test_what_ads_say_is_watched_for_real_time(tmp_path: Path) -> None:
+    """A poll that was missed is not watched, and neither is the time before the first one."""
+    polls = made(tmp_path, {"schedds": False})
+    for seconds in (60, 60, 45.5, 500, 60):
+        polls.hear()
+        found = polls.poll(seconds)
+    assert found.pilot_time is not None
+    numbers = {kind: shown.micros for (*_, kind), shown in found.pilot_time.factory.items()}
+    assert numbers[FactoryKind.WATCHED_SECONDS] == 60 + 45 + 60
+    running = numbers[FactoryKind.STATUS_RUNNING_SECONDS]
+    assert running == numbers[FactoryKind.STATUS_RUNNING_WATCHED_SECONDS] == 60 + 45 + 60
+
+
+def no_space(*_: object) -> None:
+    """Store nothing."""
+    raise LedgerFull("L", "no space left", "Free some.")
+
+
+@pytest.mark.parametrize("source", ["factory", "central_log"])
+def test_what_a_look_finds_is_told_though_the_ledger_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """In the same poll, beside the failure; it lasts until there is another look, told once."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "job.7.0.out").symlink_to("/etc/passwd")
+    (root / "completed_jobs_20261121.log").write_text("nonsense\n" * 3)
+    option = {"factory": "directories", "central_log": "central_logs"}[source]
+    polls = made(tmp_path, {"schedds": False}, {option: [str(root)]})
+    with structlog.testing.capture_logs() as logs:
+        with monkeypatch.context() as full:
+            full.setattr(Ledger, "commit_pilots", no_space)
+            found = polls.poll()
+            assert found.problems["ledger", "full"] == 1
+            polls.poll()
+        for _ in range(2):
+            found = polls.poll()
+    assert found.problems["ledger", "full"] == 2
+    assert found.problems[source, "link_outside"] == 1
+    assert found.problems[source, "garbage"] == 3
+    told = [(of["event"], of["problem"]) for of in logs if of.get("source") == source]
+    assert sorted(told) == [("problem", "garbage"), ("problem", "link_outside")]
+
+
+def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a poll."""
+    root = tmp_path / "root"
+    root.mkdir()
+    polls = made(tmp_path, {"schedds": False}, {"directories": [str(root)], "every": "1ms"})
+    found = polls.poll()
+    (root / "job.7.0.out").symlink_to("/etc/passwd")
+    monkeypatch.setattr(Ledger, "commit_pilots", no_space)
+    found = polls.poller.drain(found, 10.0)
+    assert found.problems["ledger", "full"] == 1
+    assert found.problems["factory", "link_outside"] == 1
+
+
+def checked(polls: Polls, arrives_after: float) -> dict[tuple[str, str], int]:
+    """What is counted half an hour after a second pilot came, whose first poll is so late."""
+    clock = polls.pool.time
+
+    def hear(*pilots: tuple[str, int]) -> None:
+        polls.hear()
+        now = int(clock.tick().wall)
+        slots = [
+            heard(partitionable_slot(name, started=started, now=now, glidein=glidein()), now)
+            for name, started in (("p", NOW - 60), *pilots)
+        ]
+        polls.pool.answers |= {("cm", "slots"): slots, ("cm", "templates"): slots[:1]}
+
+    for _ in range(3):
+        hear()
+        polls.poll()
+    started = int(clock.tick().wall + arrives_after - 30)
+    hear(("q", started))
+    polls.poll(arrives_after)
+    for _ in range(30):
+        hear(("q", started))
+        found = polls.poll()
+    assert found.pilot_time is not None
+    counted = found.pilot_time.counted.items()
+    return {(of.category.value, of.outcome): n.micros for of, n in counted if of.what == "verdicts"}
+
+
+@pytest.mark.parametrize(
+    ("arrives_after", "expected"), [(60, {("provisioning_bottleneck", "false"): 1}), (121, {})]
+)
+def test_a_pilot_that_registers_checks_the_verdict_of_the_poll_before(
+    tmp_path: Path, arrives_after: float, expected: dict[tuple[str, str], int]
+) -> None:
+    """It stays idle although jobs were said to wait; not where a poll was missed before it."""
+    polls = made(tmp_path, {"schedds": False})
+    assert checked(polls, arrives_after) == expected

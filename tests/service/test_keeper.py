@@ -1,0 +1,348 @@
+"""The keeper of totals, on real SQLite ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gwmond.config.pilots import Ledger as Options
+from gwmond.ledger.errors import LedgerFailed, LedgerFull, LedgerRefused
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model import totals as model
+from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.names import Standing
+from gwmond.service.keeper import Keeper, remembered
+from gwmond.service.known_entries import EMPTY, Memory, Recalled
+from gwmond.sites.capacity import PeakWindow
+from gwmond.sites.integrate import Increment
+
+A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
+T0 = 1_700_000_000  # 800 s into its hour
+WINDOW = 720
+PERIOD = 60
+
+
+def tick(number: float) -> Tick:
+    seconds = number * PERIOD
+    return Tick(T0 + seconds, 500 + seconds, 600 + seconds, "boot")
+
+
+def increment(amount: int, entry: EntryKey = A, state: str = "provisioned") -> Increment:
+    return Increment("cpu", state, "", entry, amount)
+
+
+def key(entry: EntryKey = A, state: str = "provisioned") -> model.SiteKey:
+    return model.SiteKey("cpu", state, "", *entry)
+
+
+class Life:
+    """A daemon's polls, of which each has an interval of one period."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.keeper = Keeper(Options(url=url))
+        self.memory = EMPTY
+
+    def poll(self, number: float, *amounts: int, problems: Sequence[Problem] = ()) -> list[Problem]:
+        """Open, and account the interval that ends with poll ``number``."""
+        self.memory, failed = self.keeper.open(self.memory, WINDOW)
+        known = self.keeper.accounted is not None
+        passed = Elapsed(PERIOD * 1000 if known else 0, known, "" if known else "first_poll")
+        increments = [increment(amount) for amount in amounts]
+        return failed + self.keeper.add(tick(number), passed, increments, self.memory, problems)
+
+    def stored(self) -> model.LedgerState:
+        with LedgerReader.open(self.url) as reader:
+            return reader.load()
+
+    def hours(self) -> dict[int, int]:
+        """Stored amounts by hours since that of T0."""
+        with LedgerReader.open(self.url) as reader:
+            found = reader.hours(0, 10**7)
+        return {row.hour - T0 // 3600: row.micros for row in found}
+
+    def total(self, entry: EntryKey = A) -> int:
+        """The total that is shown, which must be the one that is stored."""
+        stored = self.stored().totals
+        assert self.keeper.totals == stored
+        return stored[key(entry)].micros if key(entry) in stored else 0
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    found = Life(f"sqlite:///{tmp_path}/ledger.sqlite")
+    yield found
+    found.keeper.close()
+
+
+def test_totals_shown_are_what_is_stored(life: Life) -> None:
+    """After each poll the totals in memory are those in the ledger."""
+    assert life.poll(0) == []
+    assert life.total() == 0
+    for number in range(1, 5):
+        assert life.poll(number, 1_000_001, 7) == []
+        assert life.total() == number * 1_000_008
+    assert life.keeper.accounted == life.stored().tick == tick(4)
+    assert life.keeper.status == (True, "", tick(4).wall, 0)
+
+
+def test_total_begins_with_its_first_increment(life: Life) -> None:
+    """A total was created when the interval of its first increment began, here and stored."""
+    life.poll(0)
+    life.poll(1, 5)
+    life.poll(2, 5)
+    assert life.keeper.totals[key()].created == life.stored().totals[key()].created == T0
+
+
+def test_restart_goes_on_from_what_is_stored(life: Life) -> None:
+    """A new keeper has the totals and the tick of the one before, and adds to them."""
+    life.poll(0)
+    life.poll(1, 10)
+    life.keeper.close()
+    after = Life(life.url)
+    after.memory, problems = after.keeper.open(EMPTY, WINDOW)
+    assert problems == []
+    assert after.keeper.accounted == tick(1)
+    assert after.keeper.totals[key()].micros == 10
+    after.poll(2, 5)
+    assert after.total() == 15
+    after.keeper.close()
+
+
+def test_ledger_unavailable_at_the_start(tmp_path: Path) -> None:
+    """Without a ledger time is kept in memory and not shown, and stored once there is one."""
+    directory = tmp_path / "later"
+    life = Life(f"sqlite:///{directory}/ledger.sqlite")
+    for number in range(3):
+        (problem,) = life.poll(number, *([10] if number else []))
+        assert (problem.source, problem.problem) == ("ledger", "location")
+        assert "does not exist. Counters stand still" in problem.detail
+        assert problem.detail.endswith(f": install -d -m 0750 -o USER_OF_GWMOND {directory}")
+        assert life.keeper.totals == {}
+        assert not life.keeper.status.up
+        assert life.keeper.status.last_commit is None
+    directory.mkdir()
+    assert life.poll(3, 10) == []
+    assert life.total() == 30
+    assert life.keeper.status.up
+    life.keeper.close()
+
+
+def test_failing_commits_lose_nothing(life: Life) -> None:
+    """While commits fail counters stand still; afterwards everything is added, once."""
+    life.poll(0)
+    life.poll(1, 100)
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(Ledger, "commit", _full)
+        for number in range(2, 6):
+            (problem,) = life.poll(number, 10)
+            assert (problem.source, problem.problem) == ("ledger", "full")
+            assert "no space left" in problem.detail
+            assert life.total() == 100
+        assert life.keeper.status[:2] == (False, "ledger L: no space left. Free some.")
+        assert life.keeper.status.last_commit == tick(1).wall
+        assert life.keeper.status.waiting_increments == 1
+    assert life.poll(6, 10) == []
+    assert life.total() == 150
+    assert life.keeper.status == (True, "", tick(6).wall, 0)
+    assert life.poll(7, 10) == []
+    assert life.total() == 160
+
+
+def _full(self: Ledger, batch: model.Batch) -> None:
+    raise LedgerFull("L", "no space left", "Free some.")
+
+
+def test_what_waits_is_merged_and_hours_stay_exact(life: Life) -> None:
+    """What waits for hours is few increments, and each hour gets what was spent in it."""
+    life.poll(0)
+    amounts = {number: 1_000_003 * number for number in range(1, 121)}
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(Ledger, "commit", _full)
+        for number in range(1, 120):
+            life.poll(number, amounts[number])
+        assert life.keeper.status.waiting_increments <= 2 * 3
+    life.poll(120, amounts[120])
+    whole, expected = Life(life.url.replace("ledger", "other")), dict[int, int]()
+    whole.poll(0)
+    for number, amount in amounts.items():
+        whole.poll(number, amount)
+    expected = whole.hours()
+    whole.keeper.close()
+    assert life.total() == sum(amounts.values())
+    assert sum(expected.values()) == sum(amounts.values())
+    assert life.hours().keys() == expected.keys()
+    for hour, amount in expected.items():  # each boundary rounds by one micro at most
+        assert abs(life.hours()[hour] - amount) <= 120
+
+
+def test_interval_over_an_hour_is_not_merged_with_others(life: Life) -> None:
+    """An interval that reaches over the full hour is divided alone, not with its neighbours."""
+    boundary = (3600 - T0 % 3600) / PERIOD
+    life.poll(boundary - 1.5)
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(Ledger, "commit", _full)
+        life.poll(boundary - 0.5, 0)
+        life.poll(boundary + 0.5, 1_000_000)
+    life.poll(boundary + 1.5, 5_000_000)
+    assert life.hours() == {0: 500_000, 1: 5_500_000}
+
+
+def test_another_writer_in_between(life: Life) -> None:
+    """When somebody else has written meanwhile what waits is dropped: that time is theirs."""
+    life.poll(0)
+    life.poll(1, 100)
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(Ledger, "commit", _broken)
+        life.poll(2, 10)
+    life.keeper.close()
+    other = Life(life.url)
+    other.poll(3, 1000)
+    other.keeper.close()
+    life.memory, _ = life.keeper.open(life.memory, WINDOW)
+    assert life.keeper.accounted == tick(3)
+    assert life.keeper.status.waiting_increments == 0
+    life.poll(4, 1)
+    assert life.total() == 1101
+
+
+def _broken(self: Ledger, batch: model.Batch) -> None:
+    raise LedgerFailed("L", "it failed", "Look.")
+
+
+def test_conflict_under_our_hands(life: Life) -> None:
+    """A tick that is not ours is a problem, after which the ledger is read again."""
+    life.poll(0)
+    life.poll(1, 100)
+    life.keeper._stored = tick(0.5)
+    (problem,) = life.poll(2, 10)
+    assert problem.problem == "conflict"
+    assert life.poll(3, 10) == []
+    assert life.total() == 110
+    assert life.keeper.accounted == tick(3)
+
+
+def test_refused_batch_is_not_tried_for_ever(life: Life) -> None:
+    """A batch that the ledger calls nonsense is dropped with a problem, and polls go on."""
+    life.poll(0)
+
+    def refuse(self: Ledger, batch: model.Batch) -> None:
+        raise LedgerRefused("L", "refused a batch", "Report it.")
+
+    with pytest.MonkeyPatch.context() as nonsense:
+        nonsense.setattr(Ledger, "commit", refuse)
+        assert [p.problem for p in life.poll(1, 7)] == ["refused"]
+    assert life.poll(2, 10) == []
+    assert life.total() == 10
+
+
+def test_ledger_that_cannot_be_read_is_let_go(life: Life) -> None:
+    """A ledger that opens and fails to load is closed again, so that the next try can open it."""
+    with pytest.MonkeyPatch.context() as broken:
+
+        def load(self: Ledger) -> model.LedgerState:
+            raise LedgerFailed("L", "cannot read", "Look.")
+
+        broken.setattr(Ledger, "load", load)
+        assert [p.problem for p in life.poll(0)] == ["failed"]
+    assert life.poll(1) == []
+
+
+def test_two_keepers(life: Life) -> None:
+    """A ledger that another daemon holds is told as locked, and taken once that has ended."""
+    life.poll(0)
+    other = Life(life.url)
+    assert [p.problem for p in other.poll(1)] == ["locked"]
+    life.keeper.close()
+    assert other.poll(2) == []
+    other.keeper.close()
+
+
+def test_memory_is_recalled(life: Life) -> None:
+    """Peaks, units in use and the first sight of entries outlive the daemon."""
+    hour = T0 // 3600
+    window = PeakWindow(WINDOW).add(hour - 2, 50).add(hour, 30)
+    memory = Memory({A: T0 - 500}, {(A, "cpu"): 30}, {(A, "cpu"): window}, {})
+    life.memory = memory
+    life.poll(0)
+    life.keeper.close()
+    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0)
+    assert remembered(life.url, WINDOW) == memory._replace(recalled=recalled)
+    assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
+
+
+def test_recalled_and_new_memory(life: Life) -> None:
+    """Of what was seen while the ledger was away and what it remembers, both count."""
+    hour = T0 // 3600
+    life.memory = Memory(
+        {A: T0 - 500},
+        {(A, "cpu"): 30, (B, "gpu"): 2},
+        {(A, "cpu"): PeakWindow(WINDOW).add(hour - 2, 50)},
+        {},
+    )
+    life.poll(0)
+    life.keeper.close()
+    seen = Memory(
+        {A: T0 - 60, B: T0 - 30},
+        {(A, "cpu"): 40},
+        {(A, "cpu"): PeakWindow(WINDOW).add(hour, 40)},
+        {},
+    )
+    after, _ = life.keeper.open(seen, WINDOW)
+    assert after.first_seen == {A: T0 - 500, B: T0 - 30}
+    assert after.provisioned[A, "cpu"] == 40
+    assert after.peaks[A, "cpu"].export() == [(hour - 2, 50), (hour, 40)]
+
+
+def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peak that has changed replaces the entry's in the ledger, others are not written."""
+    written: list[set[EntryKey]] = []
+    commit = Ledger.commit
+
+    def note(self: Ledger, batch: model.Batch) -> None:
+        written.append(set(batch.peaks))
+        commit(self, batch)
+
+    monkeypatch.setattr(Ledger, "commit", note)
+    hour = T0 // 3600
+    low, high = PeakWindow(WINDOW).add(hour, 10), PeakWindow(WINDOW).add(hour, 20)
+    life.memory = Memory({A: T0, B: T0}, {}, {(A, "cpu"): low, (B, "cpu"): low}, {})
+    life.poll(0)
+    life.memory = life.memory._replace(peaks={(A, "cpu"): high, (B, "cpu"): low})
+    life.poll(1)
+    life.poll(2)
+    assert written == [{A, B}, {A}, set()]
+    assert life.stored().peaks == {
+        A: (model.Peak("cpu", hour, 20),),
+        B: (model.Peak("cpu", hour, 10),),
+    }
+
+
+def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
+    """Where there is no ledger yet nothing is remembered, and none is made."""
+    assert remembered(f"sqlite:///{tmp_path}/ledger.sqlite", WINDOW) == EMPTY
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_problems_are_kept_within_bounds(life: Life) -> None:
+    """Problems of a poll are stored, but not without end."""
+    many = [Problem("cm", "bad_size", str(number)) for number in range(500)]
+    life.poll(0, problems=many)
+    with LedgerReader.open(life.url) as reader:
+        assert len(reader.problems(1000)) == 100
+
+
+def test_old_hours_are_pruned(tmp_path: Path) -> None:
+    """Hours beyond their retention are forgotten, totals are not."""
+    life = Life(f"sqlite:///{tmp_path}/ledger.sqlite")
+    life.keeper = Keeper(Options.model_validate({"url": life.url, "hours_retention": "1h"}))
+    life.poll(0)
+    life.poll(1, 100)
+    life.poll(300, 10)
+    assert life.total() == 110
+    assert list(life.hours()) == [5]
+    life.keeper.close()

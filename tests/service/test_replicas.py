@@ -1,0 +1,55 @@
+"""Several collectors: replicas of one pool, or each with a part of it."""
+
+from __future__ import annotations
+
+from gwmond.model.facts import EntryKey
+from gwmond.model.monitor import EntryMonitor
+from gwmond.sources.htcondor.monitors import FactoryEntry
+from tests.build.facts import NOW, A, B, pilot, request
+from tests.service.test_pool_state import Scene, watched
+
+
+def _scene(**pool: object) -> Scene:
+    """Two collectors; the second is silent, and two pilots of A were seen before."""
+    scene = Scene(pool=pool)
+    scene.slots(pilot(A))
+    scene.collector(NOW - 10**6)
+    scene.requests(request(A, pending=0), request(B, pending=0))
+    scene.discovery("ap1")
+    scene.demand("ap1")
+    for kind in ("slots", "glideresource", "schedds", "submitters"):
+        scene.silent("cm2", kind)
+    return scene
+
+
+def test_a_silent_part_makes_its_entries_unknown() -> None:
+    """Without replicas, a silent collector leaves pilots, demand and queues in doubt."""
+    picture = _scene().take(watched(A, B, units=16))
+    assert picture.doubtful[A] == "collector"
+    assert not picture.demand_complete
+    assert picture.totals is not None
+    assert picture.totals[A].pending is None
+
+
+def test_one_replica_suffices() -> None:
+    """With replicas, what one of them says is all that there is."""
+    picture = _scene(replicated=True).take(watched(A, B, units=16))
+    assert picture.doubtful == {}
+    assert picture.demand_complete
+    assert picture.totals is not None
+    assert picture.totals[A].pending == 0
+
+
+def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:
+    """A limit that a glideresource ad lacks comes from glidefactory ads, added over factories."""
+    scene = _scene(replicated=True)
+    scene.requests(request(A, max_pilots=None), request(B, max_pilots=7))
+    limits = (
+        FactoryEntry(A.entry, "f1", EntryMonitor(max_pilots=100)),
+        FactoryEntry(A.entry, "f2", EntryMonitor(max_pilots=50)),
+        FactoryEntry(B.entry, "f1", EntryMonitor(max_pilots=9)),
+    )
+    scene.answer("wms:f", "factory", limits)
+    totals = scene.take().totals
+    assert totals is not None
+    assert {key: totals[key].max_pilots for key in (A, B)} == {A: 150, EntryKey(*B): 7}

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.model.evaluation import Capacity
+from gwmond.model.facts import EntryKey, Size
+from gwmond.sites.capacity import PeakWindow, capacities, limit, provisioned, share_pledge
+from tests.build.facts import A2, BIG, GPU, A, B, pilot, request, totals
+
+POOL = totals(request(A, max_pilots=100, running=10, total_running=30))
+
+
+@pytest.mark.parametrize(
+    ("used", "pledge", "site_pledge", "peak", "expected"),
+    [
+        (80, Size(200, 400000), None, 160, Capacity(200, "pledge")),
+        (80, None, Size(300, 600000), 160, Capacity(300, "pledge")),
+        (80, Size(200, 400000), Size(300, 600000), 160, Capacity(200, "pledge")),
+        (80, None, None, 160, Capacity(160, "peak")),
+        (80, None, None, 0, Capacity(640, "limit")),
+        (80, None, None, None, Capacity(640, "limit")),
+        (250, Size(200, 400000), None, None, Capacity(250, "pledge")),
+        (250, None, None, 160, Capacity(250, "peak")),
+        (800, None, None, None, Capacity(800, "limit")),
+        (80, Size(0, 0), None, 160, Capacity(80, "pledge")),
+    ],
+)
+def test_the_first_evidence_that_exists_decides(
+    used: int, pledge: Size | None, site_pledge: Size | None, peak: int | None, expected: Capacity
+) -> None:
+    """A pledge goes before a peak, a peak before a limit, and none below what is in use."""
+    found = capacities(
+        [A],
+        "cpu",
+        used={A: used},
+        pledges={A: pledge} if pledge else {},
+        site_pledges={"Alpha": site_pledge} if site_pledge else {},
+        peaks={} if peak is None else {A: peak},
+        totals=POOL,
+    )
+    assert found == {A: expected}
+
+
+def test_without_any_evidence_capacity_is_what_runs() -> None:
+    """Where nothing tells, capacity is what is in use, and the evidence says none."""
+    found = capacities([A, B], "cpu", used={A: 8}, pledges={}, site_pledges={}, peaks={}, totals={})
+    assert found == {A: Capacity(8, "none"), B: Capacity(0, "none")}
+
+
+@pytest.mark.parametrize(
+    ("change", "cpu", "gpu"),
+    [
+        ({}, 640, 0),
+        ({"pilot_size": GPU}, 640, 160),
+        ({"total_running": 500}, 0, 0),
+        ({"total_running": 5}, 800, 0),
+        ({"max_pilots": None}, None, None),
+        ({"total_running": None}, None, None),
+        ({"running": None}, None, None),
+        ({"pilot_size": None}, None, None),
+    ],
+)
+def test_the_limit_leaves_out_other_frontends(
+    change: dict[str, object], cpu: int | None, gpu: int | None
+) -> None:
+    """Pilots of frontends that we do not see take from the limit; a part untold is no limit."""
+    ad = request(A, max_pilots=100, running=10, total_running=30)._replace(**change)  # type: ignore[arg-type]
+    (found,) = totals(ad).values()
+    assert limit(found, "cpu") == cpu
+    assert limit(found, "gpu") == gpu
+    assert limit(None, "cpu") is None
+
+
+@pytest.mark.parametrize(
+    ("pledge", "used", "peaks", "shares"),
+    [
+        (100, {A: 0, A2: 0}, {A: 30, A2: 10}, {A: 75, A2: 25}),
+        (100, {A: 40, A2: 20}, {A: 30, A2: 10}, {A: 75, A2: 25}),
+        (100, {A: 0, A2: 0}, {}, {A: 50, A2: 50}),
+        (100, {A: 0, A2: 0}, {A: 1}, {A: 100, A2: 0}),
+        (100, {A: 80, A2: 0}, {}, {A: 80, A2: 20}),
+        (6, {A: 4, A2: 0}, {}, {A: 4, A2: 2}),
+        (100, {A: 80, A2: 40}, {}, {A: 80, A2: 40}),
+        (0, {A: 3, A2: 0}, {}, {A: 3, A2: 0}),
+        (100, {}, {}, {}),
+    ],
+)
+def test_a_site_shares_its_pledge_among_its_entries(
+    pledge: int, used: dict[EntryKey, int], peaks: dict[EntryKey, int], shares: dict[EntryKey, int]
+) -> None:
+    """By peaks, else equally; what one entry uses above its part the others do not have."""
+    assert share_pledge(pledge, used, peaks) == shares
+
+
+def test_a_pledge_is_shared_the_same_in_any_order() -> None:
+    """A unit that can not be halved goes to the same entry however entries are listed."""
+    assert share_pledge(3, {A: 0, A2: 0}, {}) == share_pledge(3, {A2: 0, A: 0}, {}) == {A: 2, A2: 1}
+
+
+@given(
+    st.integers(0, 1000),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=6),
+)
+def test_a_pledge_is_neither_exceeded_nor_lost(pledge: int, entries: list[tuple[int, int]]) -> None:
+    """Shares sum to the pledge, or to what is used, and none is below its use."""
+    keys = [EntryKey("Alpha", str(i)) for i in range(len(entries))]
+    used = {key: use for key, (use, _) in zip(keys, entries, strict=True)}
+    peaks = {key: peak for key, (_, peak) in zip(keys, entries, strict=True)}
+    shares = share_pledge(pledge, used, peaks)
+    assert sum(shares.values()) == max(pledge, sum(used.values()))
+    assert all(shares[key] >= used[key] for key in keys)
+
+
+def test_an_entry_with_a_pledge_of_its_own_leaves_the_rest_of_the_sites() -> None:
+    """The site's pledge less the entry's is what the site's other entries share."""
+    found = capacities(
+        [A, A2, B],
+        "cpu",
+        used={},
+        pledges={A: Size(60, 120000)},
+        site_pledges={"Alpha": Size(100, 200000)},
+        peaks={B: 7},
+        totals={},
+    )
+    assert found == {
+        A: Capacity(60, "pledge"),
+        A2: Capacity(40, "pledge"),
+        B: Capacity(7, "peak"),
+    }
+    over = capacities(
+        [A, A2],
+        "cpu",
+        used={},
+        pledges={A: Size(60, 120000)},
+        site_pledges={"Alpha": Size(50, 100000)},
+        peaks={},
+        totals={},
+    )
+    assert over == {A: Capacity(60, "pledge"), A2: Capacity(0, "pledge")}
+
+
+def test_pilots_below_one_unit_are_capacity_and_use() -> None:
+    """1000 pilots of 1 core and 1900 MiB: by limit, use and pledge a unit each."""
+    small = Size(1, 1900)
+    (ad,) = totals(
+        request(A, max_pilots=1000, running=0, total_running=0, pilot_size=small)
+    ).values()
+    assert limit(ad, "cpu") == 1000
+    assert provisioned([pilot(size=small), pilot(size=small)], "cpu") == {A: 2}
+    found = capacities(
+        [A], "cpu", used={}, pledges={A: small}, site_pledges={}, peaks={}, totals={}
+    )
+    assert found == {A: Capacity(1, "pledge")}
+
+
+def test_use_is_counted_by_entry_in_canonical_units() -> None:
+    """Pilots count with their canonical size: memory can be what limits a pilot."""
+    pilots = [pilot(A), pilot(A, size=Size(8, 4000)), pilot(B, size=GPU)]
+    assert provisioned(pilots, "cpu") == {A: 10, B: 8}
+    assert provisioned(pilots, "gpu") == {A: 0, B: 2}
+    assert provisioned([pilot(size=BIG)], "cpu", 4000) == {A: 4}
+
+
+def test_the_peak_leaves_with_its_hour() -> None:
+    """A peak counts for the window's hours, and then the next highest since."""
+    window = PeakWindow(hours=24)
+    for hour, units in [(100, 50), (101, 80), (102, 60), (110, 70), (111, 10)]:
+        window = window.add(hour, units)
+    assert window.value(111) == 80
+    assert window.value(124) == 80
+    assert window.value(125) == 70
+    assert window.value(134) == 10
+    assert window.value(135) is None
+    assert window.prune(125).export() == [(110, 70), (111, 10)]
+
+
+def test_the_window_is_thirty_days_unless_told() -> None:
+    """A peak counts for 720 hours by default."""
+    assert PeakWindow().add(0, 5).value(719) == 5
+    assert PeakWindow().add(0, 5).value(720) is None
+    assert PeakWindow.load([(0, 5)]) == PeakWindow().add(0, 5)
+
+
+def test_zero_is_no_peak() -> None:
+    """An entry at which nothing ever ran has no peak, rather than one of zero."""
+    assert PeakWindow().add(5, 0).value(5) is None
+
+
+hours = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=40)
+
+
+@given(hours, st.integers(0, 80))
+def test_suffix_maxima_are_enough(rows: list[tuple[int, int]], now: int) -> None:
+    """The window gives the same as remembering every hour, in whatever order they come."""
+    window = PeakWindow.load(rows, hours=24)
+    inside = [units for hour, units in rows if now - 24 < hour and units > 0]
+    assert window.value(now) == (max(inside) if inside else None)
+    assert window.prune(now).value(now) == window.value(now)
+    assert PeakWindow.load(reversed(rows), hours=24) == window
+    assert PeakWindow.load(window.export(), hours=24) == window
+    kept = window.export()
+    assert kept == sorted(kept)
+    assert [u for _, u in kept] == sorted({u for _, u in kept}, reverse=True)

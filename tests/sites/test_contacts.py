@@ -1,0 +1,177 @@
+"""Pilots that do not renew their ads any more, in lives of which all is known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.model.facts import Pilot
+from gwmond.sites.capacity import provisioned
+from gwmond.sites.contacts import Contacts, Watched
+from tests.build.facts import BIG, NOW, A, pilot
+
+UPDATE_S, POLL_S, LIFETIME_S = 300, 60, 900
+UNITS = 8
+
+
+class Life(NamedTuple):
+    """A pilot's start and end, in seconds, and whether it was killed instead of taking leave."""
+
+    name: str
+    start: int
+    end: int = 1 << 40
+    killed: bool = True
+
+    def contact(self, time: int) -> int:
+        """The last contact before a time, or before its end."""
+        last = min(time, self.end - 1) - self.start
+        return self.start + last - last % UPDATE_S
+
+    def ad(self, time: int) -> Pilot | None:
+        """What the collector shows of it."""
+        if time < self.start or (time >= self.end and not self.killed):
+            return None
+        heard = self.contact(time)
+        if time >= heard + LIFETIME_S:
+            return None
+        return pilot(A, size=BIG)._replace(
+            name=self.name, started=NOW + self.start, last_heard=NOW + heard
+        )
+
+
+class Watch:
+    """Polls of one collector."""
+
+    def __init__(self) -> None:
+        self.contacts = Contacts()
+        self.most = self.now_most = 0
+        self.silent: dict[str, int] = {}
+
+    def poll(self, time: int, lives: list[Life]) -> Watched:
+        shown = [ad for life in lives if (ad := life.ad(time)) is not None]
+        clocks = [max(ad.last_heard for ad in shown)] if shown else []
+        found = self.contacts.after(shown, clocks, NOW + time)
+        before, after = found.most(provisioned(found.running, "cpu"), "cpu")
+        self.contacts = found.contacts
+        self.most = max(self.most, before.get(A, 0))
+        self.now_most = after.get(A, 0)
+        for of in found.silent:
+            self.silent.setdefault(of.name, time)
+        return found
+
+    def polls(self, first: int, last: int, lives: list[Life]) -> None:
+        for time in range(first, last, POLL_S):
+            self.poll(time, lives)
+
+
+def site(first: int, last: int, kill: int, back: int) -> list[Life]:
+    """50 pilots, killed one after the other from ``kill`` on; each has its successor later."""
+    lives = []
+    for n in range(first, last):
+        lives.append(Life(f"old{n}", -3600 - 7 * n, kill + n))
+        lives.append(Life(f"new{n}", kill + n + back + 17 * n))
+    return lives
+
+
+def test_pilots_that_are_killed_and_replaced_do_not_raise_the_peak() -> None:
+    """50 of 8 units within 15 minutes: 400 ran at once, never 800; the dead are silent at 600 s."""
+    watch, lives = Watch(), site(0, 50, kill=1200, back=5)
+    watch.polls(0, 1200 + 2 * 3600, lives)
+    assert watch.most == 50 * UNITS
+    assert len(watch.silent) == 50
+    for n in range(50):
+        heard = lives[2 * n].contact(1 << 40)
+        assert 0 < watch.silent[f"old{n}"] - heard - 2 * UPDATE_S <= 2 * POLL_S
+    assert watch.now_most == 50 * UNITS
+
+
+def test_a_daemon_that_has_just_started_knows_the_dead_by_their_ads() -> None:
+    """It has watched no update: two thirds of an ad's lifetime are two updates."""
+    lives = site(0, 50, kill=0, back=0)
+    found = Watch().poll(890, lives)
+    assert {of.name for of in found.running} == {f"new{n}" for n in range(50)}
+    assert provisioned(found.running, "cpu") == {A: 50 * UNITS}
+
+
+def test_updates_that_come_faster_tell_sooner() -> None:
+    """By updates of 5 s, watched for an ad's lifetime, a pilot is silent after 10 s."""
+
+    def ads(time: int) -> list[Pilot]:
+        alive = pilot(A)._replace(name="alive", last_heard=NOW + time - time % 5)
+        heard = min(time - time % 5, 1200)
+        return [alive, alive._replace(name="killed", last_heard=NOW + heard)]
+
+    contacts, seen = Contacts(), []
+    for time in range(0, 1300, 5):
+        found = contacts.after(ads(time), [NOW + time - time % 5], NOW + time)
+        contacts = found.contacts
+        seen += [time] if found.silent else []
+    assert seen[0] == 1215
+
+
+def test_a_slow_collector_makes_nobody_silent() -> None:
+    """It takes in no ads for half an hour: that is doubtful, and over with the first ad."""
+    watch = Watch()
+    lives = [Life(f"p{n}", -600 - 11 * n) for n in range(50)]
+    watch.polls(0, 1200, lives)
+
+    def frozen(time: int) -> Watched:
+        shown = [ad for life in lives if (ad := life.ad(1199)) is not None]
+        found = watch.contacts.after(shown, [max(ad.last_heard for ad in shown)], NOW + time)
+        watch.contacts = found.contacts
+        return found
+
+    doubt = [time for time in range(1200, 3000, POLL_S) if frozen(time).doubtful]
+    assert doubt[0] - 1200 <= 2 * UPDATE_S + POLL_S
+    assert watch.silent == {}
+    back = watch.poll(3000, lives)
+    assert (len(back.running), back.silent, back.doubtful) == (50, (), False)
+
+
+def test_a_pilot_that_was_the_only_one_is_in_doubt_until_its_ad_expires() -> None:
+    """Nothing else tells that the collector works."""
+    watch, lives = Watch(), [Life("alone", 0, 1200)]
+    watch.polls(0, 1200, lives)
+    states = {time: watch.poll(time, lives).doubtful for time in range(1200, 2100, POLL_S)}
+    assert [time for time, doubt in states.items() if doubt] == list(range(1560, 1800, POLL_S))
+    assert watch.silent == {}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_short_lives_count_as_far_as_they_are_seen(killed: bool) -> None:
+    """Five pilots of three minutes beside another; the killed ones only tell of their starts."""
+    watch = Watch()
+    lives = [Life(f"p{n}", 600 + 10 * n, 780 + 10 * n, killed) for n in range(5)]
+    watch.polls(0, 3600, [Life("other", -5), *lives])
+    assert watch.most == (2 if killed else 6) * UNITS
+    assert watch.now_most == UNITS
+
+
+lives = st.lists(
+    st.builds(
+        lambda start, length, killed: (start, start + length, killed),
+        st.integers(-2000, 6000),
+        st.integers(400, 5000),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(lives)
+def test_the_peak_is_what_surely_ran(found: list[tuple[int, int, bool]]) -> None:
+    """Never more than ran, and no less than ran between starts and last contacts that were seen."""
+    watch = Watch()
+    every = [Life(f"p{n}", *of) for n, of in enumerate(found)]
+    watch.polls(0, 9000 + LIFETIME_S, [*every, Life("steady", -60)])
+    spans = [(of.start, of.end, of.contact((of.end - 1) // POLL_S * POLL_S)) for of in every]
+
+    def most(ends: list[tuple[int, int]]) -> int:
+        return 1 + max((sum(a <= t < b for a, b in ends) for t, _ in ends), default=0)
+
+    true = most([(start, end) for start, end, _ in spans])
+    sure = most([(max(start, 0), last) for start, _, last in spans if max(start, 0) < last])
+    assert sure * UNITS <= watch.most <= true * UNITS

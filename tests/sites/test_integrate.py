@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.model.elapsed import Elapsed, Tick, elapsed
+from gwmond.model.evaluation import SCALE, Evaluation
+from gwmond.model.waiting import Waiting
+from gwmond.sites.integrate import Increment, integrate
+from gwmond.sites.site_time import evaluate
+from tests.build.facts import NOW, A, B, C, facts, group, peak, pilot, request, totals
+
+PER_SECOND = SCALE * 1000
+"""Increments for one canonical unit in one second."""
+MINUTE = Elapsed(60_000, True, "")
+
+
+def evaluation() -> Evaluation:
+    """A: 8 in use, 92 spare, 38 of it bottleneck.  B: saturated, 8 in use of 50."""
+    return evaluate(
+        facts(
+            capacities=peak({A: 100, B: 50}),
+            totals=totals(request(A), request(B)),
+            waiting={B: Waiting(1, 0, "measured")},
+            pilots=[pilot(A), pilot(B)],
+            groups=[group(38)],
+        ),
+        NOW,
+    )
+
+
+def test_states_become_canonical_seconds() -> None:
+    """Use and the parts of the spare are multiplied by the time that elapsed, exactly."""
+    found = integrate(evaluation(), MINUTE, {A, B})
+    assert found == [
+        Increment("cpu", "provisioned", "", A, 8 * 60 * PER_SECOND),
+        Increment("cpu", "provisioning_bottleneck", "nothing_requested", A, 38 * 60 * PER_SECOND),
+        Increment("cpu", "insufficient_demand", "", A, 54 * 60 * PER_SECOND),
+        Increment("cpu", "provisioned", "", B, 8 * 60 * PER_SECOND),
+    ]
+
+
+def test_an_unknown_interval_is_all_unknown() -> None:
+    """When the interval is unknown so is the whole capacity, with the interval's reason."""
+    found = integrate(evaluation(), Elapsed(500_000, False, "missed_poll"), {A, B})
+    assert found == [
+        Increment("cpu", "unknown", "missed_poll", A, 100 * 500 * PER_SECOND),
+        Increment("cpu", "unknown", "missed_poll", B, 50 * 500 * PER_SECOND),
+    ]
+
+
+def test_unknown_pilots_are_no_use_of_zero() -> None:
+    """Where pilots are unknown the whole capacity goes to unknown, none of it to provisioned."""
+    unknown = evaluate(facts(capacities=peak({A: 100}), pilots=None), NOW)
+    assert integrate(unknown, MINUTE, {A}) == [
+        Increment("cpu", "unknown", "pilots", A, 100 * 60 * PER_SECOND)
+    ]
+
+
+@pytest.mark.parametrize("interval", [MINUTE, Elapsed(60_000, False, "reboot")])
+def test_entries_seen_for_the_first_time_accrue_nothing(interval: Elapsed) -> None:
+    """Nothing is known of the time before an entry was first seen."""
+    assert {of.entry for of in integrate(evaluation(), interval, {B, C})} == {B}
+    assert integrate(evaluation(), interval, set()) == []
+
+
+def test_no_time_gives_no_increments() -> None:
+    """An interval of zero adds nothing, known or not."""
+    assert integrate(evaluation(), Elapsed(0, True, ""), {A, B}) == []
+    assert integrate(evaluation(), Elapsed(0, False, "first_poll"), {A, B}) == []
+
+
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=12))
+def test_cutting_an_interval_changes_no_counter(times: list[float]) -> None:
+    """The same state over parts of an interval adds up to that over the whole, exactly."""
+    found = evaluation()
+    ticks = [Tick(1.7e9 + t, t, t, "boot") for t in sorted(times)]
+
+    def counters(*pairs: tuple[Tick, Tick]) -> Counter[tuple[str, str]]:
+        sums: Counter[tuple[str, str]] = Counter()
+        for before, now in pairs:
+            for of in integrate(found, elapsed(before, now, 60), {A, B}):
+                sums[of.entry.entry, of.state] += of.amount
+        return sums
+
+    parts = counters(*pairwise(ticks))
+    assert parts == counters((ticks[0], ticks[-1]))
