@@ -16,7 +16,9 @@ class _Header(ctypes.Structure):
 
 
 class _Set(ctypes.Structure):
-    _fields_ = tuple((of, ctypes.c_uint32) for of in ("effective", "permitted", "inheritable"))
+    _fields_ = tuple(
+        (literal, ctypes.c_uint32) for literal in ("effective", "permitted", "inheritable")
+    )
 
 
 @contextmanager

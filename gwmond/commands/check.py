@@ -103,7 +103,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         )
         for note in notes:
             print(f"\nnote: {note}")
-    return EXIT_OK if all(of.status.up for of in verdicts) else EXIT_SOURCES_DOWN
+    return EXIT_OK if all(verdict.status.up for verdict in verdicts) else EXIT_SOURCES_DOWN
 
 
 def _start() -> Status:
@@ -133,9 +133,9 @@ def _young(found: Round, now: float) -> list[str]:
 
 def _named(statuses: Sequence[Status]) -> list[Status]:
     """Return how the queries went; that no pool is named is one line, not one for each of them."""
-    nowhere = [of._replace(kind="pool") for of in statuses if of.problem == "no_pool"]
-    found = nowhere[:1] + [of for of in statuses if of.problem != "no_pool"]
-    if not nowhere and not any(of.kind == "demand" for of in found):
+    nowhere = [status._replace(kind="pool") for status in statuses if status.problem == "no_pool"]
+    found = nowhere[:1] + [status for status in statuses if status.problem != "no_pool"]
+    if not nowhere and not any(status.kind == "demand" for status in found):
         found.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
     return found
 
@@ -149,10 +149,10 @@ def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
     }
     word = "no_own_ad"
     return [
-        of._replace(problem=word, detail=WORDS[word].meaning)
-        if of.up and (of.source, of.kind) in lacking
-        else of
-        for of in statuses
+        status._replace(problem=word, detail=WORDS[word].meaning)
+        if status.up and (status.source, status.kind) in lacking
+        else status
+        for status in statuses
     ]
 
 
@@ -194,11 +194,11 @@ def _places(config: Config) -> list[Verdict]:
     """Check the paths of [factory]; its socket may be the daemon's, which runs."""
     return [
         _verdict(
-            _success(of.path, of.key)
-            if not of.problem or (of.problem == "in_use" and _is_gwmond(config))
-            else _failure(of.path, of.key, of.problem, of.detail)
+            _success(place.path, place.key)
+            if not place.problem or (place.problem == "in_use" and _is_gwmond(config))
+            else _failure(place.path, place.key, place.problem, place.detail)
         )
-        for of in places.places(config)
+        for place in places.places(config)
     ]
 
 
@@ -272,9 +272,9 @@ def _table(verdicts: list[Verdict]) -> None:
     for s, remedy in verdicts:
         if s.problem:
             failed.setdefault((s.source, s.problem, remedy), []).append(s)
-    for (source, problem, remedy), of in failed.items():
-        longest = max(of, key=lambda s: s.duration_s)
-        query = f"{longest.kind}: " if len({s.detail for s in of}) > 1 else ""
+    for (source, problem, remedy), status in failed.items():
+        longest = max(status, key=lambda s: s.duration_s)
+        query = f"{longest.kind}: " if len({s.detail for s in status}) > 1 else ""
         console.print(f"\n{source}: {problem}: {query}{longest.detail}", markup=False)
         console.print(f"  what to do: {remedy}", markup=False)
     if not failed:

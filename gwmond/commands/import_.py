@@ -211,7 +211,7 @@ def _report(arguments: argparse.Namespace) -> str:
 
 def _read_until(ledger: Ledger) -> dict[tuple[str, str], str]:
     """Return how far each source was read."""
-    return {key: of.state for key, of in ledger.cursors().items()}
+    return {key: cursor.state for key, cursor in ledger.cursors().items()}
 
 
 def _say(
@@ -224,7 +224,7 @@ def _say(
     if imported.logs:
         print(f"{imported.lines} lines about pilots in {imported.logs} central logs were read")
     for problem, number in imported.problems.most_common():
-        example = next(of for of in imported.examples if of.problem == problem)
+        example = next(example for example in imported.examples if example.problem == problem)
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
     read = imported.facts or imported.logs or hours is not None
     if imported.problems["unreadable"] and not read:

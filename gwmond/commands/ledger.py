@@ -141,31 +141,37 @@ def _check(url: str, memory_mib: int, form: str) -> int:
     with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
         found = ledger.check_pilots(report, memory_mib)
     if form == "json":
-        rows = [{**of._asdict(), "worst": [each._asdict() for each in of.worst]} for of in found]
+        rows = [
+            {
+                **pilot_difference._asdict(),
+                "worst": [each._asdict() for each in pilot_difference.worst],
+            }
+            for pilot_difference in found
+        ]
         json.dump(rows, sys.stdout, indent=2)
         print()
     else:
         _show_residuals(found)
-    return EXIT_FAILED if any(of.micros for of in found) else EXIT_OK
+    return EXIT_FAILED if any(pilot_difference.micros for pilot_difference in found) else EXIT_OK
 
 
 def _show_residuals(found: tuple[PilotResidual, ...]) -> None:
     table = _table("what is proven", "checked", "in part", "residual, seconds")
-    for of in found:
-        colour = "red" if of.micros else "green"
+    for pilot_difference in found:
+        colour = "red" if pilot_difference.micros else "green"
         table.add_row(
-            _PROVEN.get(of.what, of.what),
-            f"{of.checked}",
-            f"{of.skipped}",
-            f"[{colour}]{_exact(of.micros)}[/]",
+            _PROVEN.get(pilot_difference.what, pilot_difference.what),
+            f"{pilot_difference.checked}",
+            f"{pilot_difference.skipped}",
+            f"[{colour}]{_exact(pilot_difference.micros)}[/]",
         )
     console = Console(width=_WIDTH)
     console.print(table)
-    for of in found:
-        for each in of.worst:
-            text = f"{of.what}: {each.where}: off by {_exact(each.micros)} s"
+    for pilot_difference in found:
+        for each in pilot_difference.worst:
+            text = f"{pilot_difference.what}: {each.where}: off by {_exact(each.micros)} s"
             console.print(text, markup=False, highlight=False)
-    if any(of.micros for of in found):
+    if any(pilot_difference.micros for pilot_difference in found):
         console.print("\nThe ledger does not sum up. Keep a copy of it, and please report this.")
     else:
         console.print("\nAll sums up, to the last microsecond.")
@@ -189,9 +195,9 @@ def _stats(url: str, form: str, each: bool) -> int:
         return EXIT_OK
     console = Console(width=_WIDTH)
     table = _table("table", "rows", "MiB with indexes")
-    for of in found.tables:
-        size = "?" if of.bytes is None else f"{of.bytes / 2**20:.2f}"
-        table.add_row(of.table, f"{of.rows}", size)
+    for table_stats in found.tables:
+        size = "?" if table_stats.bytes is None else f"{table_stats.bytes / 2**20:.2f}"
+        table.add_row(table_stats.table, f"{table_stats.rows}", size)
     console.print(table)
     spans = ("site time", found.site_hours), ("pilot time", found.pilot_hours)
     for name, (first, last) in (*spans, ("factory numbers", found.factory_hours)):
@@ -211,21 +217,21 @@ def _stats(url: str, form: str, each: bool) -> int:
 def _as_json(found: LedgerStats) -> dict[str, object]:
     now = time.time()
     return {
-        "tables": [of._asdict() for of in found.tables],
+        "tables": [table._asdict() for table in found.tables],
         "site_hours": found.site_hours,
         "pilot_hours": found.pilot_hours,
         "factory_hours": found.factory_hours,
         "attempt_bytes": found.attempt_bytes,
         "cursors": [
             {
-                **of._asdict(),
+                **cursor._asdict(),
                 "age_s": None
-                if of.complete_us is None
-                else max(0.0, round(now - of.complete_us / 1e6, 3)),
+                if cursor.complete_us is None
+                else max(0.0, round(now - cursor.complete_us / 1e6, 3)),
             }
-            for of in found.cursors
+            for cursor in found.cursors
         ],
-        "gaps": [of._asdict() for of in found.gaps],
+        "gaps": [gap._asdict() for gap in found.gaps],
     }
 
 
@@ -243,9 +249,9 @@ def _time(time_us: int) -> str:
 def _vacuum(url: str) -> int:
     LedgerReader.open(url).close()  # which does not make one where there is none
     with Ledger.open(url) as ledger:
-        before = sum(of.bytes or 0 for of in ledger.stats().tables)
+        before = sum(table.bytes or 0 for table in ledger.stats().tables)
         ledger.vacuum()
-        after = sum(of.bytes or 0 for of in ledger.stats().tables)
+        after = sum(table.bytes or 0 for table in ledger.stats().tables)
     print(f"{ledger.where}: {before / 2**20:.2f} MiB of tables before, {after / 2**20:.2f} now")
     return EXIT_OK
 
@@ -284,9 +290,10 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"gwmond: cannot export to {arguments.directory}: {error}", file=sys.stderr)
         return EXIT_FAILED
-    for of in found:
-        print(f"{arguments.directory / of.dataset}: {of.rows} rows in {len(of.files)} files")
-        for path in of.kept:
+    for exported in found:
+        where = arguments.directory / exported.dataset
+        print(f"{where}: {exported.rows} rows in {len(exported.files)} files")
+        for path in exported.kept:
             print(f"{path}: kept, the ledger has no longer all of that month")
     return EXIT_OK
 

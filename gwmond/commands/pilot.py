@@ -151,13 +151,13 @@ def _show(story: Story, age: Age, width: int, most: int) -> None:
 
 
 def _head(console: Console, story: Story, age: Age) -> None:
-    row, of = story.line.row, story.line.row.identity
+    row, key = story.line.row, story.line.row.identity
     console.print(Text(age.told))
-    console.print(Text(f"\npilot {row.id}  {of.name}", "bold"))
-    console.print(Text(f"{of.key.site}, entry {of.key.entry}, node {of.node or '?'}"))
-    job = f", its job {of.factory_job}" if of.factory_job else ""
-    console.print(Text(f"group {of.group}, factory {of.factory}{job}"))
-    console.print(Text(f"{ends(story)}; {size_text(story.line)}{_TOLD[of.origin]}"))
+    console.print(Text(f"\npilot {row.id}  {key.name}", "bold"))
+    console.print(Text(f"{key.key.site}, entry {key.key.entry}, node {key.node or '?'}"))
+    job = f", its job {key.factory_job}" if key.factory_job else ""
+    console.print(Text(f"group {key.group}, factory {key.factory}{job}"))
+    console.print(Text(f"{ends(story)}; {size_text(story.line)}{_TOLD[key.origin]}"))
     retire, die = story.line.left_us(age.now_us)
     left = "".join(
         f"; {what} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
@@ -217,7 +217,7 @@ def _runs(console: Console, story: Story) -> None:
                 *(hours(run.amounts.get(_CPU, 0), 2), *gpu),
                 run.rule,
                 _codes(run),
-                ", ".join(of.value for of in Source if of in run.merged.sources),
+                ", ".join(source.value for source in Source if source in run.merged.sources),
                 outcome.evidence if outcome else "",
                 f"{row.key.job} run {row.key.number or '?'}",
             ]
@@ -229,9 +229,10 @@ def _runs(console: Console, story: Story) -> None:
     for rule, source in sorted(decided.items()):
         console.print(Text(f"{rule}: {source}", "bright_black"))
     for number, run in enumerate(story.runs, 1):
-        for of in run.merged.contradictions:
-            text = f"run {number}: {of.kept.value} and {of.other.value} differ on {of.field}; "
-            console.print(Text(f"{text}{of.kept.value} is believed", "yellow"))
+        for contradiction in run.merged.contradictions:
+            kept, other = contradiction.kept.value, contradiction.other.value
+            text = f"run {number}: {kept} and {other} differ on {contradiction.field}; "
+            console.print(Text(f"{text}{kept} is believed", "yellow"))
 
 
 def _own_spans(console: Console, story: Story) -> None:
@@ -240,14 +241,18 @@ def _own_spans(console: Console, story: Story) -> None:
     gpus = bool(story.total[_GPU])
     rows: list[list[Cell]] = [
         [
-            *(short(of.start_us), short(of.end_us), span(of.end_us - of.start_us)),
-            _category(of.category),
-            "all, no job runs" if of.free == "all" else "what is free beside jobs",
-            hours(of.amounts[_CPU], 2),
-            *([hours(of.amounts[_GPU], 2)] if gpus else []),
-            _evidence(of),
+            *(
+                short(estimated.start_us),
+                short(estimated.end_us),
+                span(estimated.end_us - estimated.start_us),
+            ),
+            _category(estimated.category),
+            "all, no job runs" if estimated.free == "all" else "what is free beside jobs",
+            hours(estimated.amounts[_CPU], 2),
+            *([hours(estimated.amounts[_GPU], 2)] if gpus else []),
+            _evidence(estimated),
         ]
-        for of in story.own
+        for estimated in story.own
     ]
     tell(console, "\nThe pilot's own time (hours: canonical)")
     headers = ["from (UTC)", "to (UTC)", "for", "category", "of the pilot", "hours"]
@@ -260,14 +265,14 @@ def _corrections(console: Console, story: Story) -> None:
     if story.corrections:
         rows: list[list[Cell]] = [
             [
-                *(short(of.time_us), short(of.hour * HOUR)),
-                f"{of.series.resource} {of.series.measure}",
-                _category(of.series.category),
-                of.series.outcome,
-                f"{of.micros / HOUR:+.4f}",
-                of.cause,
+                *(short(correction.time_us), short(correction.hour * HOUR)),
+                f"{correction.series.resource} {correction.series.measure}",
+                _category(correction.series.category),
+                correction.series.outcome,
+                f"{correction.micros / HOUR:+.4f}",
+                correction.cause,
             ]
-            for of in story.corrections
+            for correction in story.corrections
         ]
         headers = ("made (UTC)", "hour (UTC)", "of", "category", "outcome", "hours", "cause")
         tell(console, "\nCorrections of what was settled before")
@@ -311,7 +316,10 @@ def _measures_agree(story: Story, resource: Resource) -> bool:
     shown = [
         [
             *(story.line.settled.get((resource, measure, category), 0) for category in CATEGORIES),
-            *(of[resource, measure] for of in (story.unsettled, story.total, story.residual)),
+            *(
+                record[resource, measure]
+                for record in (story.unsettled, story.total, story.residual)
+            ),
         ]
         for measure in MEASURES
     ]
@@ -327,11 +335,11 @@ def _codes(run: Run) -> Text:
     return Text(", ".join([*told, *([run.reason.value] if run.reason else [])]))
 
 
-def _evidence(of: OwnSpan) -> str:
-    if of.category is Category.UNCLASSIFIED:
+def _evidence(own_span: OwnSpan) -> str:
+    if own_span.category is Category.UNCLASSIFIED:
         return "nothing tells what it ran"
-    cpu, gpu, _ = of.estimated
-    if not of.amounts["gpu", "resource"] or cpu == gpu:
+    cpu, gpu, _ = own_span.estimated
+    if not own_span.amounts["gpu", "resource"] or cpu == gpu:
         return "estimated" if cpu else "measured"
     return "estimated (CPU)" if cpu else "estimated (GPUs)"
 

@@ -213,12 +213,12 @@ def _show(made: list[PilotLine], age: Age, why: str, waiting: str) -> None:
 
 def _cells(line: PilotLine, now_us: int) -> list[str | Text]:
     """Return the cells of ``_HEADERS``; what nothing is to be said of is empty."""
-    row, of = line.row, line.row.identity
+    row, key = line.row, line.row.identity
     retire, die = ("" if left is None else span(left) for left in line.left_us(now_us))
     users = line.users if line.state == "ended" else line.users_now
     gpu = line.offered(_GPU)
     return [
-        *(str(row.id), of.key.site, of.key.entry),
+        *(str(row.id), key.key.site, key.key.entry),
         Text(line.doing, _COLOURS[line.state]),
         _some(users),
         *(short(row.start_us), short(row.end_us)),
@@ -233,9 +233,9 @@ def _cells(line: PilotLine, now_us: int) -> list[str | Text]:
         hours(part(line.settled, _CPU, _OTHER)),
         hours(line.unsettled[_CPU]),
         *((hours(gpu), percent(line.share(_GPU, _GOOD), 0)) if gpu else ("", "")),
-        of.name,
-        "" if of.node in of.name else of.node,
-        *(of.factory, of.group),
+        key.name,
+        "" if key.node in key.name else key.node,
+        *(key.factory, key.group),
     ]
 
 

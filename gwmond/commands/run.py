@@ -42,12 +42,12 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 def _warn(config: Config, arguments: argparse.Namespace) -> None:
     """Say which directories cannot be read: the daemon runs without them."""
-    for of in places.places(config):
-        if of.problem and of.key == "directories":
+    for place in places.places(config):
+        if place.problem and place.key == "directories":
             structlog.get_logger().warning(
-                f"factory.directories: {of.path} {of.detail}",
+                f"factory.directories: {place.path} {place.detail}",
                 file=str(arguments.config or "-"),
-                remedy=places.REMEDIES[of.problem],
+                remedy=places.REMEDIES[place.problem],
             )
 
 

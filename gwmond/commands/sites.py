@@ -86,7 +86,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         csv_text.write(sys.stdout, Row._fields, rows)
     elif rows:
         _show(rows, entries=arguments.entries)
-    if not rows and any(of.up for of in snapshot.sources):
+    if not rows and any(source.up for source in snapshot.sources):
         print(f"gwmond: {_none(snapshot)}", file=sys.stderr)
     down = [s for s in snapshot.sources if not s.up]
     for line in dict.fromkeys(map(_down, down)):

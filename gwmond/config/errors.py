@@ -170,9 +170,9 @@ def _tables_with(model: type[BaseModel], name: str, path: str = "") -> list[str]
 
 def _inner(field: FieldInfo) -> type[BaseModel] | None:
     """Return the table that an option is, or, of an array of tables, that of its items."""
-    for of in (*get_args(field.annotation), field.annotation):
-        if isinstance(of, type) and issubclass(of, BaseModel):
-            return of
+    for arg in (*get_args(field.annotation), field.annotation):
+        if isinstance(arg, type) and issubclass(arg, BaseModel):
+            return arg
     return None
 
 

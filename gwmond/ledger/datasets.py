@@ -155,9 +155,9 @@ def _pilot_hours(connection: Connection, months: Months) -> Dataset:
 
 
 def _site_hours(connection: Connection, months: Months) -> Dataset:
-    of = site_seconds.c
+    c = site_seconds.c
     pruned = connection.scalar(
-        select(of.id).where((of.pruned_whole > 0) | (of.pruned_micros > 0)).limit(1)
+        select(c.id).where((c.pruned_whole > 0) | (c.pruned_micros > 0)).limit(1)
     )
     first = connection.scalar(select(func.min(site_hours.c.hour))) or 0
     complete = 0 if pruned is None else first * HOUR_US
@@ -190,15 +190,15 @@ def _hours(
 
 
 def _factory_hours(connection: Connection, months: Months) -> Dataset:
-    of, total = factory_hours.c, factory_totals.c
-    within = [of.hour >= months.start_us // HOUR_US]
+    c, total = factory_hours.c, factory_totals.c
+    within = [c.hour >= months.start_us // HOUR_US]
     if months.stop_us is not None:
-        within.append(of.hour < months.stop_us // HOUR_US)
-    query = select(of.hour, total.entry, total.client, total.kind, of.number)
+        within.append(c.hour < months.stop_us // HOUR_US)
+    query = select(c.hour, total.entry, total.client, total.kind, c.number)
     query = query.join_from(factory_hours, factory_totals).where(*within)
 
     def rows() -> Iterator[tuple[int, Columns]]:
-        for hour, *rest in _stream(connection, query.order_by(of.hour, of.series)):
+        for hour, *rest in _stream(connection, query.order_by(c.hour, c.series)):
             yield hour * HOUR_US, (hour * HOUR_US, *rest)
 
     count = connection.scalar(select(func.count()).select_from(factory_hours).where(*within)) or 0
@@ -214,7 +214,7 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for row in map(pilot_row, _stream(connection, query)):
-            of = row.identity
+            key = row.identity
             steps = [{"since": step.at_us, **step.size._asdict()} for step in row.steps]
             settled = [
                 {**dict(zip(_BOOKED, map(str, kind), strict=True)), **_amount(micros)}
@@ -224,8 +224,16 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
             yield (
                 row.start_us,
                 (
-                    *(row.id, of.name, of.factory_job, of.factory, *of.key, of.group, of.node),
-                    *(of.origin, row.start_us, row.end_us, row.contact_us, row.retire_us),
+                    *(
+                        row.id,
+                        key.name,
+                        key.factory_job,
+                        key.factory,
+                        *key.key,
+                        key.group,
+                        key.node,
+                    ),
+                    *(key.origin, row.start_us, row.end_us, row.contact_us, row.retire_us),
                     *(row.die_us, row.ended, str(row.validation), row.validation_end_us),
                     *(row.ran_jobs, row.closed, *size, steps, settled),
                     [
@@ -242,11 +250,11 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
 
 def _factory_jobs(connection: Connection, months: Months) -> Dataset:
     """Each pilot as a job of its factory, in the month in which it was last told of."""
-    of = factory_jobs.c
-    within = [of.last_us >= months.start_us]
+    c = factory_jobs.c
+    within = [c.last_us >= months.start_us]
     if months.stop_us is not None:
-        within.append(of.last_us < months.stop_us)
-    query = select(of.last_us, *PLACE).where(*within).order_by(of.last_us, of.name)
+        within.append(c.last_us < months.stop_us)
+    query = select(c.last_us, *PLACE).where(*within).order_by(c.last_us, c.name)
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for last_us, *values in _stream(connection, query):

@@ -34,8 +34,8 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     """
     if labels != ("resource", "rule", "site", "entry", "group"):
         raise ValueError(f"labels of estimated time: {labels}")
-    total, of = pilot_counts.c, pilots.c
-    place = of.site, of.entry, of.group_name
+    total, c = pilot_counts.c, pilots.c
+    place = c.site, c.entry, c.group_name
     with reader._reading() as connection:
         complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
         summed = select(
@@ -49,7 +49,7 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
             (_OF[what], *key): int(number) for what, *key, number in connection.execute(summed)
         }
         left = dict(totals)
-        rows = select(*place, of.end_us, of.estimated).where(of.end_us.is_not(None))
+        rows = select(*place, c.end_us, c.estimated).where(c.end_us.is_not(None))
         rows = rows.order_by(*place).execution_options(yield_per=_AT_ONCE)
         for where, group in groupby(connection.execute(rows), key=lambda row: tuple(row[:3])):
             hours: defaultdict[tuple[Assumption, Resource], Counter[int]] = defaultdict(Counter)

@@ -21,18 +21,18 @@ from gwmond.model.states import State
 _ROW = tuple(verdict_checks.c)
 
 
-def experiment_values(of: Experiment) -> Row:
+def experiment_values(experiment: Experiment) -> Row:
     """Return the columns of an experiment; raises ``ValueError`` for what cannot be stored."""
     return {
-        "pilot": whole(of.pilot),
-        "site": clean(of.entry.site),
-        "entry": clean(of.entry.entry),
-        "group_name": clean(of.group),
-        "state": of.verdict.state.value,
-        "reason": clean(of.verdict.reason),
-        "evidence": of.verdict.evidence,
-        "registered_us": time_us(of.registered_us),
-        "result": of.result.value,
+        "pilot": whole(experiment.pilot),
+        "site": clean(experiment.entry.site),
+        "entry": clean(experiment.entry.entry),
+        "group_name": clean(experiment.group),
+        "state": experiment.verdict.state.value,
+        "reason": clean(experiment.verdict.reason),
+        "evidence": experiment.verdict.evidence,
+        "registered_us": time_us(experiment.registered_us),
+        "result": experiment.result.value,
     }
 
 
@@ -75,6 +75,6 @@ def experiments_within(
 
 def prune_experiments(connection: Connection, before_us: int) -> int:
     """Forget those with a result whose pilots registered before; what they counted stays."""
-    of = verdict_checks.c
-    old = delete(verdict_checks).where(of.registered_us < before_us, of.result != Result.OPEN.value)
+    c = verdict_checks.c
+    old = delete(verdict_checks).where(c.registered_us < before_us, c.result != Result.OPEN.value)
     return connection.execute(old).rowcount

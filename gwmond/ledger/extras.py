@@ -17,5 +17,9 @@ def install(extra: str) -> str:
     with suppress(metadata.PackageNotFoundError):  # a mere copy of the source
         requires = metadata.requires("gwmond") or []
     marker = f'extra == "{extra}"'
-    wanted = [of.partition(";")[0].strip() for of in requires if marker in of.replace("'", '"')]
+    wanted = [
+        require.partition(";")[0].strip()
+        for require in requires
+        if marker in require.replace("'", '"')
+    ]
     return shlex.join([sys.executable, "-m", "pip", "install", *(wanted or [f"gwmond[{extra}]"])])

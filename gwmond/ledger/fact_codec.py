@@ -69,11 +69,11 @@ def encode_facts(row: AttemptRow) -> str:
     encoded = []
     same_as = _same_as(row)
     for fact in row.facts:
-        of: dict[str, Any] = {"s": fact.source, "w": fact.written_us}
+        record: dict[str, Any] = {"s": fact.source, "w": fact.written_us}
         if fact.job != row.key.job:
-            of["j"] = clean(fact.job, IDENTITY_CHARACTERS)
+            record["j"] = clean(fact.job, IDENTITY_CHARACTERS)
         if fact.run != row.key.run:
-            of["r"] = fact.run
+            record["r"] = fact.run
         told = tuple(getattr(fact, name) for name in _PLAIN)
         same = ""
         for letter, value, base in zip(_PLAIN.values(), told, same_as, strict=True):
@@ -82,12 +82,12 @@ def encode_facts(row: AttemptRow) -> str:
             if value == base:
                 same += letter
             else:
-                of[letter] = clean(value, IDENTITY_CHARACTERS) if type(value) is str else value
+                record[letter] = clean(value, IDENTITY_CHARACTERS) if type(value) is str else value
         if same:
-            of["="] = same
+            record["="] = same
         if ending := _ending(fact.ending):
-            of["!"] = ending
-        encoded.append(of)
+            record["!"] = ending
+        encoded.append(record)
         same_as = (fact.pilot, *same_as[1:])
     return encode_json(encoded)
 
@@ -114,20 +114,20 @@ def decode_facts(row: AttemptRow, stored: str) -> tuple[AttemptFact, ...]:
 
 @lru_cache(maxsize=4096)
 def _ending(ending: Ending) -> dict[str, Any]:
-    of: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     for name, value in zip(Ending._fields, ending, strict=True):
         if value == Ending._field_defaults[name]:
             continue
         letter = _ENDING.get(name, name)
         if type(value) is bool and len(letter) == 1:
-            of["+" if value else "-"] = of.get("+" if value else "-", "") + letter
+            record["+" if value else "-"] = record.get("+" if value else "-", "") + letter
         else:
-            of[letter] = value
-    return of
+            record[letter] = value
+    return record
 
 
-def _stored_ending(of: dict[str, Any]) -> Ending:
-    told = {_ENDING_NAMES.get(k, k): v for k, v in of.items() if k not in {"+", "-"}}
-    told |= {_ENDING_NAMES[letter]: True for letter in of.get("+", "")}
-    told |= {_ENDING_NAMES[letter]: False for letter in of.get("-", "")}
+def _stored_ending(record: dict[str, Any]) -> Ending:
+    told = {_ENDING_NAMES.get(k, k): v for k, v in record.items() if k not in {"+", "-"}}
+    told |= {_ENDING_NAMES[letter]: True for letter in record.get("+", "")}
+    told |= {_ENDING_NAMES[letter]: False for letter in record.get("-", "")}
     return Ending(**told)

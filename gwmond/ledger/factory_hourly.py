@@ -26,7 +26,7 @@ def factory_numbers(
     reader: LedgerReader, kinds: Mapping[FactoryKind, Labels], unit: int, done: Done
 ) -> Found:
     """Yield numbers of these kinds, each times ``unit``; the labels: a kind's, entry, client."""
-    total, of = factory_totals.c, factory_hours.c
+    total, c = factory_totals.c, factory_hours.c
     wanted = total.kind.in_([kind.value for kind in kinds])
     with reader._reading() as connection:
         complete = stored_batches(connection).pruned_before
@@ -39,10 +39,10 @@ def factory_numbers(
         }
         left = dict(series)
         rows = (
-            select(of.series, of.hour, of.number)
+            select(c.series, c.hour, c.number)
             .join_from(factory_hours, factory_totals)
             .where(wanted)
-            .order_by(of.series, of.hour)
+            .order_by(c.series, c.hour)
             .execution_options(yield_per=_AT_ONCE)
         )
         for number, group in groupby(connection.execute(rows), key=itemgetter(0)):

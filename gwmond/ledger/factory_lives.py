@@ -79,15 +79,15 @@ def _lives(
     connection: Connection, since_us: int, until_us: int, told: set[tuple[str, str]]
 ) -> list[FactoryLife]:
     """Return pilots that live in the period, and those whose line was written in it."""
-    of = pilots.c
-    columns = (of.id, of.entry, of.factory_number, of.start_us, of.end_us, of.origin)
-    query = select(*columns, of.estimated, of.steps)
-    within = query.where(of.start_us < until_us, or_(of.end_us.is_(None), of.end_us >= since_us))
+    c = pilots.c
+    columns = (c.id, c.entry, c.factory_number, c.start_us, c.end_us, c.origin)
+    query = select(*columns, c.estimated, c.steps)
+    within = query.where(c.start_us < until_us, or_(c.end_us.is_(None), c.end_us >= since_us))
     wall = _walls(connection, since_us, until_us)
     found = [_life(row, wall) for row in connection.execute(within)]
     left = told - {(life.entry, life.number) for life in found}
     for some in chunks(sorted({number for _, number in left})):
-        earlier = query.where(of.factory_number.in_(some), of.end_us < since_us)
+        earlier = query.where(c.factory_number.in_(some), c.end_us < since_us)
         lives = (_life(row, wall) for row in connection.execute(earlier))
         found += [life for life in lives if (life.entry, life.number) in left]
     return found
@@ -111,25 +111,25 @@ def _walls(connection: Connection, since_us: int, until_us: int) -> dict[int, in
 
     By their records: what is made of a summary cannot be compared with it.
     """
-    of = attempts.c
+    c = attempts.c
     ended = pilots.c.end_us.between(since_us - _LATE_US, until_us)
-    query = select(of.pilot, func.sum(of.end_us - of.start_us))
-    query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
-    query = query.where(ended, of.end_us > of.start_us, ~_SUMMED_UP).group_by(of.pilot)
+    query = select(c.pilot, func.sum(c.end_us - c.start_us))
+    query = query.join_from(attempts, pilots, c.pilot == pilots.c.id)
+    query = query.where(ended, c.end_us > c.start_us, ~_SUMMED_UP).group_by(c.pilot)
     return {pilot: int(wall) for pilot, wall in connection.execute(query)}
 
 
 def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, RunTime]:
-    of = attempts.c
-    end = func.coalesce(of.end_us, pilots.c.end_us, literal(until_us))
-    inside = _least(end, until_us) - _most(of.start_us, since_us)
-    core = of.cores * inside
+    c = attempts.c
+    end = func.coalesce(c.end_us, pilots.c.end_us, literal(until_us))
+    inside = _least(end, until_us) - _most(c.start_us, since_us)
+    core = c.cores * inside
     by_records = case((_SUMMED_UP, 0), else_=core)
-    unknown = case((of.category.is_(None), core), else_=0)
+    unknown = case((c.category.is_(None), core), else_=0)
     sums = (func.sum(of) for of in (by_records, unknown, case((_SUMMED_UP, core), else_=0)))
     query = select(pilots.c.entry, *sums)
-    query = query.join_from(attempts, pilots, of.pilot == pilots.c.id)
-    query = query.where(of.start_us < until_us, end > since_us, end > of.start_us)
+    query = query.join_from(attempts, pilots, c.pilot == pilots.c.id)
+    query = query.where(c.start_us < until_us, end > since_us, end > c.start_us)
     return {
         entry: RunTime(*map(round, times))
         for entry, *times in connection.execute(query.group_by(pilots.c.entry))
@@ -147,10 +147,10 @@ def _most(one: ColumnElement[int], other: int) -> ColumnElement[int]:
 def _numbers(
     connection: Connection, since_us: int, until_us: int
 ) -> dict[tuple[str, FactoryKind], int]:
-    of, total = factory_hours.c, factory_totals.c
-    query = select(total.entry, total.kind, func.sum(of.number))
+    c, total = factory_hours.c, factory_totals.c
+    query = select(total.entry, total.kind, func.sum(c.number))
     query = query.join_from(factory_hours, factory_totals)
-    query = query.where(of.hour >= since_us // HOUR_US, of.hour < until_us // HOUR_US)
+    query = query.where(c.hour >= since_us // HOUR_US, c.hour < until_us // HOUR_US)
     return {
         (entry, FactoryKind(kind)): int(number)
         for entry, kind, number in connection.execute(query.group_by(total.entry, total.kind))
@@ -162,12 +162,18 @@ def _told(connection: Connection, since_us: int, until_us: int) -> frozenset[str
 
     Files are taken to tell of all the time between two things that they tell.
     """
-    of, total = factory_hours.c, factory_totals.c
-    of_files = total.kind.in_([of.value for of in FactoryKind if of.value.startswith(_OF_FILES)])
-    query = select(total.entry, func.min(of.hour), func.max(of.hour))
+    c, total = factory_hours.c, factory_totals.c
+    of_files = total.kind.in_(
+        [
+            factory_kind.value
+            for factory_kind in FactoryKind
+            if factory_kind.value.startswith(_OF_FILES)
+        ]
+    )
+    query = select(total.entry, func.min(c.hour), func.max(c.hour))
     query = query.join_from(factory_hours, factory_totals).where(of_files)
     around = (since_us - _LATE_US) // HOUR_US, (until_us + _LATE_US) // HOUR_US
-    query = query.where(of.hour.between(*around))
+    query = query.where(c.hour.between(*around))
     reach = {
         entry
         for entry, first, last in connection.execute(query.group_by(total.entry))
@@ -181,11 +187,11 @@ def _booked(
     connection: Connection, since_us: int, until_us: int
 ) -> dict[tuple[str, Category], int]:
     """Return what runs got of cores; a pilot's own time has no outcome."""
-    of, series = pilot_hours.c, pilot_seconds.c
-    query = select(series.entry, series.category, func.sum(of.whole), func.sum(of.micros))
+    c, series = pilot_hours.c, pilot_seconds.c
+    query = select(series.entry, series.category, func.sum(c.whole), func.sum(c.micros))
     query = query.join_from(pilot_hours, pilot_seconds)
     query = query.where(
-        *(of.hour >= since_us // HOUR_US, of.hour < until_us // HOUR_US),
+        *(c.hour >= since_us // HOUR_US, c.hour < until_us // HOUR_US),
         *(series.resource == "cpu", series.measure == "resource", series.outcome != ""),
     )
     sums: defaultdict[tuple[str, Category], int] = defaultdict(int)

@@ -22,11 +22,11 @@ class FactoryReader(Session):
 
         What is not there was not told: no file of that time was read, or nothing happened.
         """
-        of, total = factory_hours.c, factory_totals.c
+        c, total = factory_hours.c, factory_totals.c
         query = (
-            select(of.hour, total.entry, total.client, total.kind, of.number)
+            select(c.hour, total.entry, total.client, total.kind, c.number)
             .join_from(factory_hours, factory_totals)
-            .where(of.hour.between(from_hour, to_hour))
+            .where(c.hour.between(from_hour, to_hour))
         )
         with self._transaction() as connection:
             return {
@@ -37,8 +37,8 @@ class FactoryReader(Session):
 
 def load_totals(connection: Connection) -> dict[FactoryTotalKey, Shown]:
     """Return the totals, and since when each is counted; they never fall."""
-    of = factory_totals.c
-    query = select(of.entry, of.client, of.kind, of.number, of.created)
+    c = factory_totals.c
+    query = select(c.entry, c.client, c.kind, c.number, c.created)
     return {
         (entry, client, FactoryKind(kind)): Shown(number, created)
         for entry, client, kind, number, created in connection.execute(query)
@@ -47,15 +47,15 @@ def load_totals(connection: Connection) -> dict[FactoryTotalKey, Shown]:
 
 def check(connection: Connection) -> PilotResidual:
     """Prove that every total is what was pruned plus the sum of its hours."""
-    of, hour = factory_totals.c, factory_hours.c
+    c, hour = factory_totals.c, factory_hours.c
     summed = (
         select(hour.series, func.sum(hour.number).label("number"), func.count().label("hours"))
         .group_by(hour.series)
         .subquery()
     )
     query = select(
-        *(of.entry, of.client, of.kind, of.number, of.pruned, summed.c.number, summed.c.hours)
-    ).join_from(factory_totals, summed, of.id == summed.c.series, isouter=True)
+        *(c.entry, c.client, c.kind, c.number, c.pruned, summed.c.number, summed.c.hours)
+    ).join_from(factory_totals, summed, c.id == summed.c.series, isouter=True)
     checked, found = 0, []
     for *names, number, pruned, in_hours, hours in connection.execute(query):
         checked += hours or 0

@@ -44,10 +44,10 @@ def store(connection: Connection, hours: FactoryRows, created: float, pruned_bef
         sums[key.total][1] += number if key.hour < pruned_before else 0
     if not sums:
         return
-    of = factory_totals.c
+    c = factory_totals.c
     statement = upsert(connection, factory_totals)
     new = statement.excluded
-    summed = {"number": of.number + new.number, "pruned": of.pruned + new.pruned}
+    summed = {"number": c.number + new.number, "pruned": c.pruned + new.pruned}
     connection.execute(
         statement.on_conflict_do_update(index_elements=list(_TOTAL), set_=summed),
         [
@@ -62,8 +62,8 @@ def store(connection: Connection, hours: FactoryRows, created: float, pruned_bef
     ]
     if not rows:
         return
-    same = (of[name] == bindparam(f"of_{name}", type_=of[name].type) for name in _TOTAL)
-    series = select(of.id).where(*same).scalar_subquery()
+    same = (c[name] == bindparam(f"of_{name}", type_=c[name].type) for name in _TOTAL)
+    series = select(c.id).where(*same).scalar_subquery()
     statement = upsert(connection, factory_hours)
     values = {
         name: bindparam(name, type_=factory_hours.c[name].type) for name in ("hour", "number")

@@ -80,8 +80,11 @@ def reach(reader: LedgerReader) -> Reach:
         hours = (pilot_hours.c.hour, site_hours.c.hour, factory_hours.c.hour)
         starts = [connection.scalar(select(func.min(hour))) for hour in hours]
         stops = [connection.scalar(select(func.max(hour))) for hour in hours]
-        ends = [connection.scalar(select(func.max(of.c.end_us))) for of in (pilots, attempts)]
-        polls = [connection.scalar(select(func.min(of))) for of in (entries.c.first_seen, _CREATED)]
+        ends = [connection.scalar(select(func.max(table.c.end_us))) for table in (pilots, attempts)]
+        polls = [
+            connection.scalar(select(func.min(column)))
+            for column in (entries.c.first_seen, _CREATED)
+        ]
         tick, _ = stored_tick(connection)
     start = min((hour for hour in starts if hour is not None), default=0)
     after = [hour + 1 for hour in stops if hour is not None]
@@ -94,10 +97,10 @@ def reach(reader: LedgerReader) -> Reach:
 
 def pilot_time(reader: LedgerReader, measure: Measure, labels: Labels, done: Done) -> Found:
     """Yield settled time of pilots; hours are net of corrections."""
-    of = pilot_seconds.c.measure == measure
+    condition = pilot_seconds.c.measure == measure
     with reader._reading() as connection:
         complete = stored_batches(connection).pruned_before
-        yield from _time(connection, reader.where, _PILOT, of, labels, complete, done)
+        yield from _time(connection, reader.where, _PILOT, condition, labels, complete, done)
 
 
 def site_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
@@ -128,22 +131,22 @@ def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     The rule is that of ``pilot_time.own_category``: a pilot that ran no job and passed its
     validation is not decided before all that could have run on it is known.
     """
-    of = pilots.c
+    c = pilots.c
     category = case(
-        (of.ran_jobs == 1, literal(Category.PILOT_OVERHEAD.value)),
-        (of.validation == Validation.FAILED.value, literal(Category.VALIDATION_FAILS.value)),
-        (of.validation == Validation.PASSED.value, literal(Category.DECISION_PROBLEM.value)),
+        (c.ran_jobs == 1, literal(Category.PILOT_OVERHEAD.value)),
+        (c.validation == Validation.FAILED.value, literal(Category.VALIDATION_FAILS.value)),
+        (c.validation == Validation.PASSED.value, literal(Category.DECISION_PROBLEM.value)),
         else_=literal(Category.UNCLASSIFIED.value),
     )
     decided = or_(
-        of.ran_jobs == 1,
-        of.validation == Validation.FAILED.value,
-        of.known_until_us.is_(None),
-        of.known_until_us >= of.end_us,
+        c.ran_jobs == 1,
+        c.validation == Validation.FAILED.value,
+        c.known_until_us.is_(None),
+        c.known_until_us >= c.end_us,
     )
     columns: dict[str, ColumnElement[Any]] = {"category": category, **_PLACE}
     query = select(*(columns[name].label(name) for name in labels), _ended_in(pilots), func.count())
-    query = query.where(of.end_us.is_not(None), decided)
+    query = query.where(c.end_us.is_not(None), decided)
     with reader._reading() as connection:
         complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
         yield from _counts(connection, "pilots", query, labels, complete, done)
@@ -197,9 +200,14 @@ def _time(
             numbers[number] = key
         totals[key] = totals.get(key, 0) + from_columns(whole, micros)
     first = select(func.min(series.c.id).label("first"), *names).where(wanted).group_by(*names)
-    of = first.subquery()
-    same = (column == of.c[column.name] for column in names)
-    map_ = select(series.c.id, of.c.first).join_from(series, of, and_(*same)).where(wanted).cte()
+    subquery = first.subquery()
+    same = (column == subquery.c[column.name] for column in names)
+    map_ = (
+        select(series.c.id, subquery.c.first)
+        .join_from(series, subquery, and_(*same))
+        .where(wanted)
+        .cte()
+    )
     rows = (
         select(map_.c.first, hours.c.hour, func.sum(hours.c.whole), func.sum(hours.c.micros))
         .join_from(hours, map_, hours.c.series == map_.c.id)
@@ -229,8 +237,8 @@ def _counts(
     done: Done,
 ) -> Found:
     """Yield counts; ``query`` has the labels, the hour and the number, all rows of them."""
-    of = pilot_counts
-    counted = select(*_named(of, labels), of.c.number).where(of.c.what == what)
+    table = pilot_counts
+    counted = select(*_named(table, labels), table.c.number).where(table.c.what == what)
     totals: dict[Labels, int] = {}
     for *values, number in connection.execute(counted):
         totals[tuple(values)] = totals.get(tuple(values), 0) + number

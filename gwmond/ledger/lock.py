@@ -114,16 +114,18 @@ def give(fd: int, directory: Path) -> None:
 
     So a daemon that is not root can use it.  A directory of everybody, as /tmp, is nobody's.
     """
-    of = os.stat(directory)
-    if os.geteuid() == 0 and of.st_uid != 0 and not of.st_mode & stat.S_IWOTH:
+    stat_result = os.stat(directory)
+    if os.geteuid() == 0 and stat_result.st_uid != 0 and not stat_result.st_mode & stat.S_IWOTH:
         with suppress(OSError):  # no such user in this namespace: it stays root's
-            os.fchown(fd, of.st_uid, of.st_gid)
+            os.fchown(fd, stat_result.st_uid, stat_result.st_gid)
 
 
 def exposed(directory: Path) -> bool:
     """Return whether this is root, at work where others can put files and links."""
-    of = os.stat(directory)
-    return os.geteuid() == 0 and bool(of.st_uid or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    stat_result = os.stat(directory)
+    return os.geteuid() == 0 and bool(
+        stat_result.st_uid or stat_result.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 _held: weakref.WeakSet[FileLock] = weakref.WeakSet()

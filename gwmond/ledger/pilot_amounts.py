@@ -67,7 +67,9 @@ def sum_amounts(batch: PilotBatch) -> Sums:
         add(hour, series, micros)
     for correction in batch.corrections:
         add(correction.hour, correction.series, correction.micros)
-    return Sums({of: sum(micros.values()) for of, micros in hours.items()}, hours, names)
+    return Sums(
+        {pilot_series: sum(micros.values()) for pilot_series, micros in hours.items()}, hours, names
+    )
 
 
 def series_row(series: PilotSeries, prefix: str = "") -> Row:
@@ -89,7 +91,9 @@ def add_amounts(connection: Connection, sums: Sums, created: float, pruned_befor
     if not sums.totals:
         return
     numbers = _numbers(connection, sums.totals, created)
-    changed = [(numbers[of], micros) for of, micros in sums.totals.items() if micros]
+    changed = [
+        (numbers[pilot_series], micros) for pilot_series, micros in sums.totals.items() if micros
+    ]
     _change_series(connection, changed)
     more: list[_HourRow] = []
     fewer: list[_HourRow] = []
@@ -110,13 +114,13 @@ def add_amounts(connection: Connection, sums: Sums, created: float, pruned_befor
 def _numbers(connection: Connection, totals: Deltas, created: float) -> dict[PilotSeries, int]:
     """Return the ids of series; those that grow and are not stored yet get a row."""
     stored, last = _stored_numbers(connection, totals, 0)
-    missing = [of for of in totals if of not in stored]
+    missing = [pilot_series for pilot_series in totals if pilot_series not in stored]
     if not missing:
         return stored
-    if any(totals[of] < 0 for of in missing):
+    if any(totals[pilot_series] < 0 for pilot_series in missing):
         raise LookupError("a correction takes from a series that is not there")
     columns = (*SERIES_COLUMNS, "whole", "micros", "high_whole", "high_micros", "created")
-    rows = [(*map(str, of), 0, 0, 0, 0, created) for of in sorted(missing)]
+    rows = [(*map(str, pilot_series), 0, 0, 0, 0, created) for pilot_series in sorted(missing)]
     many(
         connection,
         f"INSERT INTO pilot_seconds ({', '.join(columns)}) "
@@ -192,10 +196,10 @@ def _take_hours(connection: Connection, rows: list[_HourRow]) -> None:
 
 def raise_high(connection: Connection) -> None:
     """Let the highest that a total has been follow it up."""
-    of = pilot_seconds.c
+    c = pilot_seconds.c
     higher = or_(
-        of.whole > of.high_whole,
-        and_(of.whole == of.high_whole, of.micros > of.high_micros),
+        c.whole > c.high_whole,
+        and_(c.whole == c.high_whole, c.micros > c.high_micros),
     )
     statement = update(pilot_seconds).where(higher)
-    connection.execute(statement.values(high_whole=of.whole, high_micros=of.micros))
+    connection.execute(statement.values(high_whole=c.whole, high_micros=c.micros))

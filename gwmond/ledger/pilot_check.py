@@ -88,16 +88,18 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
     _check_orphans(connection, of_attempts)
     of_series = _Residual("series")
     of_series.checked = series
-    of = pilot_carried.c
-    carried = select(of.whole, of.micros, *(of[name] for name in _PLACE))
+    c = pilot_carried.c
+    carried = select(c.whole, c.micros, *(c[name] for name in _PLACE))
     for whole, left, *names in connection.execute(carried):
         totals[tuple(names)] -= from_columns(whole, left)
     for key, micros in totals.items():
         of_series.differ(" ".join(key), micros)
     site = site_residual(connection)
-    worst = tuple(PilotDifference(" ".join(of.key), of.micros) for of in site.worst)
+    worst = tuple(
+        PilotDifference(" ".join(site_key.key), site_key.micros) for site_key in site.worst
+    )
     return (
-        *(of.result() for of in (hours, of_pilots, of_attempts, of_series)),
+        *(residual.result() for residual in (hours, of_pilots, of_attempts, of_series)),
         PilotResidual(site.measure, site.series, 0, site.micros, worst),
         factory_reader.check(connection),
         _check_places(connection),
@@ -107,7 +109,7 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
 def _series(connection: Connection, progress: Progress) -> tuple[_Residual, int, Counter[Place]]:
     """Check totals against hours; return the number of series, and totals without evidence."""
     progress("hours", 0, 1)
-    of, hour = pilot_seconds.c, pilot_hours.c
+    c, hour = pilot_seconds.c, pilot_hours.c
     summed = (
         select(
             hour.series,
@@ -118,10 +120,10 @@ def _series(connection: Connection, progress: Progress) -> tuple[_Residual, int,
         .group_by(hour.series)
         .subquery()
     )
-    columns = (of.whole, of.micros, of.high_whole, of.high_micros, of.pruned_whole)
+    columns = (c.whole, c.micros, c.high_whole, c.high_micros, c.pruned_whole)
     query = select(
-        *(*columns, of.pruned_micros, summed.c.whole, summed.c.micros, summed.c.number), *SERIES
-    ).join_from(pilot_seconds, summed, of.id == summed.c.series, isouter=True)
+        *(*columns, c.pruned_micros, summed.c.whole, summed.c.micros, summed.c.number), *SERIES
+    ).join_from(pilot_seconds, summed, c.id == summed.c.series, isouter=True)
     residual, series = _Residual("hours"), 0
     totals: Counter[Place] = Counter()
     for row in connection.execute(query):

@@ -106,11 +106,11 @@ PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
 def pilot_values(row: PilotRow) -> Values:
     """Return the columns of a pilot; raises ``ValueError`` for what cannot be stored."""
-    of = row.identity
+    key = row.identity
     return (
-        *(whole(row.id), identity(of.name), whole(of.started), identity(of.factory_job)),
-        *(clean(of.factory), clean(of.key.site), clean(of.key.entry), clean(of.group)),
-        *(clean(of.node), of.origin, time_us(row.start_us), maybe_time(row.end_us)),
+        *(whole(row.id), identity(key.name), whole(key.started), identity(key.factory_job)),
+        *(clean(key.factory), clean(key.key.site), clean(key.key.entry), clean(key.group)),
+        *(clean(key.node), key.origin, time_us(row.start_us), maybe_time(row.end_us)),
         time_us(row.contact_us),
         encode_json([(step.at_us, *map(_amount, step.size), step.least) for step in row.steps]),
         str(row.validation),
@@ -119,7 +119,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
-        identity(of.factory_job.rpartition("#")[2]),
+        identity(key.factory_job.rpartition("#")[2]),
         None if row.told is None else encode_json(_reported(row.told)),
         encode_json({source: time_us(at) for source, at in sorted(row.ends.items())}),
     )
@@ -209,7 +209,8 @@ def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
             *(whole(row.assumed_micros.get((rule, resource), 0)) for resource in RESOURCES),
         )
         for rule in Assumption
-        if rule in row.assumed or any((rule, of) in row.assumed_micros for of in RESOURCES)
+        if rule in row.assumed
+        or any((rule, literal) in row.assumed_micros for literal in RESOURCES)
     ]
 
 

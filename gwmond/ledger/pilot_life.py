@@ -35,7 +35,7 @@ def life_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
         end_us=row.end_us,
         now_us=row.contact_us,
         steps=row.steps,
-        attempts=tuple(of.attempt for of in attempts),
+        attempts=tuple(attempt.attempt for attempt in attempts),
         validation=row.validation,
         known_until_us=row.known_until_us,
         estimated=estimates(row.assumed),
@@ -47,10 +47,12 @@ def booked(settled: Amounts) -> Booked:
     """Sum up the settled part of a partition as rows hold it; what is 0 is left out."""
     own: Counter[tuple[Resource, Measure, Category, str]] = Counter()
     attempts: dict[AttemptKey, dict[tuple[Resource, Measure], Micros]] = {}
-    for of, micros in settled.items():
-        own[of.resource, of.measure, of.category, of.outcome] += micros
-        if of.attempt is not None and micros:
-            kinds = attempts.setdefault(of.attempt, {})
-            kind = of.resource, of.measure
+    for attempt_key, micros in settled.items():
+        own[
+            attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome
+        ] += micros
+        if attempt_key.attempt is not None and micros:
+            kinds = attempts.setdefault(attempt_key.attempt, {})
+            kind = attempt_key.resource, attempt_key.measure
             kinds[kind] = kinds.get(kind, 0) + micros
     return Booked(dict(+own), attempts)

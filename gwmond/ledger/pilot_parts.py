@@ -26,19 +26,19 @@ def joined(parts: Sequence[PilotBatch]) -> PilotBatch:
     """Return several parts as one batch."""
     increments: Counter[tuple[Hour, PilotSeries]] = Counter()
     counts: Counter[CountKey] = Counter()
-    for of in parts:
-        increments.update(of.increments)
-        counts.update(of.counts)
+    for part in parts:
+        increments.update(part.increments)
+        counts.update(part.counts)
     return parts[0]._replace(
-        pilots=_all(of.pilots for of in parts),
-        attempts=_all(of.attempts for of in parts),
-        moved=_all(of.moved for of in parts),
-        withdrawn=_all(of.withdrawn for of in parts),
-        heard=_all(of.heard for of in parts),
+        pilots=_all(part.pilots for part in parts),
+        attempts=_all(part.attempts for part in parts),
+        moved=_all(part.moved for part in parts),
+        withdrawn=_all(part.withdrawn for part in parts),
+        heard=_all(part.heard for part in parts),
         increments=increments,
-        corrections=_all(of.corrections for of in parts),
+        corrections=_all(part.corrections for part in parts),
         counts=counts,
-        places=_all(of.places for of in parts),
+        places=_all(part.places for part in parts),
     )
 
 

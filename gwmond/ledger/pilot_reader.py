@@ -108,8 +108,8 @@ class PilotLookup(Session):
                 shown[series] = Shown(from_columns(high, high_micros), created)
                 net[series] = from_columns(whole, micros)
             for high, number, created, what, category, *rest in counts:
-                of = State(category) if what == "verdicts" else Category(category)
-                key = CountKey(what, of, *rest)
+                state = State(category) if what == "verdicts" else Category(category)
+                key = CountKey(what, state, *rest)
                 counted[key], numbers[key] = Shown(high, created), number
             return PilotState(
                 batches=stored.batches,
@@ -118,7 +118,7 @@ class PilotLookup(Session):
                 attempts=tuple(_late_attempts(connection, [row.id for row in rows])),
                 shown=shown,
                 counted=counted,
-                cursors={(of.source, of.kind): of for of in _cursors(connection)},
+                cursors={(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)},
                 net=net,
                 numbers=numbers,
                 factory=factory_reader.load_totals(connection),
@@ -133,10 +133,10 @@ class PilotLookup(Session):
 
     def verdict_counts(self) -> dict[CountKey, int]:
         """Return how many verdicts pilots have checked, by state and whether they agreed."""
-        of = pilot_counts.c
-        columns = of.what, of.category, of.outcome, of.site, of.entry, of.group_name, of.number
+        c = pilot_counts.c
+        columns = c.what, c.category, c.outcome, c.site, c.entry, c.group_name, c.number
         with self._reading() as connection:
-            found = connection.execute(select(*columns).where(of.what == "verdicts"))
+            found = connection.execute(select(*columns).where(c.what == "verdicts"))
             return {CountKey(what, State(state), *rest): n for what, state, *rest, n in found}
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
@@ -223,13 +223,13 @@ class PilotLookup(Session):
 
         Those of which only records of jobs tell are left out, and those without a size.
         """
-        of = pilots.c
-        query = select(*(of[name] for name in KIND_COLUMNS)).where(
-            of.entry == clean(entry), of.origin != "jobs", of.attempts_pruned == 0
+        c = pilots.c
+        query = select(*(c[name] for name in KIND_COLUMNS)).where(
+            c.entry == clean(entry), c.origin != "jobs", c.attempts_pruned == 0
         )
         found: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
         with self._reading() as connection:
-            query = query.order_by(of.id).execution_options(yield_per=AT_ONCE)
+            query = query.order_by(c.id).execution_options(yield_per=AT_ONCE)
             for row in connection.execute(query):
                 if (kind := pilot_kind(row)) is not None:
                     found[kind].append(row.id)
@@ -270,7 +270,7 @@ class PilotLookup(Session):
     def cursors(self) -> dict[tuple[str, str], Cursor]:
         """Return how far each source's records have been taken."""
         with self._reading() as connection:
-            return {(of.source, of.kind): of for of in _cursors(connection)}
+            return {(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)}
 
 
 def _cursors(connection: Connection) -> list[Cursor]:
@@ -283,9 +283,9 @@ def _late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[Attem
 
     Pilots are named by number: asked for all at once, a database may read all attempts instead.
     """
-    of = attempts.c
-    late = or_(of.open == 1, of.end_us.is_(None), of.end_us > pilots.c.mark_us)
-    query = select(*ATTEMPT).join_from(attempts, pilots, of.pilot == pilots.c.id).where(late)
+    c = attempts.c
+    late = or_(c.open == 1, c.end_us.is_(None), c.end_us > pilots.c.mark_us)
+    query = select(*ATTEMPT).join_from(attempts, pilots, c.pilot == pilots.c.id).where(late)
     for some in chunks(ids):
-        theirs = query.where(of.pilot.in_(some)).order_by(of.pilot, of.job, of.run)
+        theirs = query.where(c.pilot.in_(some)).order_by(c.pilot, c.job, c.run)
         yield from map(attempt_row, connection.execute(theirs))

@@ -157,17 +157,17 @@ class PilotReports(PilotLookup):
         query = query.order_by(attempts.c.start_us.desc()).limit(MOST_OPEN)
         with self._reading() as connection:
             rows = [attempt_row(row) for row in connection.execute(query)]
-        of = self.pilots_by_id({row.pilot for row in rows})
-        return [(row, of[row.pilot]) for row in rows if row.pilot in of]
+        key = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, key[row.pilot]) for row in rows if row.pilot in key]
 
     def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
         """Return the hours first ... last, both included, oldest first."""
-        of = pilot_hours.c
+        c = pilot_hours.c
         query = (
-            select(of.hour, of.whole, of.micros, *SERIES)
+            select(c.hour, c.whole, c.micros, *SERIES)
             .join_from(pilot_hours, pilot_seconds)
-            .where(of.hour.between(first, last))
-            .order_by(of.hour, *SERIES)
+            .where(c.hour.between(first, last))
+            .order_by(c.hour, *SERIES)
         )
         with self._reading() as connection:
             return [
@@ -189,19 +189,19 @@ class PilotReports(PilotLookup):
         A run is told as it was at ``known_us``: one that went on then, five minutes after its
         start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
         """
-        of, found = attempts.c, list[Trial]()
+        c, found = attempts.c, list[Trial]()
         middle = (since_us + until_us) // 2
-        later = of.start_us.between(middle, until_us), of.start_us
-        earlier = of.start_us.between(since_us, middle - 1), of.start_us.desc()
-        goes_on = or_(of.end_us.is_(None), of.end_us > known_us)
-        begun = of.start_us < known_us - EARLY_US
-        says = or_(and_(of.end_us <= known_us, of.result != ""), and_(goes_on, begun))
+        later = c.start_us.between(middle, until_us), c.start_us
+        earlier = c.start_us.between(since_us, middle - 1), c.start_us.desc()
+        goes_on = or_(c.end_us.is_(None), c.end_us > known_us)
+        begun = c.start_us < known_us - EARLY_US
+        says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
         each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
         with self._reading() as connection:
             for some in each:
-                theirs = true() if some is None else of.user_name.in_(some)
+                theirs = true() if some is None else c.user_name.in_(some)
                 for within, order in (later, earlier):
-                    query = _TRIALS.where(within, says, theirs).order_by(order, of.job, of.run)
+                    query = _TRIALS.where(within, says, theirs).order_by(order, c.job, c.run)
                     rows = connection.execute(query.limit(limit // 2))
                     found += (_trial(row, known_us) for row in rows)
         found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
@@ -215,12 +215,12 @@ class PilotReports(PilotLookup):
 
     def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
         """Return the latest corrections that were made since, newest first."""
-        of = corrections.c
+        c = corrections.c
         query = (
-            select(of.time_us, of.pilot, of.hour, of.micros, of.cause, *SERIES)
+            select(c.time_us, c.pilot, c.hour, c.micros, c.cause, *SERIES)
             .join_from(corrections, pilot_seconds)
-            .where(of.time_us >= since_us)
-            .order_by(of.time_us.desc(), of.id.desc())
+            .where(c.time_us >= since_us)
+            .order_by(c.time_us.desc(), c.id.desc())
             .limit(limit)
         )
         with self._reading() as connection:
@@ -255,31 +255,31 @@ def _trial(values: Sequence[Any], known_us: int) -> Trial:
 
 
 def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
-    of = pilots.c
+    c = pilots.c
     if wanted.since_us is not None:
-        yield of.end_us.is_(None) | (of.end_us >= wanted.since_us)
+        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
     if wanted.until_us is not None:
-        yield of.start_us < wanted.until_us
+        yield c.start_us < wanted.until_us
     if wanted.running is not None:
-        yield of.end_us.is_(None) if wanted.running else of.end_us.is_not(None)
-    places = (of.site, wanted.site), (of.entry, wanted.entry), (of.group_name, wanted.group)
-    for column, value in (*places, (of.id, wanted.id)):
+        yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
+    places = (c.site, wanted.site), (c.entry, wanted.entry), (c.group_name, wanted.group)
+    for column, value in (*places, (c.id, wanted.id)):
         if value is not None:
             yield column == value
     if wanted.name is not None:
-        yield func.lower(of.name).contains(wanted.name.lower(), autoescape=True)
+        yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
     if wanted.user is not None:
-        yield exists().where(attempts.c.pilot == of.id, attempts.c.user_name == wanted.user)
+        yield exists().where(attempts.c.pilot == c.id, attempts.c.user_name == wanted.user)
 
 
 def _of_attempts(wanted: AttemptFilter) -> Iterator[ColumnElement[bool]]:
-    of = attempts.c
+    c = attempts.c
     if wanted.since_us is not None:
-        yield of.end_us.is_(None) | (of.end_us >= wanted.since_us)
+        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
     if wanted.until_us is not None:
-        yield of.start_us < wanted.until_us
+        yield c.start_us < wanted.until_us
     if wanted.user is not None:
-        yield of.user_name == wanted.user
+        yield c.user_name == wanted.user
 
 
 def _next_pilots(wanted: AttemptFilter, last: PilotId) -> Select[Any]:

@@ -100,8 +100,10 @@ def prepare(batch: PilotBatch) -> Prepared:
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         problems=tuple(TimedProblem(*problem) for problem in batch.problems),
         factory=factory_writes.prepare(batch.factory),
-        places=[place_rows.place_values(of) for of in batch.places],
-        experiments=[experiment_rows.experiment_values(of) for of in batch.experiments],
+        places=[place_rows.place_values(place) for place in batch.places],
+        experiments=[
+            experiment_rows.experiment_values(experiment) for experiment in batch.experiments
+        ],
     )
 
 
@@ -141,14 +143,14 @@ def _replace(of: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]
 
 def store_rows(connection: Connection, rows: Prepared) -> None:
     """Take out what is not there any more, then store the pilots and attempts."""
-    of = mark(connection)
-    gone = f"DELETE FROM attempts WHERE job = {of} AND run = {of} AND pilot = {of}"
+    name = mark(connection)
+    gone = f"DELETE FROM attempts WHERE job = {name} AND run = {name} AND pilot = {name}"
     many(connection, gone, rows.moved)
-    many(connection, f"DELETE FROM pilots WHERE id = {of}", rows.withdrawn)
-    many(connection, _replace(of, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
-    many(connection, f"UPDATE pilots SET heard_us = {of} WHERE id = {of}", rows.heard)
+    many(connection, f"DELETE FROM pilots WHERE id = {name}", rows.withdrawn)
+    many(connection, _replace(name, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    many(connection, f"UPDATE pilots SET heard_us = {name} WHERE id = {name}", rows.heard)
     key = ("job", "run", "pilot")
-    many(connection, _replace(of, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+    many(connection, _replace(name, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
 
 
 def store_counts(connection: Connection, counts: Mapping[CountKey, int], created: float) -> None:
@@ -166,8 +168,8 @@ def store_counts(connection: Connection, counts: Mapping[CountKey, int], created
     rows: dict[bool, list[Row]] = {True: [], False: []}
     for key, number in sorted(deltas.items()):
         prefix = "" if number >= 0 else "of_"
-        of = {f"{prefix}{c}": str(v) for c, v in zip(keys, key, strict=True)}
-        rows[number >= 0].append({**of, "number": number, "high": number, "created": created})
+        record = {f"{prefix}{c}": str(v) for c, v in zip(keys, key, strict=True)}
+        rows[number >= 0].append({**record, "number": number, "high": number, "created": created})
     old = pilot_counts.c
     if rows[True]:
         statement = upsert(connection, pilot_counts)
@@ -191,14 +193,14 @@ def store_counts(connection: Connection, counts: Mapping[CountKey, int], created
 def store_corrections(connection: Connection, made: Iterable[PilotCorrection], sums: Sums) -> None:
     rows = [
         {
-            "time_us": of.time_us,
-            "pilot": of.pilot,
-            "hour": of.hour,
-            "micros": of.micros,
-            "cause": clean(str(of.cause)),
-            **series_row(sums.series[of.series], "of_"),
+            "time_us": pilot_series.time_us,
+            "pilot": pilot_series.pilot,
+            "hour": pilot_series.hour,
+            "micros": pilot_series.micros,
+            "cause": clean(str(pilot_series.cause)),
+            **series_row(sums.series[pilot_series.series], "of_"),
         }
-        for of in made
+        for pilot_series in made
     ]
     if rows:
         names = ("time_us", "pilot", "hour", "micros", "cause")
@@ -207,7 +209,10 @@ def store_corrections(connection: Connection, made: Iterable[PilotCorrection], s
 
 
 def store_cursors(connection: Connection, moved: Iterable[Cursor]) -> None:
-    rows = [{**of._asdict(), "source": identity(of.source), "kind": clean(of.kind)} for of in moved]
+    rows = [
+        {**cursor._asdict(), "source": identity(cursor.source), "kind": clean(cursor.kind)}
+        for cursor in moved
+    ]
     if rows:
         statement = upsert(connection, cursors)
         changed = {c: statement.excluded[c] for c in ("state", "complete_us")}

@@ -25,8 +25,10 @@ PLACE = tuple(factory_jobs.c[name] for name in ("entry", "number", "open", "fact
 
 def place_values(place: Place) -> Row:
     """Return the columns of a place; raises ``ValueError`` for what cannot be stored."""
-    events = [(*_who(of.name), of.state.value, time_us(of.at_us)) for of in place.events]
-    lines = [(*_who(of.name), maybe_time(of.written_us), *of[3:]) for of in place.lines]
+    events = [
+        (*_who(event.name), event.state.value, time_us(event.at_us)) for event in place.events
+    ]
+    lines = [(*_who(line.name), maybe_time(line.written_us), *line[3:]) for line in place.lines]
     outputs = [(maybe_time(start), time_us(at)) for start, at in place.outputs]
     return {
         "name": identity(place.name),

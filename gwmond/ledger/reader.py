@@ -52,12 +52,12 @@ class LedgerReader(PilotReports, FactoryReader):
                 provisioned = {r: units[r] for r in RESOURCES if units[r] is not None}
                 state = EntryState(row.first_seen, row.last_accounted, provisioned)
                 known[EntryKey(row.site, row.entry)] = state
-            of = pilot_seconds.c
-            query = select(of.site, of.entry, of.group_name, func.min(of.created))
+            c = pilot_seconds.c
+            query = select(c.site, c.entry, c.group_name, func.min(c.created))
             groups = {
                 (EntryKey(site, entry), group): created
                 for site, entry, group, created in connection.execute(
-                    query.group_by(of.site, of.entry, of.group_name)
+                    query.group_by(c.site, c.entry, c.group_name)
                 )
             }
             return LedgerState(tick, commits, totals, known, stored_peaks(connection), groups)

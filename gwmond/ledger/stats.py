@@ -48,7 +48,7 @@ def stats(connection: Connection) -> LedgerStats:
         for name, table in sorted(metadata.tables.items())
         for size in (sizes.get(name),)
     )
-    of_attempts = next(of for of in tables if of.table == attempts.name)
+    of_attempts = next(table for table in tables if table.table == attempts.name)
     known = of_attempts.rows and of_attempts.bytes is not None
     spans = []
     for table in (site_hours, pilot_hours, factory_hours):

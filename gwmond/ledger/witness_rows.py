@@ -35,9 +35,9 @@ def on_nodes(
 
     All pilots that ended since the first moment are looked through, some at a time.
     """
-    of, every = pilots.c, [at_us for _, at_us in moments]
-    query = select(of.id, of.node, of.start_us, of.end_us).where(
-        of.end_us >= min(every) - late_us, of.start_us <= max(every) + early_us
+    c, every = pilots.c, [at_us for _, at_us in moments]
+    query = select(c.id, c.node, c.start_us, c.end_us).where(
+        c.end_us >= min(every) - late_us, c.start_us <= max(every) + early_us
     )
     rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
     yield from _there(rows, moments, early_us, late_us)
@@ -50,13 +50,13 @@ def nameless(
 
     All of them are looked through, some at a time; most pilots have a startd's name.
     """
-    of, every = pilots.c, [at_us for _, at_us in moments]
-    query = select(of.id, of.node, of.start_us, of.start_us).where(
+    c, every = pilots.c, [at_us for _, at_us in moments]
+    query = select(c.id, c.node, c.start_us, c.start_us).where(
         _without_startd(connection),
-        of.end_us >= min(every) - age_us,
-        of.node != "",
-        of.start_us >= min(every) - age_us,
-        of.start_us <= max(every) + early_us,
+        c.end_us >= min(every) - age_us,
+        c.node != "",
+        c.start_us >= min(every) - age_us,
+        c.start_us <= max(every) + early_us,
     )
     rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
     yield from _there(rows, moments, early_us, age_us)
@@ -91,5 +91,5 @@ def _named(connection: Connection, startds: list[str]) -> ColumnElement[bool]:
     """Return the condition; SQLite finds a range of names by the index, as bytes are in order."""
     name = pilots.c.name
     if connection.dialect.name == "sqlite":
-        return or_(*(and_(name >= f"{of}@", name < f"{of}A") for of in startds))
+        return or_(*(and_(name >= f"{startd}@", name < f"{startd}A") for startd in startds))
     return and_(name.contains("@"), func.split_part(name, "@", 1).in_(startds))

@@ -125,8 +125,8 @@ def write(
     for name, read in SOURCES.items() if hours.last > hours.first else ():
         family = _FAMILIES[name]
 
-        def done(some: int, of: int, name: str = name) -> None:
-            progress(name, some, max(some, of))
+        def done(some: int, number: int, name: str = name) -> None:
+            progress(name, some, max(some, number))
 
         # Closed also when the file fails: a reading that is left open holds the ledger.
         with closing(read(reader, family.labels, done)) as found:
@@ -146,20 +146,20 @@ def write_family(
     """Write a counter: what it is, then series by series, each in the order of time."""
     series = samples = 0
     exact = exact_seconds if family.unit == "seconds" else str
-    for of in found:
-        values = values_of(of, hours)
+    for hourly_series in found:
+        values = values_of(hourly_series, hours)
         if not values:
             continue
         if not series:
             out.write(metadata(family))
-        named = {**dict(zip(family.labels, of.labels, strict=True)), **labels}
+        named = {**dict(zip(family.labels, hourly_series.labels, strict=True)), **labels}
         start = f"{family.name}{{{_labels(named)}}}"
         out.writelines(f"{start} {exact(amount)} {hour * HOUR_S}\n" for hour, amount in values)
         series, samples = series + 1, samples + len(values)
     return Written(series, samples)
 
 
-def values_of(of: HourlySeries, hours: Hours) -> list[tuple[int, int]]:
+def values_of(hourly_series: HourlySeries, hours: Hours) -> list[tuple[int, int]]:
     """Return what a series stands at, hour by hour; nothing if it begins after the last.
 
     >>> values_of(HourlySeries((), 9, ((11, 4), (13, 5)), 0), Hours(10, 14))
@@ -167,16 +167,16 @@ def values_of(of: HourlySeries, hours: Hours) -> list[tuple[int, int]]:
     >>> values_of(HourlySeries((), 19, ((11, 4), (13, 5)), 0), Hours(12, 14))
     [(12, 14), (13, 14), (14, 19)]
     """
-    first = max(hours.first, of.complete)
-    later = {hour: amount for hour, amount in of.hours if hour >= first and amount}
-    value = max(0, of.total - sum(later.values()))
+    first = max(hours.first, hourly_series.complete)
+    later = {hour: amount for hour, amount in hourly_series.hours if hour >= first and amount}
+    value = max(0, hourly_series.total - sum(later.values()))
     if not value:
         first = min(later, default=hours.last)
     if first >= hours.last:
         return []
     found = []
     for hour in range(first, hours.last + 1):
-        found.append((hour, min(value, of.total)))
+        found.append((hour, min(value, hourly_series.total)))
         value += later.get(hour, 0)
     return found
 

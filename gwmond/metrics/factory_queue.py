@@ -35,7 +35,7 @@ def _events(s: Snapshot) -> Iterator[Sample]:
     clients = dict.fromkeys(of[1:] for of in counted)
     if clients:  # the logs are read: each group that has pilots, or asks for some, is a client
         clients |= {(entry, group): None for _, entry, group in places(s)}
-    known = ((event, *of) for of in clients for event in _QUEUE_EVENTS)
+    known = ((event, *client) for client in clients for event in _QUEUE_EVENTS)
     samples = (Sample(of, shown.micros, shown.created) for of, shown in counted.items())
     return with_zeros(samples, known)
 
@@ -46,12 +46,12 @@ def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
         return iter(())
     files = kind.value.partition("_")[0]
     found = [
-        (of, Sample((entry, client), shown.micros, shown.created))
-        for (entry, client, of), shown in s.pilot_time.factory.items()
-        if of.value.startswith(f"{files}_")
+        (factory_kind, Sample((entry, client), shown.micros, shown.created))
+        for (entry, client, factory_kind), shown in s.pilot_time.factory.items()
+        if factory_kind.value.startswith(f"{files}_")
     ]
     known = dict.fromkeys(sample.labels for _, sample in found)
-    return with_zeros((sample for of, sample in found if of is kind), known)
+    return with_zeros((sample for factory_kind, sample in found if factory_kind is kind), known)
 
 
 def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:

@@ -36,9 +36,16 @@ def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
         return iter(())
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
-    for of, shown in s.pilot_time.shown.items():
-        if of.measure == measure:
-            of_sum = of.resource, of.category.value, of.site, of.entry, of.group, of.evidence
+    for pilot_series, shown in s.pilot_time.shown.items():
+        if pilot_series.measure == measure:
+            of_sum = (
+                pilot_series.resource,
+                pilot_series.category.value,
+                pilot_series.site,
+                pilot_series.entry,
+                pilot_series.group,
+                pilot_series.evidence,
+            )
             sums[of_sum] += shown.micros
             created[of_sum] = min(shown.created, created.get(of_sum, shown.created))
     known = (
@@ -65,13 +72,17 @@ def _unsettled(s: Snapshot) -> Iterator[Sample]:
 
 def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Shown]]:
     if s.pilot_time is not None:
-        yield from ((of, shown) for of, shown in s.pilot_time.counted.items() if of.what == what)
+        yield from (
+            (count_key, shown)
+            for count_key, shown in s.pilot_time.counted.items()
+            if count_key.what == what
+        )
 
 
 def _attempts(s: Snapshot) -> Iterator[Sample]:
     counted = (
-        Sample((of.category.value, *of[2:]), shown.micros, shown.created)
-        for of, shown in _counted(s, "attempts")
+        Sample((count_key.category.value, *count_key[2:]), shown.micros, shown.created)
+        for count_key, shown in _counted(s, "attempts")
     )
     known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
     return with_zeros(counted, known)
@@ -84,12 +95,12 @@ def _verdicts(s: Snapshot) -> Iterator[Sample]:
     """Sum over the pilots' groups."""
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
-    for of, shown in _counted(s, "verdicts"):
-        labels = of.category.value, of.outcome, of.site, of.entry
+    for count_key, shown in _counted(s, "verdicts"):
+        labels = count_key.category.value, count_key.outcome, count_key.site, count_key.entry
         sums[labels] += shown.micros
         created[labels] = min(shown.created, created.get(labels, shown.created))
     keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
-    known = ((state.value, of, *key) for key in keys for state in CHECKED for of in AGREED)
+    known = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
     return with_zeros((Sample(of, number, created[of]) for of, number in sums.items()), known)
 
 
@@ -99,9 +110,9 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
         return iter(())
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     created: dict[tuple[str, ...], float] = {}
-    for of, shown in s.pilot_time.counted.items():
-        if resource := _OF.get(of.what):
-            rule = resource, of.outcome, of.site, of.entry, of.group
+    for count_key, shown in s.pilot_time.counted.items():
+        if resource := _OF.get(count_key.what):
+            rule = resource, count_key.outcome, count_key.site, count_key.entry, count_key.group
             sums[rule] += shown.micros
             created[rule] = min(shown.created, created.get(rule, shown.created))
     known = (
@@ -115,8 +126,12 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
 
 def _ended(s: Snapshot) -> Iterator[Sample]:
     counted = (
-        Sample((of.category.value, of.site, of.entry, of.group), shown.micros, shown.created)
-        for of, shown in _counted(s, "pilots")
+        Sample(
+            (count_key.category.value, count_key.site, count_key.entry, count_key.group),
+            shown.micros,
+            shown.created,
+        )
+        for count_key, shown in _counted(s, "pilots")
     )
     known = ((category.value, *place) for place in places(s) for category in OWN)
     return with_zeros(counted, known)
@@ -124,7 +139,9 @@ def _ended(s: Snapshot) -> Iterator[Sample]:
 
 def _suspects(s: Snapshot) -> Iterator[Sample]:
     if s.pilot_time is not None:
-        found = Counter((of.kind, of.site, of.entry) for of in s.pilot_time.suspects)
+        found = Counter(
+            (suspect.kind, suspect.site, suspect.entry) for suspect in s.pilot_time.suspects
+        )
         for labels, number in found.items():
             yield Sample(labels, number)
 
@@ -228,9 +245,9 @@ FAMILIES = (
         "drained. Unit: seconds since the epoch." + POLLED,
         ("source", "kind"),
         lambda s: (
-            Sample((of.source, of.kind), of.complete_us / MICRO)
-            for of in s.cursors
-            if of.complete_us is not None
+            Sample((cursor.source, cursor.kind), cursor.complete_us / MICRO)
+            for cursor in s.cursors
+            if cursor.complete_us is not None
         ),
     ),
     Family(

@@ -65,7 +65,10 @@ FAMILIES = (
         "",
         "Registered pilots that have not run a job yet. Unit: pilots." + POLLED,
         _PLACE,
-        lambda s: (Sample((*key, group), of.unused) for (key, group), of in s.pilots.items()),
+        lambda s: (
+            Sample((*key, group), pilot_units.unused)
+            for (key, group), pilot_units in s.pilots.items()
+        ),
     ),
     Family(
         "gwmond_pilots_requested",

@@ -114,7 +114,10 @@ FAMILIES = (
         '"other", as more than [names] keeps apart are seen; absent where none are. Unit: names.'
         + POLLED,
         ("kind",),
-        lambda s: (Sample((of.kind,), of.number) for of in (s.names.together if s.names else ())),
+        lambda s: (
+            Sample((together.kind,), together.number)
+            for together in (s.names.together if s.names else ())
+        ),
     ),
     Family(
         "gwmond_poll_duration_seconds",

@@ -62,7 +62,10 @@ def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
         found.setdefault((count.site, count.entry, count.group), cpu)
     series: Iterable[tuple[Resource, Place]] = (
         *((resource, (*key, group)) for resource, key, group in s.pilot_time.unsettled),
-        *((of.resource, (of.site, of.entry, of.group)) for of in s.pilot_time.shown),
+        *(
+            (pilot_series.resource, (pilot_series.site, pilot_series.entry, pilot_series.group))
+            for pilot_series in s.pilot_time.shown
+        ),
     )
     for resource, place in series:
         found[place] = found.get(place, cpu) | {resource}

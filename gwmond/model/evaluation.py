@@ -139,10 +139,19 @@ def residual(evaluation: Evaluation) -> int:
         wrong += sum(max(1 - part.amount, 0) for part in row.parts)
         idle = row.capacity.units - (row.provisioned or 0) - row.spare
         wrong += (max(-idle, 0) if row.state is State.SATURATED else abs(idle)) * SCALE
-    for of in evaluation.demand.values():
-        if of.absorbed is not None and of.assigned is not None and of.unmatched is not None:
-            wrong += abs(of.idle - of.absorbed - of.assigned - of.unmatched)
-            wrong += max(-of.unmatched, 0)
+    for demand_totals in evaluation.demand.values():
+        if (
+            demand_totals.absorbed is not None
+            and demand_totals.assigned is not None
+            and demand_totals.unmatched is not None
+        ):
+            wrong += abs(
+                demand_totals.idle
+                - demand_totals.absorbed
+                - demand_totals.assigned
+                - demand_totals.unmatched
+            )
+            wrong += max(-demand_totals.unmatched, 0)
     return wrong
 
 

@@ -77,7 +77,7 @@ class FactoryJob(NamedTuple):
 
     def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
         """Return whether a pilot that began then may be this job."""
-        told = [of for of in (self.submitted_us, self.started_us) if of is not None]
+        told = [number for number in (self.submitted_us, self.started_us) if number is not None]
         last = self.settled_us
         if not told and last is not None:
             # A factory that was down writes later.
@@ -118,14 +118,16 @@ class Place(NamedTuple):
     @property
     def last_us(self) -> int:
         """The latest time that is told."""
-        told = [of.at_us for of in self.events] + [of.written_us or 0 for of in self.lines]
+        told = [event.at_us for event in self.events] + [
+            line.written_us or 0 for line in self.lines
+        ]
         return max([*told, *(at_us for _, at_us in self.outputs)], default=0)
 
     @property
     def cut_us(self) -> int:
         """Before this, what was told may have been left out; 0 if nothing was."""
-        first = [of.at_us for of in self.events[:1] if len(self.events) >= MOST]
-        first += [of.written_us or 0 for of in self.lines[:1] if len(self.lines) >= MOST]
+        first = [event.at_us for event in self.events[:1] if len(self.events) >= MOST]
+        first += [line.written_us or 0 for line in self.lines[:1] if len(self.lines) >= MOST]
         return max(first, default=0)
 
     def written_us(self, start_us: int) -> int | None:

@@ -158,7 +158,9 @@ class Register(Generic[Name]):
             self._known.pop(name, None)
 
     def _forget(self, now: float) -> None:
-        self.drop([n for n, of in self._known.items() if now - of.last > self._forget_s])
+        self.drop(
+            [n for n, standing in self._known.items() if now - standing.last > self._forget_s]
+        )
 
     def _weakest(self, now: float) -> list[Name]:
         """Return the names, those first that lose their places first."""
@@ -188,7 +190,7 @@ class Names:
         after = Names(limits)
         after._entries.recall(self._entries.known, self._now)
         known = after._entries.known
-        groups = {b: of for b, of in self._groups.known.items() if _is_named(b, known)}
+        groups = {b: standing for b, standing in self._groups.known.items() if _is_named(b, known)}
         after._groups.recall(groups, self._now)
         after._accounting.recall(self._accounting.known, self._now)
         after._now = self._now
@@ -204,9 +206,13 @@ class Names:
         """Take in what a ledger remembered ``then``: the time since counts against nobody."""
         self._now = max(now, self._now)
         entries, groups = _later(entries, now - then), _later(groups, now - then)
-        self._entries.recall({k: of for k, of in entries.items() if k.site != OTHER}, now)
+        self._entries.recall(
+            {k: standing for k, standing in entries.items() if k.site != OTHER}, now
+        )
         known = self._entries.known
-        self._groups.recall({b: of for b, of in groups.items() if _is_named(b, known)}, now)
+        self._groups.recall(
+            {b: standing for b, standing in groups.items() if _is_named(b, known)}, now
+        )
 
     def note(
         self,
@@ -262,7 +268,7 @@ class Names:
     def weak(self) -> frozenset[EntryKey]:
         """The entries that were not seen for a day, and that nobody vouches for."""
         found = self._entries
-        return frozenset(of for of in found.known if found.claim(of, self._now) <= Claim.SEEN)
+        return frozenset(key for key in found.known if found.claim(key, self._now) <= Claim.SEEN)
 
     @property
     def accounting(self) -> tuple[frozenset[str], int]:
@@ -303,7 +309,10 @@ class Names:
 
 def _later(known: Mapping[Name, Standing], seconds: float) -> dict[Name, Standing]:
     more = max(0.0, seconds)
-    return {n: of._replace(first=of.first + more, last=of.last + more) for n, of in known.items()}
+    return {
+        n: standing._replace(first=standing.first + more, last=standing.last + more)
+        for n, standing in known.items()
+    }
 
 
 def _is_named(berth: Berth, entries: Mapping[EntryKey, Standing]) -> bool:

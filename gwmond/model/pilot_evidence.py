@@ -214,7 +214,9 @@ class PilotOutput(NamedTuple):
         told = [self.start_us, self.end_us, self.validation_end_us]
         told += [self.condor_start_us, self.condor_end_us]
         told += [self.pause.end_us if self.pause else None]
-        told += [of.fact.end_us for of in self.attempts] + [of.end_us for of in self.runs]
+        told += [attempt.fact.end_us for attempt in self.attempts] + [
+            run.end_us for run in self.runs
+        ]
         return [time_us for time_us in told if time_us is not None]
 
 

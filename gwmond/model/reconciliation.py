@@ -105,8 +105,12 @@ class Reconciled:
         The canonical rule gives runs the rest of a pilot that no job could use; runs that overlap
         on more cores than there are get less, and so do those that stick out of their pilot.
         """
-        of = self.jobs
-        return self.booked_core_us - (of.core_us - of.open_core_us) - of.summarised_core_us
+        run_time = self.jobs
+        return (
+            self.booked_core_us
+            - (run_time.core_us - run_time.open_core_us)
+            - run_time.summarised_core_us
+        )
 
     def add(self, cause: Cause, us: int) -> None:
         """Add a pilot or line to a part."""

@@ -127,10 +127,10 @@ class PilotTime(NamedTuple):
 def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:
     """Return how many verdicts were checked, of what was counted."""
     found: dict[EntryKey, Checked] = {}
-    for of, number in counts.items():
-        if of.what == "verdicts":
-            key = EntryKey(of.site, of.entry)
-            more = Checked(number if of.outcome == "true" else 0, number)
+    for count_key, number in counts.items():
+        if count_key.what == "verdicts":
+            key = EntryKey(count_key.site, count_key.entry)
+            more = Checked(number if count_key.outcome == "true" else 0, number)
             found[key] = found.get(key, Checked(0, 0)).plus(more)
     return found
 

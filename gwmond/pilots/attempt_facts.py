@@ -198,8 +198,8 @@ _PLAIN = tuple(name for field in FIELDS for name in field.names if name not in E
 
 
 def _values(fact: AttemptFact, field: Field) -> tuple[Any, ...]:
-    of = fact.ending if field.names[0] in Ending._fields else fact
-    return tuple(getattr(of, name) for name in field.names)
+    ending = fact.ending if field.names[0] in Ending._fields else fact
+    return tuple(getattr(ending, name) for name in field.names)
 
 
 def _tells(field: Field, values: tuple[Any, ...]) -> bool:

@@ -84,7 +84,9 @@ def claim_of(fact: AttemptFact) -> int | None:
 
 
 def _start(group: Group) -> int | None:
-    return min((of.start_us for of in group if of.start_us is not None), default=None)
+    return min(
+        (resources.start_us for resources in group if resources.start_us is not None), default=None
+    )
 
 
 def _by_start(facts: Collection[AttemptFact]) -> list[Group]:
@@ -94,7 +96,7 @@ def _by_start(facts: Collection[AttemptFact]) -> list[Group]:
     """
     claims: defaultdict[tuple[str | None, int], Group] = defaultdict(list)
     items: list[Group] = []
-    for fact in sorted(facts, key=lambda of: (of.start_us or 0, repr(of))):
+    for fact in sorted(facts, key=lambda fact: (fact.start_us or 0, repr(fact))):
         if (claim := claim_of(fact)) is None:
             items.append([fact])
             continue
@@ -134,7 +136,7 @@ def _may_be_one(item: Group, group: Group) -> bool:
     """Return whether facts that began at about the same time may be of one run."""
     if None not in {item[0].pilot, group[0].pilot} and item[0].pilot != group[0].pilot:
         return False
-    return claim_of(item[0]) is None or all(claim_of(of) is None for of in group)
+    return claim_of(item[0]) is None or all(claim_of(resources) is None for resources in group)
 
 
 def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
@@ -153,8 +155,8 @@ def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
         facts = runs[run]
         of_run = {fact.pilot for fact in facts if fact.pilot is not None}
         starts = {fact.start_us for fact in facts if fact.start_us is not None}
-        lower = sorted({of for start_us in starts for of in by_start[start_us]})
-        same = next((of for of in lower if not _apart(pilots[of], of_run)), run)
+        lower = sorted({number for start_us in starts for number in by_start[start_us]})
+        same = next((number for number in lower if not _apart(pilots[number], of_run)), run)
         joined.setdefault(same, []).extend(facts)
         pilots.setdefault(same, set()).update(of_run)
         for start_us in starts:
@@ -183,10 +185,10 @@ class _Runs:
         self._tolerance_us = tolerance_us
         self._runs: defaultdict[str | None, dict[int, int]] = defaultdict(dict)
         for run, facts in runs.items():
-            for of in facts:
-                if of.start_us is not None:
-                    began = self._runs[of.pilot]
-                    began[of.start_us] = min(run, began.get(of.start_us, run))
+            for fact in facts:
+                if fact.start_us is not None:
+                    began = self._runs[fact.pilot]
+                    began[fact.start_us] = min(run, began.get(fact.start_us, run))
         self._sorted = {pilot: sorted(began) for pilot, began in self._runs.items()}
 
     def of(self, groups: Sequence[Group]) -> dict[int, int]:
@@ -202,7 +204,7 @@ class _Runs:
         found: dict[int, int] = {}
         taken: set[int] = set()
         for _, run, index in near:
-            claimed = any(claim_of(of) is not None for of in groups[index])
+            claimed = any(claim_of(group) is not None for group in groups[index])
             if index in found or (claimed and run in taken):
                 continue
             found[index] = run
@@ -215,7 +217,7 @@ class _Runs:
         start_us = _start(group)
         if start_us is None:
             return
-        pilot = next((of.pilot for of in group if of.pilot is not None), None)
+        pilot = next((resources.pilot for resources in group if resources.pilot is not None), None)
         for where in self._sorted if pilot is None else (pilot, None):
             began = self._sorted.get(where, [])
             at = bisect_left(began, start_us)
@@ -226,12 +228,12 @@ class _Runs:
 
     def _may_be(self, group: Group, start_us: int, began_us: int, run: int) -> bool:
         near = abs(began_us - start_us) <= self._tolerance_us
-        claim = next((of for of in map(claim_of, group) if of is not None), None)
+        claim = next((number for number in map(claim_of, group) if number is not None), None)
         if claim is None:
             return near
-        over = [of for of in self._facts[run] if of.ending.over and of.source != _INFERRED]
-        over = [of for of in over if of.end_us is not None]
-        if any(self._is_after(group, start_us, claim, of) for of in over):
+        over = [fact for fact in self._facts[run] if fact.ending.over and fact.source != _INFERRED]
+        over = [resources for resources in over if resources.end_us is not None]
+        if any(self._is_after(group, start_us, claim, resources) for resources in over):
             return False
         return near or (began_us < start_us and bool(over))
 
@@ -242,5 +244,7 @@ class _Runs:
             return claim_us > end_us
         if start_us > end_us:
             return True
-        heard_us = max((of.written_us for of in group if of.source == _SLOT), default=0)
+        heard_us = max(
+            (resources.written_us for resources in group if resources.source == _SLOT), default=0
+        )
         return start_us > end_us - CLOCK_US and heard_us > end_us + self._tolerance_us

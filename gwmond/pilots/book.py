@@ -118,8 +118,8 @@ class Book:
             "no_startd": self._joining.homeless,
             "too_late": self._joining.late,
             "not_storable": self._not_storable,
-            **(of := self.files.left_out),
-            "bad_time": self._joining.absurd + of["bad_time"],
+            **(counter := self.files.left_out),
+            "bad_time": self._joining.absurd + counter["bad_time"],
         }
 
     def see(
@@ -182,7 +182,7 @@ class Book:
         self._sightings.sizes.expect(expected)
         new = self.files.take(facts, lookup)
         self._joining.absorb(lookup)
-        self.witnesses.take([of for of in facts if isinstance(of, CentralEvent)], lookup)
+        self.witnesses.take([fact for fact in facts if isinstance(fact, CentralEvent)], lookup)
         return new
 
     def settle(
@@ -211,7 +211,11 @@ class Book:
             for pilot in some:
                 if not pilot.closed:
                     self._settle(pilot, now_us, known_us, lookup, silent)
-            some = [of for of in self._shelf.pilots.values() if of.from_us < FAR_US and of.known_us]
+            some = [
+                pilot
+                for pilot in self._shelf.pilots.values()
+                if pilot.from_us < FAR_US and pilot.known_us
+            ]
         self._counts.remove(self._joining.removed)
         self._joining.removed.clear()
         self._experiments.settle(self._shelf.pilots, known_us)
@@ -239,7 +243,7 @@ class Book:
         keep_assumed(pilot)
         booking.doubt(pilot)
         entries = booking.book(
-            pilot, known_us, self.rules, lambda of: self._shelf.load_whole(of, lookup)
+            pilot, known_us, self.rules, lambda pilot: self._shelf.load_whole(pilot, lookup)
         )
         pilot.booked_at_us = now_us
         self._changes.take(pilot.id, entries, self._now_us)
@@ -263,7 +267,7 @@ class Book:
     @property
     def open_groups(self) -> set[str]:
         """Groups of jobs with early failures that are not judged."""
-        return {of.merged.job_group or "" for of in undecided(self._shelf)}
+        return {attempt.merged.job_group or "" for attempt in undecided(self._shelf)}
 
     def batch(
         self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()
@@ -272,10 +276,10 @@ class Book:
         attempts: list[AttemptRow] = []
         rows: dict[int, PilotRow] = {}
         for pilot in self._shelf.pilots.values():
-            changed = [of for of in pilot.attempts.values() if of.dirty]
+            changed = [attempt for attempt in pilot.attempts.values() if attempt.dirty]
             if pilot.dirty or changed:
                 rows[pilot.id] = pilot.row()
-            attempts += [of.row() for of in changed]
+            attempts += [attempt.row() for attempt in changed]
         return PilotBatch(
             before=self.batches,
             now_us=now_us,
@@ -344,7 +348,9 @@ class Book:
 
     def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
         """Return what runs that are over wait for; see ``waits``."""
-        attempts = (of for pilot in self._shelf.pilots.values() for of in pilot.attempts.values())
+        attempts = (
+            attempt for pilot in self._shelf.pilots.values() for attempt in pilot.attempts.values()
+        )
         return waits(attempts, self.rules, self.silence.before_us, silent, later_us)
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
@@ -356,7 +362,7 @@ class Book:
         end_us = pilot.end_us
         if end_us is None or pilot.mark_us < end_us or pilot.counted is None:
             return
-        if any(of.is_open for of in pilot.attempts.values()):
+        if any(attempt.is_open for attempt in pilot.attempts.values()):
             return
         if not pilot.implied and now_us < end_us + self.rules.linger_us:
             return

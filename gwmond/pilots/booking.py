@@ -103,7 +103,10 @@ def imply(pilot: OpenPilot, q: int) -> None:
     It begins with its startd where a record tells when that was, and has ``q`` MiB a core at least.
     All of it is estimated.
     """
-    spans = [(of.start_us, of.end_us or of.start_us) for of in pilot.attempts.values()]
+    spans = [
+        (attempt.start_us, attempt.end_us or attempt.start_us)
+        for attempt in pilot.attempts.values()
+    ]
     if not spans:
         return
     first, last = min(start for start, _ in spans), max(end for _, end in spans)
@@ -133,7 +136,7 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
     """
     if Assumption.SIZE not in pilot.assumed or len(pilot.steps) != 1:
         return
-    runs = [of for of in pilot.attempts.values() if not of.summarised]
+    runs = [attempt for attempt in pilot.attempts.values() if not attempt.summarised]
     most, told = held_at_once(runs, guard_us), pilot.told or Told()
     size = pilot.steps[0].size
     grown = Resources(
@@ -192,8 +195,8 @@ def unsettled(pilots: Iterable[OpenPilot], q: int) -> dict[tuple[Resource, Entry
         for resource in RESOURCES:
             total_micros = pilot.canonical_total(resource, q)
             if total_micros:
-                of = resource, pilot.identity.key, pilot.identity.group
-                sums[of] += total_micros - pilot.canonical[resource]
+                key = resource, pilot.identity.key, pilot.identity.group
+                sums[key] += total_micros - pilot.canonical[resource]
     return dict(sums)
 
 
@@ -203,7 +206,9 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
     A slot tells of a claim later than the schedd says that it began.
     """
     starts = [
-        of.start_us for of in pilot.attempts.values() if of.is_open and not of.merged.ending.over
+        attempt.start_us
+        for attempt in pilot.attempts.values()
+        if attempt.is_open and not attempt.merged.ending.over
     ]
     return min(starts, default=FAR_US) - rules.start_guard_us
 
@@ -217,7 +222,11 @@ def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
         summed = sums.setdefault(series, {})
         for hour, micros in hours.items():
             summed[hour] = summed.get(hour, 0) + micros
-    entries = [Entry(hour, of, n, "") for of, hours in sums.items() for hour, n in hours.items()]
+    entries = [
+        Entry(hour, pilot_series, n, "")
+        for pilot_series, hours in sums.items()
+        for hour, n in hours.items()
+    ]
     for row, micros, cause in delta.corrections:
         entries.append(_entry(row, pilot.identity, micros, cause.value))
         _add(pilot, entries[-1].series, row.attempt, micros)
@@ -228,10 +237,10 @@ def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Entry:
     return Entry(row.hour, _series(row, identity), micros, cause)
 
 
-def _series(of: Row | Account, identity: PilotIdentity) -> PilotSeries:
+def _series(attempt_key: Row | Account, identity: PilotIdentity) -> PilotSeries:
     return PilotSeries(
-        *(of.resource, of.measure, of.category, of.outcome),
-        *(*identity.key, identity.group, of.evidence),
+        *(attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome),
+        *(*identity.key, identity.group, attempt_key.evidence),
     )
 
 

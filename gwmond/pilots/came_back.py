@@ -26,7 +26,7 @@ def taken(
 ) -> tuple[tuple[Output, ...], list[PilotOutput | Filled]]:
     """Return outputs with these, the first of very many, and which of these are new or fill one."""
     known, new = dict(outputs), list[PilotOutput | Filled]()
-    for fact in sorted(facts, key=lambda of: of.start_us is None):
+    for fact in sorted(facts, key=lambda fact: fact.start_us is None):
         start_us, at_us = fact.start_us, fact.at_us or 0
         if start_us in known:
             known[start_us] = max(at_us, known[start_us])

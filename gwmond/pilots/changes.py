@@ -21,13 +21,15 @@ class Changes:
 
     def take(self, pilot: PilotId, entries: Iterable[Entry], now_us: int) -> None:
         """Take in what was booked of a pilot."""
-        for of in entries:
-            if of.cause:
+        for entry in entries:
+            if entry.cause:
                 self._corrections.append(
-                    PilotCorrection(now_us, pilot, of.hour, of.series, of.micros, of.cause)
+                    PilotCorrection(
+                        now_us, pilot, entry.hour, entry.series, entry.micros, entry.cause
+                    )
                 )
             else:
-                self._added[pilot].append(of)
+                self._added[pilot].append(entry)
 
     @property
     def pilots(self) -> Collection[PilotId]:
@@ -40,11 +42,15 @@ class Changes:
         return tuple(self._corrections)
 
     def increments(
-        self, of: Iterable[PilotId] | None = None
+        self, pilot_ids: Iterable[PilotId] | None = None
     ) -> Mapping[tuple[Hour, PilotSeries], Micros]:
         """Return the increments of some pilots, or all, summed."""
         sums: defaultdict[tuple[Hour, PilotSeries], Micros] = defaultdict(int)
-        pilots = self._added.values() if of is None else (self._added.get(id_, ()) for id_ in of)
+        pilots = (
+            self._added.values()
+            if pilot_ids is None
+            else (self._added.get(id_, ()) for id_ in pilot_ids)
+        )
         for entries in pilots:
             for entry in entries:
                 sums[entry.hour, entry.series] += entry.micros
@@ -53,7 +59,9 @@ class Changes:
     def forget(self, pilot: PilotId) -> None:
         """Take out what waits of a pilot."""
         self._added.pop(pilot, None)
-        self._corrections = [of for of in self._corrections if of.pilot != pilot]
+        self._corrections = [
+            correction for correction in self._corrections if correction.pilot != pilot
+        ]
 
     def clear(self) -> None:
         """Say that all of it is stored."""

@@ -38,7 +38,7 @@ def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:
     """Return whether a summary and better sources differ on whether jobs ran on a valid pilot."""
     if verdict(line) is not Validation.PASSED:
         return False
-    ran = pilot.ran_jobs or any(not of.job.startswith(LINE) for of in pilot.attempts)
+    ran = pilot.ran_jobs or any(not attempt.job.startswith(LINE) for attempt in pilot.attempts)
     if ran:
         return not jobs_ran(line)
     return jobs_ran(line) and pilot.validation is Validation.PASSED and says_none(pilot)

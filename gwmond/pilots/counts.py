@@ -32,8 +32,8 @@ class Counts:
     def changes(self, pilots: Iterable[PilotId] | None = None) -> dict[CountKey, int]:
         """Return what is to be added to the stored counts; negative where one was revised."""
         sums: Counter[CountKey] = Counter()
-        for of in self._changes if pilots is None else pilots:
-            sums.update(self._changes.get(of, ()))
+        for change in self._changes if pilots is None else pilots:
+            sums.update(self._changes.get(change, ()))
         return {key: n for key, n in sums.items() if n}
 
     def forget(self, pilot: PilotId) -> None:

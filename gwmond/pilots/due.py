@@ -19,15 +19,21 @@ def due(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) -> bool:
         return bool(pilot.known_us) or not pilot.waits
     attempts = pilot.attempts.values()
     limit = min(known_us, pilot.until_us)
-    if pilot.end_us is not None and not any(of.is_open for of in attempts):
+    if pilot.end_us is not None and not any(attempt.is_open for attempt in attempts):
         return limit > pilot.mark_us or (pilot.counted is None and known_us >= pilot.end_us)
     if now_us < pilot.booked_at_us + rules.refresh_us:
         return False
     pilot.booked_at_us = now_us
     guard = rules.start_guard_us
-    running = [of for of in attempts if of.is_open and not of.merged.ending.over]
-    if any(of.is_open and (of.merged.ending.over or of.gone) for of in attempts):
+    running = [
+        attempt for attempt in attempts if attempt.is_open and not attempt.merged.ending.over
+    ]
+    if any(
+        attempt.is_open and (attempt.merged.ending.over or attempt.gone) for attempt in attempts
+    ):
         return True
     if pilot.end_us is not None:
         return True
-    return limit > pilot.mark_us and all(of.start_us - guard > pilot.mark_us for of in running)
+    return limit > pilot.mark_us and all(
+        attempt.start_us - guard > pilot.mark_us for attempt in running
+    )

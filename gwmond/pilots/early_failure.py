@@ -136,8 +136,8 @@ def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
     known = sorted(set(trials), key=attrgetter("start_us", "key"))
     suspected = _suspects(known, rate)
     if suspected:
-        known = [of for of in known if not (_is_short(of) and _at(of, suspected))]
-    starts = [_start(of, of.result is Result.FAILED_EARLY) for of in known]
+        known = [trial for trial in known if not (_is_short(trial) and _at(trial, suspected))]
+    starts = [_start(trial, trial.result is Result.FAILED_EARLY) for trial in known]
     groups = groups_of(starts)
     found = _compare(known, starts, groups, rate)
     blamed = _blamed(known, starts, groups, found.at_fault)
@@ -148,7 +148,9 @@ def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> tuple[
     """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
     known = sorted(set(trials), key=attrgetter("start_us", "key"))
     found = _suspects(known, rate)
-    where = {unit: of for of in known for unit in of.units if unit in found} if found else {}
+    where = (
+        {unit: trial for trial in known for unit in trial.units if unit in found} if found else {}
+    )
     return tuple(
         Suspect(*unit, "" if unit[0] == "site" else where[unit].entry, where[unit].site, finding)
         for unit, finding in sorted(found.items())
@@ -163,23 +165,23 @@ def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:
     return outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=label)
 
 
-def _start(of: Trial, failed: bool) -> Start:
-    return Start(of.job, of.group, of.start_us, failed)
+def _start(trial: Trial, failed: bool) -> Start:
+    return Start(trial.job, trial.group, trial.start_us, failed)
 
 
-def _at(of: Trial, units: Collection[Unit]) -> Kind | None:
+def _at(trial: Trial, units: Collection[Unit]) -> Kind | None:
     """Return the largest kind of place at which a run was that is among these."""
-    return next((unit[0] for unit in of.units if unit in units), None)
+    return next((unit[0] for unit in trial.units if unit in units), None)
 
 
-def _is_short(of: Trial) -> bool:
-    return of.result is Result.SUCCEEDED and of.end_us - of.start_us <= SHORT_US
+def _is_short(trial: Trial) -> bool:
+    return trial.result is Result.SUCCEEDED and trial.end_us - trial.start_us <= SHORT_US
 
 
 def _suspects(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
-    ended_well = [of for of in known if of.result is not Result.FAILED_EARLY]
-    starts = [_start(of, _is_short(of)) for of in ended_well]
-    if sum(of.failed for of in starts) < MIN_FAILURES:
+    ended_well = [trial for trial in known if trial.result is not Result.FAILED_EARLY]
+    starts = [_start(trial, _is_short(trial)) for trial in ended_well]
+    if sum(start.failed for start in starts) < MIN_FAILURES:
         return {}
     return _compare(ended_well, starts, groups_of(starts), rate).at_fault
 
@@ -196,7 +198,7 @@ def _compare(
             some = some._replace(counted="pilot")
             strata = some.strata()
         findings = compare(some.tables(strata, kind), rate)
-        compared.findings.update({(kind, name): of for name, of in findings.items()})
+        compared.findings.update({(kind, name): finding for name, finding in findings.items()})
         for name, finding in findings.items():
             if finding.significant(rate) and (
                 kind not in _OF_NODES
@@ -204,7 +206,7 @@ def _compare(
             ):
                 compared.at_fault[kind, name] = finding
         places = some.at(kind)
-        kept = [i for i, of in enumerate(places) if (kind, of) not in compared.at_fault]
+        kept = [i for i, name in enumerate(places) if (kind, name) not in compared.at_fault]
         if len(kept) < len(places):
             some = some.of(kept)
             strata = some.strata()
@@ -221,7 +223,7 @@ class _Runs(NamedTuple):
 
     def at(self, kind: Kind) -> list[str]:
         """Return where each run was."""
-        return [getattr(of, kind) for of in self.known]
+        return [getattr(trial, kind) for trial in self.known]
 
     def strata(self) -> Strata:
         """Return what is compared with what."""
@@ -255,8 +257,8 @@ def _blamed(
     """Return the failures at places at fault which are more likely than not their doing."""
     if not at_fault:
         return {}
-    where = [_at(of, at_fault) for of in known]
-    strata = Strata(starts, groups, [of.node for of in known])
+    where = [_at(trial, at_fault) for trial in known]
+    strata = Strata(starts, groups, [trial.node for trial in known])
     runs: Counter[Hashable] = Counter()
     failed: Counter[Hashable] = Counter()
     for start, group, number, kind in zip(starts, groups, strata.number, where, strict=True):

@@ -46,8 +46,8 @@ def holds(source: End, end_us: int, heard_us: int) -> bool:
 
 def best_end(pilot: OpenPilot, *without: End) -> tuple[End, int] | None:
     """Return the best source of a pilot's end and what it says; leave some sources out."""
-    known = (of for of in END_ORDER if of in pilot.ends and of not in without)
-    return next(((of, pilot.ends[of]) for of in known), None)
+    known = (literal for literal in END_ORDER if literal in pilot.ends and literal not in without)
+    return next(((literal, pilot.ends[literal]) for literal in known), None)
 
 
 def set_end(pilot: OpenPilot, source: End, end_us: int | None) -> bool:

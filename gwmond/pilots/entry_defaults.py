@@ -40,7 +40,7 @@ class Entries:
 
     def learn(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> None:
         """Learn from outputs."""
-        self.recall({of.name.entry for of in outputs}, lookup)
+        self.recall({output.name.entry for output in outputs}, lookup)
         for output in outputs:
             entry = output.name.entry
             self._sizes.note(entry, output.cores, output.memory_mib, output.gpus)

@@ -60,7 +60,7 @@ def compare(
     possible = {
         unit: strata
         for unit, strata in tables.items()
-        if sum(min(of.here, of.failed) for of in strata) >= MIN_FAILURES
+        if sum(min(stratum.here, stratum.failed) for stratum in strata) >= MIN_FAILURES
     }
     least = {unit: least_p(strata) for unit, strata in possible.items()}
     level = _level(sorted(least.values()), rate)
@@ -69,7 +69,7 @@ def compare(
         return {}
     from scipy.stats import false_discovery_control  # noqa: PLC0415
 
-    adjusted = false_discovery_control([of.p for of in found.values()], method="by")
+    adjusted = false_discovery_control([finding.p for finding in found.values()], method="by")
     return {
         unit: finding._replace(adjusted=float(value))
         for (unit, finding), value in zip(found.items(), adjusted, strict=True)
@@ -80,9 +80,9 @@ def finding_of(strata: Sequence[Stratum]) -> Finding:
     """Return how a unit compares with the others, as if nothing else were tested."""
     p = p_value(strata)
     return Finding(
-        sum(of.here for of in strata),
-        sum(of.failed_here for of in strata),
-        sum(of.here * of.failed / of.jobs for of in strata),
+        sum(stratum.here for stratum in strata),
+        sum(stratum.failed_here for stratum in strata),
+        sum(stratum.here * stratum.failed / stratum.jobs for stratum in strata),
         p,
         p,
     )
@@ -97,11 +97,11 @@ def p_value(strata: Iterable[Stratum]) -> float:
     import numpy as np  # noqa: PLC0415
 
     groups = list(strata)
-    observed = sum(of.failed_here for of in groups)
+    observed = sum(group.failed_here for group in groups)
     if observed == 0:
         return 1.0
     distribution: Floats = np.ones(1)
-    for margins, number in sorted(Counter(of.margins for of in groups).items()):
+    for margins, number in sorted(Counter(group.margins for group in groups).items()):
         distribution = np.convolve(distribution, _power(_chances(*margins), number))
     return min(1.0, float(distribution[observed:].sum()))
 
@@ -122,7 +122,7 @@ def _power(chances: Floats, number: int) -> Floats:
 
 def least_p(strata: Iterable[Stratum]) -> float:
     """Return the p-value that there would be with as many failures here as possible."""
-    return math.prod(float(_chances(*of.margins)[-1]) for of in strata)
+    return math.prod(float(_chances(*stratum.margins)[-1]) for stratum in strata)
 
 
 def _level(least: Sequence[float], rate: float) -> float:

@@ -24,7 +24,7 @@ class Experiments:
     """Experiments that are open, and those that changed since the last batch was stored."""
 
     def __init__(self, stored: Iterable[Experiment], wait_us: int) -> None:
-        self._open = {of.pilot: of for of in stored}
+        self._open = {key.pilot: key for key in stored}
         self._changed: dict[PilotId, Experiment] = {}
         self._begun = set(self._open)
         self._wait_us = wait_us
@@ -41,17 +41,17 @@ class Experiments:
     def settle(self, pilots: Mapping[PilotId, OpenPilot], known_us: int) -> None:
         """Decide what can be; one of which the book has no pilot any more was none."""
         self._begun &= pilots.keys()
-        for number, of in list(self._open.items()):
+        for number, key in list(self._open.items()):
             pilot = pilots.get(number)
-            found = Result.VOID if pilot is None else self._result(of, pilot, known_us)
+            found = Result.VOID if pilot is None else self._result(key, pilot, known_us)
             if found is not Result.OPEN:
                 del self._open[number]
-                self._changed[number] = of._replace(result=found)
+                self._changed[number] = key._replace(result=found)
 
-    def _result(self, of: Experiment, pilot: OpenPilot, known_us: int) -> Result:
+    def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> Result:
         runs = (run.start_us for run in pilot.attempts.values() if not run.summarised)
         watched = Watched(min(runs, default=None), pilot.end_us, pilot.contact_us)
-        return result(of, watched, known_us, self._wait_us)
+        return result(experiment, watched, known_us, self._wait_us)
 
     def rows(self) -> tuple[Experiment, ...]:
         """Return what is to be stored."""
@@ -60,9 +60,9 @@ class Experiments:
     def counts(self) -> Counter[CountKey]:
         """Return how many verdicts were confirmed and refuted that are to be stored."""
         return Counter(
-            CountKey("verdicts", of.verdict.state, str(of.agreed).lower(), *of.entry, of.group)
-            for of in self._changed.values()
-            if of.agreed is not None
+            CountKey("verdicts", key.verdict.state, str(key.agreed).lower(), *key.entry, key.group)
+            for key in self._changed.values()
+            if key.agreed is not None
         )
 
     def stored(self) -> None:

@@ -74,7 +74,7 @@ def add(before: Place, facts: Iterable[PlaceFact]) -> Added:
         events=tuple(every[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
     )
     both = chain[QueueEvent | CompletedPilot](place.events, place.lines)
-    kept = {_what(of) for of in both}
+    kept = {_what(pilot_name) for pilot_name in both}
     return Added(
         place,
         new=[*new_outputs, *(fact for fact in new if _what(fact) in kept)],
@@ -146,11 +146,11 @@ def _keep(known: _Known[_F], fact: _F) -> bool:
     It takes the place of those that tell less of that: a copy of a log at another path does.
     """
     same = known[_what(fact)]
-    if any(_within(fact.name, of.name) for of in same):
+    if any(_within(fact.name, pilot_name.name) for pilot_name in same):
         return False
-    less = [of for of in same if _within(of.name, fact.name)]
-    for of in less:
-        same.remove(of)
+    less = [pilot_name for pilot_name in same if _within(pilot_name.name, fact.name)]
+    for pilot_name in less:
+        same.remove(pilot_name)
     same.append(fact)
     return not less
 

@@ -71,10 +71,12 @@ class FactoryFacts:
 
     def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[NewFact]:
         """Take in facts; return those of the factory that it had not told before."""
-        outputs = [of for of in facts if isinstance(of, PilotOutput)]
+        outputs = [fact for fact in facts if isinstance(fact, PilotOutput)]
         if outputs:
             self.places.reported(self._outputs.take(outputs, lookup))
-        told = [of for of in facts if isinstance(of, QueueEvent | CompletedPilot | PilotOutput)]
+        told = [
+            fact for fact in facts if isinstance(fact, QueueEvent | CompletedPilot | PilotOutput)
+        ]
         return self.places.take(told, lookup) if told else []
 
     def settle(self, now_us: int, comes: Comes, lookup: Lookup) -> None:

@@ -151,7 +151,7 @@ class FactoryJobs:
     def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take out a pilot that was made of a job which by now is another, or another's."""
         self._shelf.load_whole(pilot, lookup)
-        if not pilot.pruned and all(of.summarised for of in pilot.attempts.values()):
+        if not pilot.pruned and all(attempt.summarised for attempt in pilot.attempts.values()):
             self._shelf.withdraw(pilot)
 
     def _alone(self, place: Place, job: FactoryJob, watched_us: int | None, *, late: bool) -> bool:

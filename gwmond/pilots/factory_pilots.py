@@ -30,10 +30,10 @@ def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
 
     ``job``: None if that is not known.
     """
-    of, told = pilot.identity, pilot.told
+    key, told = pilot.identity, pilot.told
     if told is None or not told.unnamed or not pilot.has_output:
-        return of
-    return of._replace(group=_client(job) if job is not None else "")
+        return key
+    return key._replace(group=_client(job) if job is not None else "")
 
 
 def release(pilot: OpenPilot) -> None:

@@ -41,12 +41,12 @@ def find(shelf: Shelf, shown: Pilot) -> OpenPilot | None:
     """Return the pilot that such an ad is of, if it is known."""
     if shown.factory_job:
         here = shelf.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        queued = [of for of in here if of.no_output]
+        queued = [pilot for pilot in here if pilot.no_output]
         found = shelf.by_job.get(shown.factory_job) or queued
     else:
-        found = [of for of in shelf.by_name.get(shown.name, ()) if is_failed(of)]
+        found = [pilot for pilot in shelf.by_name.get(shown.name, ()) if is_failed(pilot)]
     first_us = min(shown.started, shown.last_heard) * SECOND_US
-    same = [of for of in found if first_us <= of.until_us + of.lifetime_us]
+    same = [pilot for pilot in found if first_us <= pilot.until_us + pilot.lifetime_us]
     return max(same, key=lambda pilot: pilot.start_us, default=None)
 
 

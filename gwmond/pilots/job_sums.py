@@ -78,11 +78,14 @@ def of_line(line: CompletedPilot, cores: float) -> Sums:
     return Sums(total_s, good_s)
 
 
-def of_statistics(of: JobStatistics, condor_s: int, cores: float) -> Sums:
+def of_statistics(job_statistics: JobStatistics, condor_s: int, cores: float) -> Sums:
     """Return what a pilot's own statistics tell; all of their times are in one unit."""
-    kinds = (of.good_zero, of.good_nonzero)
-    total_s, good_s = of.total.time_s, sum(kind.time_s for kind in kinds if kind is not None)
-    if of.factor in {None, 1} and cores > 1 and total_s > EXTRA * condor_s:
+    kinds = (job_statistics.good_zero, job_statistics.good_nonzero)
+    total_s, good_s = (
+        job_statistics.total.time_s,
+        sum(kind.time_s for kind in kinds if kind is not None),
+    )
+    if job_statistics.factor in {None, 1} and cores > 1 and total_s > EXTRA * condor_s:
         return _divided(total_s, good_s, cores)
     return Sums(total_s, good_s)
 

@@ -56,7 +56,11 @@ class Joining:
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Join records with attempts, and these with pilots."""
-        sound = [of for of in records if sane(of.fact.start_us, of.fact.end_us, of.fact.written_us)]
+        sound = [
+            record
+            for record in records
+            if sane(record.fact.start_us, record.fact.end_us, record.fact.written_us)
+        ]
         self.absurd += len(records) - len(sound)
         records = sound
         self.recall(records, lookup)
@@ -75,10 +79,10 @@ class Joining:
 
     def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
-        known = {fact for of in self._shelf.jobs.get(job, ()) for fact in of.facts}
+        known = {fact for attempt in self._shelf.jobs.get(job, ()) for fact in attempt.facts}
         told = set(facts)
         new = {fact for fact in told - known if not _said_again(fact, known)}
-        refuted = {of for of in known if _is_refuted(of, told)}
+        refuted = {resources for resources in known if _is_refuted(resources, told)}
         if new or refuted:
             self._merge(job, (known - refuted) | new)
 
@@ -88,7 +92,7 @@ class Joining:
         for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda of: of.id):
             shelf.load_whole(pilot, lookup)
             pilot.know(Assumption.JOBS)
-            for attempt in [of for of in pilot.attempts.values() if of.summarised]:
+            for attempt in [attempt for attempt in pilot.attempts.values() if attempt.summarised]:
                 self.remove(attempt)
         self._summed_up.clear()
         found: list[tuple[OpenAttempt, OpenAttempt]] = []
@@ -103,7 +107,7 @@ class Joining:
             by_job[attempt.key.job].update(attempt.facts)
         self.recall_jobs(by_job, lookup)
         for job, gone in by_job.items():
-            self._merge(job, {fact for of in shelf.jobs[job] for fact in of.facts} - gone)
+            self._merge(job, {fact for attempt in shelf.jobs[job] for fact in attempt.facts} - gone)
         for attempt, better in found:
             self.add(better.key.job, moved_lines(attempt, better))
 
@@ -112,9 +116,9 @@ class Joining:
         before = list(self._shelf.jobs.get(job, ()))
         old = {attempt.key: attempt for attempt in before}
         kept: set[OpenAttempt] = set()
-        for merged, of in merge_each(facts):
+        for merged, resources in merge_each(facts):
             attempt = old.get(merged.key)
-            if attempt is not None and set(of) == set(attempt.facts):
+            if attempt is not None and set(resources) == set(attempt.facts):
                 kept.add(attempt)
                 continue
             pilot = self._pilot_of(merged.pilot, attempt)
@@ -127,9 +131,9 @@ class Joining:
                 self.contradictions[contradiction.field] += 1
             if attempt is not None and attempt.pilot is pilot:
                 kept.add(attempt)
-                attempt.replace(merged, of)
+                attempt.replace(merged, resources)
             else:
-                attempt = self._new(pilot, merged, of)
+                attempt = self._new(pilot, merged, resources)
                 kept.add(attempt)
             prolong(pilot, attempt)
             if not attempt.summarised and Assumption.JOBS in pilot.assumed:
@@ -165,8 +169,12 @@ class Joining:
     def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in what the ledger knows of the jobs and pilots that are not in memory."""
         shelf = self._shelf
-        self.recall_jobs({of.fact.job for of in records if self._is_new(of.fact)}, lookup)
-        names = {of.startd for of in records if of.startd and self._find(of) is None}
+        self.recall_jobs(
+            {record.fact.job for record in records if self._is_new(record.fact)}, lookup
+        )
+        names = {
+            record.startd for record in records if record.startd and self._find(record) is None
+        }
         for found in lookup.find_pilots(names).values() if names else ():
             shelf.recall_pilots(found)
 
@@ -174,8 +182,8 @@ class Joining:
         """Return whether a record, which does not know its pilot, may tell something new."""
         if fact.job not in self._shelf.partly:
             return fact.job not in self._shelf.jobs
-        facts = (of for attempt in self._shelf.jobs[fact.job] for of in attempt.facts)
-        known = {of._replace(pilot=None) for of in facts}
+        facts = (resources for attempt in self._shelf.jobs[fact.job] for resources in attempt.facts)
+        known = {fact._replace(pilot=None) for fact in facts}
         return fact not in known and not _said_again(fact, known)
 
     def recall_jobs(self, jobs: Iterable[str], lookup: Lookup) -> None:
@@ -251,28 +259,32 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
         return False
     claim = fact.pilot, claim_of(fact)
     before = [
-        of
-        for of in known
-        if of.source is Source.LIVE_SLOT
-        and not of.ending.over
-        and (of.pilot, claim_of(of)) == claim
+        resources
+        for resources in known
+        if resources.source is Source.LIVE_SLOT
+        and not resources.ending.over
+        and (resources.pilot, claim_of(resources)) == claim
     ]
     latest = max(before, key=lambda of: of.written_us, default=None)
     if latest is None or latest.written_us > fact.written_us:
         return False
     if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:
         return False
-    ends = [of.end_us + TOLERANCE_US for of in known if of.ending.over and of.end_us is not None]
+    ends = [
+        resources.end_us + TOLERANCE_US
+        for resources in known
+        if resources.ending.over and resources.end_us is not None
+    ]
     return not any(latest.written_us <= end_us < fact.written_us for end_us in ends)
 
 
 def _is_refuted(fact: AttemptFact, told: Iterable[AttemptFact]) -> bool:
     """Return whether it was assumed that a run was over which a slot goes on to show."""
     return fact.source is Source.INFERRED and any(
-        of.source is Source.LIVE_SLOT
-        and of.written_us > fact.written_us
-        and (of.pilot, claim_of(of)) == (fact.pilot, claim_of(fact))
-        for of in told
+        resources.source is Source.LIVE_SLOT
+        and resources.written_us > fact.written_us
+        and (resources.pilot, claim_of(resources)) == (fact.pilot, claim_of(fact))
+        for resources in told
     )
 
 

@@ -148,7 +148,7 @@ class KnownPlaces:
     def stored(self) -> None:
         """Say that they are stored; forget those of which nothing more is expected."""
         self._dirty.clear()
-        for name in [name for name, of in self._places.items() if not of.open]:
+        for name in [name for name, pilot_name in self._places.items() if not pilot_name.open]:
             if name not in self._changed:
                 del self._places[name]
                 self._told_us.pop(name, None)

@@ -70,7 +70,7 @@ class OpenAttempt:
         """Return whether a claim that a slot shows now is this attempt."""
         if self.merged.ending.over:
             return False
-        claims = {claim for of in self.facts if (claim := claim_of(of)) is not None}
+        claims = {claim for fact in self.facts if (claim := claim_of(fact)) is not None}
         return not claims or claim_of(shown) in {None, *claims}
 
     @property
@@ -126,7 +126,7 @@ class OpenAttempt:
         If these make several attempts of them, all facts stay with it until more is known.
         """
         made = [merged for merged, _ in merge_each(row.facts)]
-        merged = next((of for of in made if of.key == row.key), made[0])
+        merged = next((attempt_key for attempt_key in made if attempt_key.key == row.key), made[0])
         return cls(
             pilot,
             merged._replace(key=row.key),
@@ -148,11 +148,11 @@ def held_at_once(attempts: Iterable[OpenAttempt], guard_us: int = 0) -> Resource
     running: Counter[str] = Counter()
     most: Counter[str] = Counter()
     edges = []
-    for of in attempts:
-        end_us, size = of.end_us, of.merged.size
-        if size is not None and end_us is not None and end_us > of.start_us:
-            last_us = max(end_us - guard_us, of.start_us + 1)
-            edges += [(of.start_us, 1, size), (last_us, 0, size)]
+    for attempt in attempts:
+        end_us, size = attempt.end_us, attempt.merged.size
+        if size is not None and end_us is not None and end_us > attempt.start_us:
+            last_us = max(end_us - guard_us, attempt.start_us + 1)
+            edges += [(attempt.start_us, 1, size), (last_us, 0, size)]
     for _, begins, size in sorted(edges, key=lambda edge: edge[:2]):
         sign = 1 if begins else -1
         for name, amount in size._asdict().items():

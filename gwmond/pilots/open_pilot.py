@@ -176,7 +176,7 @@ class OpenPilot:
             end_us=self.end_us,
             now_us=self.contact_us,
             steps=self.steps,
-            attempts=tuple(of.attempt() for _, of in sorted(self.attempts.items())),
+            attempts=tuple(attempt.attempt() for _, attempt in sorted(self.attempts.items())),
             validation=self.validation,
             known_until_us=known_us,
             estimated=estimates(self.assumed),

@@ -39,7 +39,7 @@ def later_runs(of_job: Iterable[OpenAttempt]) -> dict[AttemptKey, int | None]:
     Of runs that began at the same time the one with the higher number is later, and one without a
     number is later than all.
     """
-    began = {of.key: (of.start_us, of.key.run or UNNUMBERED) for of in of_job}
+    began = {attempt.key: (attempt.start_us, attempt.key.run or UNNUMBERED) for attempt in of_job}
     ordered = sorted(began, key=lambda key: began[key])
     starts = [began[key][0] for key in ordered]
     return dict(zip(ordered, [*starts[1:], None], strict=False))
@@ -112,7 +112,9 @@ def given_up(
         start_us=attempt.merged.start_us,
         end_us=at.end_us,
         ending=Ending(over=True, superseded=True if later_us is not None else None),
-        activated_us=next((of for of in map(claim_of, attempt.facts) if of is not None), None),
+        activated_us=next(
+            (number for number in map(claim_of, attempt.facts) if number is not None), None
+        ),
     )
 
 
@@ -144,7 +146,7 @@ def plain_outcome(
     if ending.startd_ended is None:
         ended = _startd_ended(attempt, now_us, rules)
         if ended is None:
-            yes, no = (classify(ending._replace(startd_ended=of)) for of in (True, False))
+            yes, no = (classify(ending._replace(startd_ended=literal)) for literal in (True, False))
             return yes if yes == no else None
         ending = ending._replace(startd_ended=ended)
     weak = rule_of(ending).name in AWAITING and later_us is None
@@ -156,7 +158,7 @@ def plain_outcome(
 def _startd_ended(attempt: OpenAttempt, now_us: int, rules: Rules) -> bool | None:
     """Return whether the pilot, or its startd, ended with the attempt, None if not known yet."""
     pilot, end_us = attempt.pilot, attempt.end_us
-    lost = [of.lost_us for of in pilot.restarts if attempt.start_us < of.at_us]
+    lost = [restart.lost_us for restart in pilot.restarts if attempt.start_us < restart.at_us]
     if lost and (end_us is None or end_us + rules.end_tolerance_us >= lost[0]):
         return True
     if pilot.implied:
@@ -172,7 +174,9 @@ def _last(attempt: OpenAttempt) -> bool | None:
     """Return False if a later attempt shows that an implied pilot went on; else it is not known."""
     end_us = attempt.end_us
     pilot: OpenPilot = attempt.pilot
-    later = any(end_us is not None and of.start_us > end_us for of in pilot.attempts.values())
+    later = any(
+        end_us is not None and attempt.start_us > end_us for attempt in pilot.attempts.values()
+    )
     return not later
 
 

@@ -72,14 +72,16 @@ class Outputs:
 
     def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
         """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
-        numbers = {_number(of) for of in outputs if of.name.cluster is not None}
+        numbers = {_number(output) for output in outputs if output.name.cluster is not None}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
             self._shelf.recall_pilots(rows)
-        names = {name for of in outputs if (name := name_of(of)) not in self._shelf.by_name}
+        names = {name for output in outputs if (name := name_of(output)) not in self._shelf.by_name}
         for rows in lookup.find_pilots(names).values() if names else ():
             self._shelf.recall_pilots(rows)
-        self._joining.recall([of for output in outputs for of in output.attempts], lookup)
-        self._joining.recall_jobs({job_of(run) for of in outputs for run in of.runs}, lookup)
+        self._joining.recall([attempt for output in outputs for attempt in output.attempts], lookup)
+        self._joining.recall_jobs(
+            {job_of(run) for output in outputs for run in output.runs}, lookup
+        )
         self._entries.learn(outputs, lookup)
         places: set[str] = set()
         for output in map(_ended, outputs):
@@ -124,20 +126,20 @@ class Outputs:
             if later and _may_be(pilot, output):
                 return pilot
         here = self._shelf.at_place(output.name.entry, _number(output))
-        near = [of for of in here if _may_be(of, output)]
+        near = [pilot for pilot in here if _may_be(pilot, output)]
         return min(near, key=lambda of: (*_apart(of, output), of.id), default=None)
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Let an output that has grown since it was read first tell what its pilot is called."""
-        of, known = output.name, pilot.identity
+        pilot_name, known = output.name, pilot.identity
         if known.origin != "files" or pilot.pruned:
             return
         told = self._identity(output, pilot.start_us)
-        new_site = of.site and pilot.told is not None and not pilot.told.site
+        new_site = pilot_name.site and pilot.told is not None and not pilot.told.site
         better = known._replace(
-            name=told.name if of.startd and is_own(known.name) else known.name,
+            name=told.name if pilot_name.startd and is_own(known.name) else known.name,
             factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
-            factory=of.factory or known.factory or told.factory,
+            factory=pilot_name.factory or known.factory or told.factory,
             group=told.group or known.group,
             node=known.node or told.node,
             key=told.key if new_site else known.key,
@@ -146,16 +148,19 @@ class Outputs:
             self._sightings.relabelled.append((pilot, better))
 
     def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
-        of = output.name
-        site = of.site or self._entries.site(of.entry) or of.entry or UNKNOWN
+        pilot_name = output.name
+        site = (
+            pilot_name.site or self._entries.site(pilot_name.entry) or pilot_name.entry or UNKNOWN
+        )
         return PilotIdentity(
             name=name_of(output),
             started=start_us // SECOND_US,
-            factory_job=of.factory_job or (f"#{_number(output)}" if of.entry else ""),
-            factory=of.factory,
-            key=EntryKey(site, of.entry or site),
-            group=client_name(of.frontend, of.group),
-            node=of.node,
+            factory_job=pilot_name.factory_job
+            or (f"#{_number(output)}" if pilot_name.entry else ""),
+            factory=pilot_name.factory,
+            key=EntryKey(site, pilot_name.entry or site),
+            group=client_name(pilot_name.frontend, pilot_name.group),
+            node=pilot_name.node,
             origin="files",
         )
 
@@ -192,18 +197,25 @@ class Outputs:
         pilot.gone_us, pilot.dirty = end_us, True
 
     def _resize(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        of, known = output.name, pilot.told or Told(unnamed=True)  # by an output that was cut
+        pilot_name, known = (
+            output.name,
+            pilot.told or Told(unnamed=True),
+        )  # by an output that was cut
         size, rules, told = self._sizes.fill(
-            of.entry or pilot.identity.key.entry,
+            pilot_name.entry or pilot.identity.key.entry,
             known.cores if output.cores is None else output.cores,
             known.memory_mib if output.memory_mib is None else output.memory_mib,
             known.gpus if output.gpus is None else output.gpus,
         )
         unnamed = known.unnamed or not pilot.identity.group
         pilot.told = told._replace(
-            site=bool(of.site) or known.site or pilot.identity.origin == "collector",
-            pid=None if of.startd else known.pid if of.pid is None else of.pid,
-            unnamed=unnamed and not client_name(of.frontend, of.group),
+            site=bool(pilot_name.site) or known.site or pilot.identity.origin == "collector",
+            pid=None
+            if pilot_name.startd
+            else known.pid
+            if pilot_name.pid is None
+            else pilot_name.pid,
+            unnamed=unnamed and not client_name(pilot_name.frontend, pilot_name.group),
         )
         pilot.know(*(SIZES - rules))
         for rule in rules:
@@ -214,9 +226,9 @@ class Outputs:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
         if output.attempts or output.runs:
             self._shelf.load_whole(pilot, lookup)
-        self._join(pilot, [of.fact._replace(pilot=pilot.label) for of in output.attempts])
+        self._join(pilot, [attempt.fact._replace(pilot=pilot.label) for attempt in output.attempts])
         better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
-        runs = [of for of in output.runs if not better.knows(job_of(of), of.start_us)]
+        runs = [run for run in output.runs if not better.knows(job_of(run), run.start_us)]
         self._join(pilot, [fact_of(run, pilot, self._rules.q) for run in runs])
 
     def _sum_up(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
@@ -300,10 +312,19 @@ def _is_better(pilot: OpenPilot) -> bool:
 
 def name_of(output: PilotOutput) -> str:
     """Return the startd's name, else one of the pilot's own that it alone has at its entry."""
-    of = output.name
-    if of.startd:
-        return of.startd if "@" in of.startd or not of.node else f"{of.startd}@{of.node}"
-    return own_name(_number(output), "" if of.schedd else of.user, of.instance, of.entry)
+    pilot_name = output.name
+    if pilot_name.startd:
+        return (
+            pilot_name.startd
+            if "@" in pilot_name.startd or not pilot_name.node
+            else f"{pilot_name.startd}@{pilot_name.node}"
+        )
+    return own_name(
+        _number(output),
+        "" if pilot_name.schedd else pilot_name.user,
+        pilot_name.instance,
+        pilot_name.entry,
+    )
 
 
 def _ended(output: PilotOutput) -> PilotOutput:
@@ -314,7 +335,7 @@ def _ended(output: PilotOutput) -> PilotOutput:
 
 def _is_sound(output: PilotOutput) -> bool:
     """Return whether all its times are such as a clock shows, and none is yet to come."""
-    times, latest = [*output.times, *(of.start_us for of in output.runs)], _latest(output)
+    times, latest = [*output.times, *(run.start_us for run in output.runs)], _latest(output)
     return sane(*times) and all(time_us < latest for time_us in times)
 
 

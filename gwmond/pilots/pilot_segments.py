@@ -110,7 +110,10 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
         return []
     steps = sizes(life)
     attempts = sorted(life.attempts, key=_order)
-    lasting = [(of.start_us, until if of.end_us is None else of.end_us, of) for of in attempts]
+    lasting = [
+        (attempt.start_us, until if attempt.end_us is None else attempt.end_us, attempt)
+        for attempt in attempts
+    ]
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
     edges = {start, until, life.known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
@@ -265,9 +268,9 @@ def readings(
 
     For the pilot's own and for each running attempt, in this order; none of it ever falls.
     """
-    of = kinds(segment)
+    sequence = kinds(segment)
     last: Meter | None = None
-    for (resource, measure), meter in zip(of, meters(segment, of, q), strict=True):
+    for (resource, measure), meter in zip(sequence, meters(segment, sequence, q), strict=True):
         if meter is not last:
             last, found = meter, list(zip(*meter.readings(times_us), strict=True))
         yield resource, measure, found

@@ -209,12 +209,16 @@ def advance(
     old = _divided(before, window) if before is not None else []
     new = _divided(after, window)
     until = after.until_us if window is None else min(after.until_us, window[1])
-    settled_to_us = next((of.segment.start_us for of in new if not of.settled), until)
+    settled_to_us = next(
+        (resources.segment.start_us for resources in new if not resources.settled), until
+    )
     increments: Hourly = {}
-    if not any(of.settled for of in old):
-        for of in new:
-            if of.settled:
-                _book(increments, of, (of.segment.start_us, of.segment.end_us), q)
+    if not any(resources.settled for resources in old):
+        for resources in new:
+            if resources.settled:
+                _book(
+                    increments, resources, (resources.segment.start_us, resources.segment.end_us), q
+                )
         return Delta(increments, (), settled_to_us)
     corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
     for interval, was, now in _overlay(old, new):
@@ -239,8 +243,8 @@ def advance(
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     own = own_category(life)
     return [
-        _Divided(of, own, settled=own is not None and of.known and of.finished)
-        for of in cut(life, window)
+        _Divided(resources, own, settled=own is not None and resources.known and resources.finished)
+        for resources in cut(life, window)
     ]
 
 
@@ -251,7 +255,11 @@ def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
 
 
 def _rows(hourly: Hourly) -> Amounts:
-    return {Row(hour, *of): n for of, hours in hourly.items() for hour, n in hours.items()}
+    return {
+        Row(hour, *attempt_key): n
+        for attempt_key, hours in hourly.items()
+        for hour, n in hours.items()
+    }
 
 
 def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None:
@@ -267,10 +275,10 @@ def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None
     hours, edges = by_hours(interval)
     for resource, measure, read in readings(segment, edges, q):
         known = evidence(segment, resource, measure)
-        for (what, outcome, key), of, at in zip(names, known, read, strict=True):
+        for (what, outcome, key), literal, at in zip(names, known, read, strict=True):
             if at[0] == at[-1]:
                 continue
-            booked = hourly.setdefault(Account(resource, measure, what, outcome, of, key), {})
+            booked = hourly.setdefault(Account(resource, measure, what, outcome, literal, key), {})
             for hour, early, late in zip(hours, at, at[1:], strict=False):
                 if late != early:
                     booked[hour] = booked.get(hour, 0) + late - early
@@ -280,22 +288,26 @@ def _overlay(
     old: list[_Divided], new: list[_Divided]
 ) -> Iterator[tuple[Interval, _Divided | None, _Divided | None]]:
     """Cut both versions at all edges of either, and pair what covers the same time."""
-    ends = {edge for of in (*old, *new) for edge in (of.segment.start_us, of.segment.end_us)}
+    ends = {
+        edge
+        for resources in (*old, *new)
+        for edge in (resources.segment.start_us, resources.segment.end_us)
+    }
     was, now = 0, 0
     for start, end in pairwise(sorted(ends)):
         was, now = _reach(old, was, start), _reach(new, now, start)
         yield (start, end), _at(old, was, start), _at(new, now, start)
 
 
-def _reach(of: list[_Divided], index: int, time: int) -> int:
-    while index < len(of) and of[index].segment.end_us <= time:
+def _reach(segments: list[_Divided], index: int, time: int) -> int:
+    while index < len(segments) and segments[index].segment.end_us <= time:
         index += 1
     return index
 
 
-def _at(of: list[_Divided], index: int, time: int) -> _Divided | None:
-    found = index < len(of) and of[index].segment.start_us <= time
-    return of[index] if found else None
+def _at(segments: list[_Divided], index: int, time: int) -> _Divided | None:
+    found = index < len(segments) and segments[index].segment.start_us <= time
+    return segments[index] if found else None
 
 
 def _nonzero(rows: Iterable[tuple[Row, int]] | Mapping[Row, int]) -> Amounts:

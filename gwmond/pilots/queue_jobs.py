@@ -54,7 +54,9 @@ def _split(events: Sequence[QueueEvent]) -> list[list[QueueEvent]]:
     parts: list[list[QueueEvent]] = []
     for event in events:
         last = parts[-1] if parts else []
-        again = event.state is _S.SUBMITTED and {of.state for of in last} != {_S.SUBMITTED}
+        again = event.state is _S.SUBMITTED and {pilot_name.state for pilot_name in last} != {
+            _S.SUBMITTED
+        }
         if not last or again or event.at_us - last[-1].at_us > AGE_US:
             parts.append([])
         parts[-1].append(event)
@@ -92,13 +94,13 @@ def _unended(parts: Sequence[list[QueueEvent]], at_us: int) -> int | None:
 
 def _submissions(part: Sequence[QueueEvent]) -> int:
     """Return how many jobs began with a part; one at least, as its first events may be lost."""
-    return max(1, sum(of.state is _S.SUBMITTED for of in part))
+    return max(1, sum(pilot_name.state is _S.SUBMITTED for pilot_name in part))
 
 
 def _ends(part: Sequence[QueueEvent]) -> int:
     """Return how many jobs left the queue; one that ended without a start counts twice."""
     number, last = 0, None
-    states = [of.state for of in part]
+    states = [pilot_name.state for pilot_name in part]
     for event in part:
         if event.state not in _LEFT:
             continue
@@ -113,17 +115,17 @@ def _ends(part: Sequence[QueueEvent]) -> int:
 def _mixed(job: Sequence[Sequence[QueueEvent]]) -> bool:
     """Return whether events of several jobs are among these, of which any has started."""
     events = list(chain(*job))
-    if all(of.state is not _S.STARTED for of in events):
+    if all(event.state is not _S.STARTED for event in events):
         return False
-    ends = [of.at_us for of in events if of.state is _S.ENDED]
-    submitted = sum(of.state is _S.SUBMITTED for of in events)
+    ends = [event.at_us for event in events if event.state is _S.ENDED]
+    submitted = sum(event.state is _S.SUBMITTED for event in events)
     several = len(job) > 1 or (submitted > 1 and sum(map(_ends, job)) > 1)
     return several or (bool(ends) and ends[-1] - ends[0] > GUARD_US)
 
 
 def _executions(parts: Sequence[Sequence[QueueEvent]], next_us: int | None) -> Iterable[FactoryJob]:
     mixed, events = _mixed(parts), list(chain(*parts))
-    name, client = events[-1].name, max(of.name.frontend for of in events)
+    name, client = events[-1].name, max(event.name.frontend for event in events)
     job = FactoryJob(name.instance, name.user, client, first_us=events[0].at_us, mixed=mixed)
     state: QueueState | None = None
     for event in events:

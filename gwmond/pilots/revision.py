@@ -43,9 +43,9 @@ def changes(
 
     Where no pilot of the entry tells a size, or a site, what was assumed of it stays.
     """
-    sizes, told = Sizes(q), {of: told_of(of.told, of.size, of.rules) for of in kinds}
+    sizes, told = Sizes(q), {kind: told_of(kind.told, kind.size, kind.rules) for kind in kinds}
     sites, factories = Counter[str](), Counter[str]()
-    for kind, ids in sorted(kinds.items(), key=lambda of: (-len(of[1]), repr(of[0]))):
+    for kind, ids in sorted(kinds.items(), key=lambda kind: (-len(kind[1]), repr(kind[0]))):
         sizes.note(entry, *told[kind][:3], number=len(ids))
         if told[kind].site:
             sites[kind.site] += len(ids)
@@ -120,7 +120,7 @@ class Revision:
             pilot.steps = ()
             pilot.resize(size)
             resize(pilot, size)
-            if any(of.summarised for of in pilot.attempts.values()):
+            if any(attempt.summarised for attempt in pilot.attempts.values()):
                 self._resized(pilot)  # how long its jobs ran may depend on its cores
         of = pilot.identity
         key = EntryKey(change.site, of.key.entry)

@@ -53,18 +53,23 @@ class Matches:
             if len(some) == 1 and claims[some[0].id] == 1:
                 self.told[index] = some[0]
             elif not some and any(
-                _covers(of, job) and _submission(job) in taken[of.id] for of in told
+                _covers(pilot, job) and _submission(job) in taken[pilot.id] for pilot in told
             ):
                 self.covered.add(index)
             elif not some and not any(
-                _fits(of, job, ZONES_US) and _submission(job) not in taken[of.id] for of in told
+                _fits(pilot, job, ZONES_US) and _submission(job) not in taken[pilot.id]
+                for pilot in told
             ):
                 self.alone.add(index)
-        of_jobs = [of for of in made if _is_of(place, of) or any(_is_made_of(of, j) for j in jobs)]
+        of_jobs = [
+            pilot
+            for pilot in made
+            if _is_of(place, pilot) or any(_is_made_of(pilot, j) for j in jobs)
+        ]
         alone = {index: jobs[index] for index in self.alone if jobs[index].life is not None}
         self.made = _made_of(of_jobs, alone, place.cut_us)
         self.stale = [
-            of for of in of_jobs if of not in self.made.values() and of.start_us >= place.cut_us
+            job for job in of_jobs if job not in self.made.values() and job.start_us >= place.cut_us
         ]
 
 
@@ -77,7 +82,7 @@ def _choose(
         if pilot in some and (submission := _submission(jobs[index])):
             same[submission].append(index)
     for indices in same.values():
-        best = min(indices, key=lambda of: (_differs(pilot, jobs[of]), -of))
+        best = min(indices, key=lambda index: (_differs(pilot, jobs[index]), -index))
         for index in indices:
             if index != best:
                 fitting[index].remove(pilot)
@@ -101,8 +106,8 @@ def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
 
 def _is_of(place: Place, pilot: OpenPilot) -> bool:
     """Return whether a pilot was made of what is told at a place: some of that was its end."""
-    ends = [(of.at_us, of.name.user) for of in place.events]
-    ends += [(of.written_us or 0, of.name.user) for of in place.lines]
+    ends = [(event.at_us, event.name.user) for event in place.events]
+    ends += [(line.written_us or 0, line.name.user) for line in place.lines]
     return any(at == pilot.end_us and may_be_of(pilot.identity.name, user) for at, user in ends)
 
 
@@ -121,7 +126,7 @@ def _made_of(
         if pilot.start_us >= cut_us or (job.life or (0, 0))[0] < cut_us
     ]
     found: dict[int, OpenPilot] = {}
-    for _, index, _, pilot in sorted(pairs, key=lambda of: of[:3]):
+    for _, index, _, pilot in sorted(pairs, key=lambda pair: pair[:3]):
         if index not in found and pilot not in found.values():
             found[index] = pilot
     return found

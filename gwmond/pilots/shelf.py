@@ -87,12 +87,14 @@ class Shelf:
         their turn at each poll.
         """
         waiting = [
-            of
-            for of in self.pilots.values()
-            if of.contact_us > of.heard_us and of.end_us is None and of.id not in written
+            pilot
+            for pilot in self.pilots.values()
+            if pilot.contact_us > pilot.heard_us
+            and pilot.end_us is None
+            and pilot.id not in written
         ]
         first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("heard_us"))
-        self._heard = tuple((of.id, of.contact_us) for of in first)
+        self._heard = tuple((pilot.id, pilot.contact_us) for pilot in first)
         return self._heard
 
     def stored(self) -> None:
@@ -116,7 +118,7 @@ class Shelf:
         What has moved from it, or withdrew it, is not to be stored either.
         """
         self.withdrawn.discard(number)
-        self.moved = {of for of in self.moved if of[0] != number}
+        self.moved = {attempt_key for attempt_key in self.moved if attempt_key[0] != number}
         pilot = self.pilots.pop(number, None)
         if pilot is None:
             return
@@ -225,13 +227,13 @@ class Shelf:
     def load_each(self, pilots: Iterable[OpenPilot], lookup: Lookup) -> None:
         """Do so for several pilots, which are looked up together."""
         missing = [pilot for pilot in pilots if pilot.kept_us > 0]
-        stored = lookup.attempts_of([of.id for of in missing]) if missing else {}
+        stored = lookup.attempts_of([pilot.id for pilot in missing]) if missing else {}
         for pilot in missing:
             self._take_whole(pilot, stored.get(pilot.id, []))
 
     def _take_whole(self, pilot: OpenPilot, rows: Sequence[AttemptRow]) -> None:
         booked = pilot.booked
-        known = {of.key for of in booked.attempts} if booked is not None else set()
+        known = {attempt.key for attempt in booked.attempts} if booked is not None else set()
         missing = [row for row in rows if row.key not in known]
         self.recall_attempts(rows)
         pilot.ran_jobs, pilot.kept_us = False, 0

@@ -76,18 +76,18 @@ class Sightings:
         is missing has ended.  ``period_us`` is the time between two polls.
         """
         shown = list(pilots)
-        unknown = {of.name for of in shown if of.name not in self._shelf.by_name}
+        unknown = {key.name for key in shown if key.name not in self._shelf.by_name}
         for rows in lookup.find_pilots(unknown).values() if unknown else ():
             self._shelf.recall_pilots(rows)
-        new = {of.factory_job for of in shown if of.name in unknown and of.factory_job}
+        new = {key.factory_job for key in shown if key.name in unknown and key.factory_job}
         numbers = {job.rpartition("#")[2] for job in new - set(self._shelf.by_job)}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
             self._shelf.recall_pilots(rows)
-        failing = {of.factory_job for of in shown if of.failed and of.factory_job}
+        failing = {key.factory_job for key in shown if key.failed and key.factory_job}
         jobs = {job for job in failing if job not in self._shelf.by_job}
         for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
             self._shelf.recall_pilots(rows)
-        seen = {self._see_one(at_us, period_us, _sound(of)).id for of in shown}
+        seen = {self._see_one(at_us, period_us, _sound(key)).id for key in shown}
         if complete:
             for pilot in list(self._shelf.pilots.values()):
                 if (
@@ -143,7 +143,7 @@ class Sightings:
         pilot = self._find(shown)
         if pilot is None:
             told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
-            start_us = next((of for of in told if sane(of)), at_us)
+            start_us = next((number for number in told if sane(number)), at_us)
             pilot = self._shelf.add_pilot(
                 OpenPilot(
                     id=self._new_id(),
@@ -192,7 +192,7 @@ class Sightings:
         pilot = failed.find(self._shelf, shown)
         if pilot is None:
             told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
-            start_us = min((of for of in told if sane(of)), default=at_us)
+            start_us = min((number for number in told if sane(number)), default=at_us)
             pilot = OpenPilot(
                 id=self._new_id(),
                 identity=_identity(shown, start_us // SECOND_US),
@@ -294,9 +294,9 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
     if by is not None and not pilot.end_us < (by.merged.end_us or 0) <= limit:
         return
     ends = [
-        of.merged.end_us
-        for of in pilot.attempts.values()
-        if of.merged.end_us is not None and of.merged.evidence == "measured"
+        attempt.merged.end_us
+        for attempt in pilot.attempts.values()
+        if attempt.merged.end_us is not None and attempt.merged.evidence == "measured"
     ]
     last = max((end for end in ends if end <= limit), default=pilot.end_us)
     if last > pilot.end_us:
@@ -311,7 +311,7 @@ def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
 def _note_restart(pilot: OpenPilot, shown: Pilot) -> None:
     """Note that a pilot's startd is not the one that it began with, nor the last one noted."""
     at_us = shown.began * SECOND_US
-    known = any(of.at_us == at_us for of in pilot.restarts)
+    known = any(restart.at_us == at_us for restart in pilot.restarts)
     if shown.started > pilot.identity.started and sane(at_us) and not known:
         restart = Restart(min(pilot.contact_us, at_us), at_us)
         pilot.restarts = (*pilot.restarts, restart)

@@ -177,8 +177,10 @@ def keep_assumed(pilot: OpenPilot) -> None:
 
 def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:
     """Return what pilots of each entry are expected to have, by the ad that was heard last."""
-    ordered = sorted(requests, key=lambda of: of.last_heard)
-    return {of.entry.entry: resources(of.pilot_size) for of in ordered if of.pilot_size is not None}
+    ordered = sorted(requests, key=lambda request: request.last_heard)
+    return {
+        key.entry.entry: resources(key.pilot_size) for key in ordered if key.pilot_size is not None
+    }
 
 
 def _sound(cores: float, memory_mib: float) -> bool:

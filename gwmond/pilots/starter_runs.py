@@ -40,14 +40,14 @@ class Better:
     def knows(self, job: str, start_us: int) -> bool:
         """Return whether something better tells of a run of a log."""
         spans = self._spans.get((number_of(job), _rank_of(job)), ())
-        at = bisect_right(spans, start_us, key=lambda of: of[0]) - 1
+        at = bisect_right(spans, start_us, key=lambda span: span[0]) - 1
         return at >= 0 and start_us < spans[at][1]
 
     def nearest(self, attempt: OpenAttempt) -> OpenAttempt:
         """Return the run, told better, that began nearest to one of a log."""
         job = attempt.key.job
         runs = self._runs[number_of(job), _rank_of(job)]
-        return min(runs, key=lambda of: (abs(of.start_us - attempt.start_us), of.key))
+        return min(runs, key=lambda run: (abs(run.start_us - attempt.start_us), run.key))
 
 
 def is_of_log(attempt: OpenAttempt) -> bool:
@@ -60,10 +60,10 @@ def known_better(
 ) -> Iterator[tuple[OpenAttempt, OpenAttempt]]:
     """Yield each run of a log on one pilot that is told of better, and the run that it is."""
     of_pilot = list(attempts)
-    of_logs = [of for of in of_pilot if is_of_log(of)]
+    of_logs = [attempt for attempt in of_pilot if is_of_log(attempt)]
     better = Better(of_pilot, guard_us) if of_logs else None
     for attempt in of_logs if better is not None else ():
-        told = (of.start_us for of in attempt.facts if of.source is Source.STARTER_LOG)
+        told = (fact.start_us for fact in attempt.facts if fact.source is Source.STARTER_LOG)
         if better and any(at is not None and better.knows(attempt.key.job, at) for at in told):
             yield attempt, better.nearest(attempt)
 

@@ -50,13 +50,13 @@ class Start(NamedTuple):
 
 def groups_of(starts: Sequence[Start]) -> list[Hashable]:
     """Return the group of each run."""
-    levels = {(of.job, of.group): _levels(of.job, of.group) for of in starts}
+    levels = {(start.job, start.group): _levels(start.job, start.group) for start in starts}
     size = Counter(level for of_job in levels.values() for level in of_job)
     group = {
         job: next(of for of in of_job if of[0] == "user" or size[of] >= MIN_GROUP)
         for job, of_job in levels.items()
     }
-    return [group[of.job, of.group] for of in starts]
+    return [group[start.job, start.group] for start in starts]
 
 
 def _levels(job: str, group: str) -> tuple[tuple[str, ...], ...]:
@@ -68,7 +68,7 @@ def _levels(job: str, group: str) -> tuple[tuple[str, ...], ...]:
     user, _, program = group.partition(" ")
     batch = program.rpartition(" [")[2] if program.endswith("]") else ""
     levels = ("cluster", schedd_and_cluster), ("program", group), ("batch", user, batch)
-    return (*(of for of in levels if of[-1]), ("user", user))
+    return (*(level for level in levels if level[-1]), ("user", user))
 
 
 class Strata:
@@ -84,13 +84,13 @@ class Strata:
         self.number = [0] * len(starts)
         self.counted = [False] * len(starts)
         self._jobs, self._failed = [0], [0]  # of each stratum
-        failed = {of.job for of in starts if of.failed}
+        failed = {start.job for start in starts if start.failed}
         self._better = {
-            (place, of.job)
-            for of, place in zip(starts, places, strict=True)
-            if not of.failed and of.job in failed
+            (place, start.job)
+            for start, place in zip(starts, places, strict=True)
+            if not start.failed and start.job in failed
         }
-        runs = Counter(of.job for of in starts)
+        runs = Counter(start.job for start in starts)
         self._again = {job for job, number in runs.items() if number > 1}
         of_group: defaultdict[Hashable, list[int]] = defaultdict(list)
         for index, group in enumerate(groups):

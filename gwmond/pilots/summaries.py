@@ -97,7 +97,7 @@ def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
     start, last = within
     busy_s = (last - start) // SECOND_US if busy_s is None else max(1, busy_s)
     seconds = min(busy_s, good_s), busy_s
-    middle, end = (min(start + of * SECOND_US, last) for of in seconds)
+    middle, end = (min(start + second * SECOND_US, last) for second in seconds)
     return Busy((start, middle), (middle, end)) if start < end else None
 
 
@@ -119,7 +119,7 @@ def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> 
 
     All its attempts must be in memory.
     """
-    if any(not of.summarised for of in pilot.attempts.values()) or not ran_jobs(output):
+    if any(not attempt.summarised for attempt in pilot.attempts.values()) or not ran_jobs(output):
         return
     starts = output.condor_start_us, output.validation_end_us, output.start_us, pilot.start_us
     ends = output.condor_end_us, output.end_us, pilot.until_us
@@ -146,7 +146,7 @@ def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -
     None takes back what a summary said.  All its attempts must be in memory.
     """
     there = pilot.attempts.values()
-    if any(not of.summarised or of.key.job.startswith(_STATISTICS) for of in there):
+    if any(not attempt.summarised or attempt.key.job.startswith(_STATISTICS) for attempt in there):
         return
     start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
     of = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
@@ -158,11 +158,11 @@ def says_none(pilot: OpenPilot) -> bool:
     if pilot.validation is Validation.FAILED:
         return True
     passed = pilot.validation is Validation.PASSED and pilot.has_output
-    return passed and all(of.summarised for of in pilot.attempts.values())
+    return passed and all(attempt.summarised for attempt in pilot.attempts.values())
 
 
 def _first(*times: int | None) -> int:
-    return next(of for of in times if of is not None)
+    return next(time for time in times if time is not None)
 
 
 def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) -> None:

@@ -95,7 +95,9 @@ def open_again(pilot: OpenPilot, told_us: int, *, anyhow: bool = False) -> None:
 
 def last_reported_us(pilot: OpenPilot) -> int:
     """Return the last time that is known of a pilot: of itself, or the end of a run on it."""
-    ends = [of.merged.end_us or 0 for of in pilot.attempts.values() if not of.summarised]
+    ends = [
+        attempt.merged.end_us or 0 for attempt in pilot.attempts.values() if not attempt.summarised
+    ]
     return max(pilot.contact_us, pilot.start_us, *ends)
 
 

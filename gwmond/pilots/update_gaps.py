@@ -30,7 +30,9 @@ class UpdateGaps:
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = Kept(SOURCE, UPDATE_GAPS, cursors)
         self._gaps: deque[int] = deque(maxlen=_GAPS)
-        self._gaps.extend(int(of) * SECOND_US for of in self._kept.text.split() if is_number(of))
+        self._gaps.extend(
+            int(word) * SECOND_US for word in self._kept.text.split() if is_number(word)
+        )
 
     def note(self, gap_us: int) -> None:
         """Take in the time between two updates of one pilot's ads, which was watched meanwhile."""
@@ -45,7 +47,7 @@ class UpdateGaps:
     def cursors(self) -> tuple[Cursor, ...]:
         """Return the latest gaps, if they are not those that are stored."""
         latest = list(self._gaps)[-_STORED:]
-        return self._kept.offer(" ".join(str(-(-of // SECOND_US)) for of in latest))
+        return self._kept.offer(" ".join(str(-(-number // SECOND_US)) for number in latest))
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""

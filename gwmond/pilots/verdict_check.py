@@ -52,7 +52,7 @@ def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Ver
     """Return what a poll says that has seen all pilots."""
     return Verdicts(
         at_us,
-        {key: _verdict(row) for (key, of), row in evaluation.rows.items() if of == "cpu"},
+        {key: _verdict(row) for (key, literal), row in evaluation.rows.items() if literal == "cpu"},
         frozenset(pilot.name for pilot in pilots),
     )
 
@@ -82,9 +82,9 @@ def registered(
         yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, at_us)
 
 
-def result(of: Experiment, watched: Watched, known_us: int, wait_us: int) -> Result:
+def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int) -> Result:
     """Return what became of an experiment; ``known_us``: all runs that began before are known."""
-    until_us = of.registered_us + wait_us
+    until_us = experiment.registered_us + wait_us
     if watched.first_run_us is not None and watched.first_run_us <= until_us:
         return Result.RAN
     if watched.end_us is not None and watched.end_us < until_us:

@@ -63,10 +63,10 @@ class _Case(NamedTuple):
 def undecided(shelf: Shelf) -> list[OpenAttempt]:
     """Return early failures that are not judged."""
     return [
-        of
+        attempt
         for attempts in shelf.jobs.values()
-        for of in attempts
-        if of.result == Result.FAILED_EARLY and of.outcome is None
+        for attempt in attempts
+        if attempt.result == Result.FAILED_EARLY and attempt.outcome is None
     ]
 
 
@@ -81,9 +81,9 @@ def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rule
         if known_us >= until_us:
             due[until_us].append(case)
     for until_us, cases in sorted(due.items()):
-        users = {of.attempt.merged.user or "" for of in cases}
+        users = {trial.attempt.merged.user or "" for trial in cases}
         known = trials.trials(*began_within(until_us, rules), until_us, users)
-        by_key = {of.key: of for of in (*known, *(of.trial for of in cases))}
+        by_key = {trial.key: trial for trial in (*known, *(trial.trial for trial in cases))}
         evidence = weigh(by_key.values())
         for case in cases:
             case.attempt.judged = judge(case.trial, case.plain, evidence)
@@ -101,14 +101,14 @@ def suspicions(known_us: int, trials: Trials, rules: Rules) -> tuple[Suspect, ..
 
 def evidence_until(end_us: int, rules: Rules) -> int:
     """Return when the verdict falls on an attempt that ended then: up to when runs are known."""
-    of = slice_us(rules)
-    return -(-(end_us + rules.verdict_us) // of) * of
+    number = slice_us(rules)
+    return -(-(end_us + rules.verdict_us) // number) * number
 
 
 def began_within(until_us: int, rules: Rules) -> tuple[int, int]:
     """Return when runs began that are evidence for the verdicts which fall at this moment."""
-    ended_us, of = until_us - rules.verdict_us, slice_us(rules)
-    return ended_us - (AROUND + 1) * of, min(until_us, ended_us + AROUND * of)
+    ended_us, number = until_us - rules.verdict_us, slice_us(rules)
+    return ended_us - (AROUND + 1) * number, min(until_us, ended_us + AROUND * number)
 
 
 def slice_us(rules: Rules) -> int:

@@ -40,9 +40,22 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
     """Return lines as text, empty if there is none; of more than ``MAX_CHARACTERS`` the first."""
     rows: list[str] = []
     left = MAX_CHARACTERS
-    for of, waits in waiting.items():
-        told = {name: value for name, value in of.name._asdict().items() if value not in {"", None}}
-        row = Row(of.kind, of.at_us, *waits, of.program, of.slot, of.message, of.exit_code, told)
+    for pilot_name, waits in waiting.items():
+        told = {
+            name: value
+            for name, value in pilot_name.name._asdict().items()
+            if value not in {"", None}
+        }
+        row = Row(
+            pilot_name.kind,
+            pilot_name.at_us,
+            *waits,
+            pilot_name.program,
+            pilot_name.slot,
+            pilot_name.message,
+            pilot_name.exit_code,
+            told,
+        )
         rows.append(json.dumps(row, separators=(",", ":")))
         left -= len(rows[-1]) + 1
         if left < 0:

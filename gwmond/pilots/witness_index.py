@@ -46,23 +46,31 @@ def recall(
 
     ``last``: those of the lines that wait for nothing more.
     """
-    events = [of for of in events if sane(of.at_us)]
-    jobs = {job for of in events if (job := of.name.factory_job)} - set(shelf.by_job)
+    events = [event for event in events if sane(event.at_us)]
+    jobs = {job for event in events if (job := event.name.factory_job)} - set(shelf.by_job)
     for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
         shelf.recall_pilots(rows)
-    left = [of for of in events if of.name.factory_job not in shelf.by_job]
+    left = [event for event in events if event.name.factory_job not in shelf.by_job]
     # The host is called otherwise in logs than in ads, so that its name is of no use here.
-    if startds := {of.name.startd for of in left} - {""}:
+    if startds := {pilot_name.name.startd for pilot_name in left} - {""}:
         shelf.recall_pilots(lookup.find_startds(startds))
-    placed = [of for of in left if (of.name.site or of.name.resource) and of.name.node]
+    placed = [
+        pilot_name
+        for pilot_name in left
+        if (pilot_name.name.site or pilot_name.name.resource) and pilot_name.name.node
+    ]
     guard_us = rules.start_guard_us
-    if moments := {_moment(of) for of in placed if not of.name.startd}:
+    if moments := {_moment(pilot_name) for pilot_name in placed if not pilot_name.name.startd}:
         shelf.recall_pilots(
             lookup.find_on_nodes(moments, guard_us, guard_us + AD_LIFETIME_S * SECOND_US)
         )
-    if last and (here := [of for of in left if of.name.node and of in last]):
+    if last and (
+        here := [pilot_name for pilot_name in left if pilot_name.name.node and pilot_name in last]
+    ):
         known = {_startd(pilot) for pilot in shelf.pilots.values()}
-        if moments := {_moment(of) for of in here if of.name.startd not in known}:
+        if moments := {
+            _moment(pilot_name) for pilot_name in here if pilot_name.name.startd not in known
+        }:
             shelf.recall_pilots(lookup.find_nameless(moments, guard_us, AGE_US))
 
 
@@ -78,29 +86,33 @@ class Index:
         startds = {name.startd for name in names} - {""}
         nodes = {short_node(name.node) for name in names} - {""}
         for pilot in shelf.pilots.values() if startds or nodes else ():
-            of = pilot.identity
+            key = pilot.identity
             if startds and (startd := _startd(pilot)) in startds:
                 self._startds[startd].append(pilot)
-            if nodes and (node := short_node(of.node)) in nodes:
-                self._nodes[of.key.site.lower(), node].append(pilot)
-                if of.key.site == of.key.entry:  # it may be that its site is not known
+            if nodes and (node := short_node(key.node)) in nodes:
+                self._nodes[key.key.site.lower(), node].append(pilot)
+                if key.key.site == key.key.entry:  # it may be that its site is not known
                     self._nodes["", node].append(pilot)
 
     def find(self, event: CentralEvent, *, last: bool) -> list[OpenPilot]:
         """Return the pilots that may be meant; ``last``: nothing more is waited for."""
-        of = event.name
-        if job := of.factory_job:
+        pilot_name = event.name
+        if job := pilot_name.factory_job:
             found = self._jobs.get(job, [])
-            if found or not of.startd:
+            if found or not pilot_name.startd:
                 return [pilot for pilot in found if self._begun(pilot, event)][:1]
-        found = self._of_startd(event) if of.startd else self._there(event, self._at(event))
+        found = self._of_startd(event) if pilot_name.startd else self._there(event, self._at(event))
         return found or (self._nameless(event) if last else [])
 
     def _of_startd(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots of a startd's name."""
-        of = event.name
-        found = [p for p in self._startds.get(of.startd, ()) if self._begun(p, event)]
-        here = [pilot for pilot in found if short_node(pilot.identity.node) == short_node(of.node)]
+        pilot_name = event.name
+        found = [p for p in self._startds.get(pilot_name.startd, ()) if self._begun(p, event)]
+        here = [
+            pilot
+            for pilot in found
+            if short_node(pilot.identity.node) == short_node(pilot_name.node)
+        ]
         # A pilot's master starts its startd again; then the last one is meant.
         by_start = sorted(here or found, key=lambda pilot: pilot.start_us)
         return by_start[-1:] if len({p.identity.name for p in by_start}) == 1 else by_start
@@ -110,11 +122,11 @@ class Index:
         pid, entry = _pid(event.name), event.name.entry
         here = [pilot for pilot in self._at(event) if is_own(pilot.identity.name)]
         here += [
-            of
-            for of in self._at(event, {""})
-            if is_own(of.identity.name)
-            and of not in here
-            and (entry or (pid is not None and _told_pid(of) == pid))
+            pilot
+            for pilot in self._at(event, {""})
+            if is_own(pilot.identity.name)
+            and pilot not in here
+            and (entry or (pid is not None and _told_pid(pilot) == pid))
         ]
         if pid is not None:
             same = [pilot for pilot in here if _told_pid(pilot) == pid]
@@ -129,21 +141,21 @@ class Index:
 
     def _at(self, event: CentralEvent, sites: Collection[str] = ()) -> list[OpenPilot]:
         """Return the pilots of its site, or of other ``sites``, and host that had begun by then."""
-        of = event.name
-        if not of.node:
+        pilot_name = event.name
+        if not pilot_name.node:
             return []
-        node = short_node(of.node)  # what is a site may be either, as slots are configured
-        sites = sites or {name.lower() for name in (of.site, of.resource) if name}
+        node = short_node(pilot_name.node)  # what is a site may be either, as slots are configured
+        sites = sites or {name.lower() for name in (pilot_name.site, pilot_name.resource) if name}
         return [
             pilot
             for site in sorted(sites)
             for pilot in self._nodes.get((site, node), ())
-            if self._begun(pilot, event) and of.entry in {"", pilot.identity.key.entry}
+            if self._begun(pilot, event) and pilot_name.entry in {"", pilot.identity.key.entry}
         ]
 
     def _there(self, event: CentralEvent, pilots: Iterable[OpenPilot]) -> list[OpenPilot]:
         """Return those that, by what is known of their ends, may not have been gone by then."""
-        return [of for of in pilots if event.at_us <= _gone(of) + self._guard_us]
+        return [pilot for pilot in pilots if event.at_us <= _gone(pilot) + self._guard_us]
 
     def _begun(self, pilot: OpenPilot, event: CentralEvent) -> bool:
         return pilot.start_us - self._guard_us <= event.at_us

@@ -74,10 +74,10 @@ class Witnesses:
         """Take lines in."""
         if not events:
             return
-        last = {of for of in events if self._is_late(of)}
+        last = {event for event in events if self._is_late(event)}
         recall(self._shelf, events, lookup, self._rules, last)
         index = Index(events, self._shelf, self._rules)
-        for event in (of._replace(path="") for of in events):
+        for event in (event._replace(path="") for event in events):
             if not sane(event.at_us):
                 self._leave(event, "bad_time")
                 continue
@@ -100,10 +100,12 @@ class Witnesses:
             return
         quiet_us = self._rules.quiet_us
         since = {
-            of: now_us if waits.since_us is None else waits.since_us
-            for of, waits in self._waiting.items()
+            pilot_name: now_us if waits.since_us is None else waits.since_us
+            for pilot_name, waits in self._waiting.items()
         }
-        last = {of for of, since_us in since.items() if now_us >= since_us + quiet_us}
+        last = {
+            pilot_name for pilot_name, since_us in since.items() if now_us >= since_us + quiet_us
+        }
         if last:
             recall(self._shelf, last, lookup, self._rules, last)
         index = Index(self._waiting, self._shelf, self._rules)
@@ -178,30 +180,32 @@ class Witnesses:
     def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:
         """Return the runs that a line may be about: the likeliest ones."""
         runs = list(pilot.attempts.values())
-        if same := [of for of in runs if _has(of, event)]:
+        if same := [run for run in runs if _has(run, event)]:
             return same
         at_us, rules = event.at_us, self._rules
         guard = rules.start_guard_us
         there = [
-            (of, end_us)
-            for of in runs
-            for end_us in (_measured_end(of),)
-            if of.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
-            if end_us is not None or (of.seen_us or 0) <= at_us + guard
+            (run, end_us)
+            for run in runs
+            for end_us in (_measured_end(run),)
+            if run.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
+            if end_us is not None or (run.seen_us or 0) <= at_us + guard
         ]
         if event.kind is CentralKind.CONTAINER_FAILURE:
             soon = at_us + rules.end_tolerance_us
             fitting = [
-                of
-                for of, end_us in there
-                if at_us <= of.start_us + rules.early_us + guard and (end_us or at_us) <= soon
+                attempt
+                for attempt, end_us in there
+                if at_us <= attempt.start_us + rules.early_us + guard and (end_us or at_us) <= soon
             ]
-            return [of for of in fitting if not _tells_exit(of)] or fitting[:1]
-        at_end = [of for of, end_us in there if end_us is not None and end_us <= at_us + guard]
+            return [attempt for attempt in fitting if not _tells_exit(attempt)] or fitting[:1]
+        at_end = [
+            attempt for attempt, end_us in there if end_us is not None and end_us <= at_us + guard
+        ]
         for group in (
-            [of for of in at_end if not _tells_exit(of)],
-            [of for of, end_us in there if end_us is None],
-            [of for of, _ in there if not _tells_exit(of)],
+            [attempt for attempt in at_end if not _tells_exit(attempt)],
+            [attempt for attempt, end_us in there if end_us is None],
+            [attempt for attempt, _ in there if not _tells_exit(attempt)],
             at_end,
         ):
             if group:

@@ -81,8 +81,8 @@ class Numbers(NamedTuple):
         return _share(self.time - self.badput, self.time)
 
 
-def _share(some: float | None, of: float) -> float | None:
-    return None if some is None or not of else some / of
+def _share(some: float | None, number: float) -> float | None:
+    return None if some is None or not number else some / number
 
 
 SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
@@ -103,51 +103,51 @@ AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
 COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}
 
 
-def exact(of: Sums) -> Numbers:
+def exact(sums: Sums) -> Numbers:
     """Return what records tell; validation and idle are of pilots of which they are known."""
-    known = of.known_validation > 0 or not of.pilots
+    known = sums.known_validation > 0 or not sums.pilots
     return Numbers(
-        pilots=of.pilots,
-        jobs=of.jobs,
-        job_length=_share(of.lengths_us / MICRO, of.known_lengths),
-        failed=of.failed,
-        all_validation=of.failed_us / MICRO,
-        without_jobs=of.without_jobs,
-        time=of.life / MICRO,
-        used=of.used / MICRO,
-        validation=of.validation / MICRO if known else None,
-        idle=of.idle / MICRO if known else None,
-        waste=of.waste / MICRO,
-        badput=of.badput / MICRO,
-        nosuccess=of.nosuccess / MICRO,
-        numbered=of.numbered,
-        by_statistics=of.by_statistics,
+        pilots=sums.pilots,
+        jobs=sums.jobs,
+        job_length=_share(sums.lengths_us / MICRO, sums.known_lengths),
+        failed=sums.failed,
+        all_validation=sums.failed_us / MICRO,
+        without_jobs=sums.without_jobs,
+        time=sums.life / MICRO,
+        used=sums.used / MICRO,
+        validation=sums.validation / MICRO if known else None,
+        idle=sums.idle / MICRO if known else None,
+        waste=sums.waste / MICRO,
+        badput=sums.badput / MICRO,
+        nosuccess=sums.nosuccess / MICRO,
+        numbered=sums.numbered,
+        by_statistics=sums.by_statistics,
         known=Known(
-            of.known_started, of.known_jobs, of.started_us / MICRO, of.validated_us / MICRO
+            sums.known_started, sums.known_jobs, sums.started_us / MICRO, sums.validated_us / MICRO
         ),
     )
 
 
-def original(of: Printed, by_statistics: int = 0, from_start: int = 0) -> Numbers:
+def original(printed: Printed, by_statistics: int = 0, from_start: int = 0) -> Numbers:
     """Return what analyze_entries has of the same pilots.
 
     Of some only statistics tell of jobs; of others not when the programs of all runs began.
     """
     return Numbers(
-        pilots=of.pilots,
-        jobs=of.jobs,
-        job_length=_share(of.used - of.numberless, of.jobs),
-        failed=of.failed,
-        all_validation=of.all_validation,
-        without_jobs=of.without_jobs,
-        time=of.time,
-        used=of.used,
-        validation=of.validation,
-        idle=of.idle,
-        waste=of.waste,
-        badput=of.badput,
+        pilots=printed.pilots,
+        jobs=printed.jobs,
+        job_length=_share(printed.used - printed.numberless, printed.jobs),
+        failed=printed.failed,
+        all_validation=printed.all_validation,
+        without_jobs=printed.without_jobs,
+        time=printed.time,
+        used=printed.used,
+        validation=printed.validation,
+        idle=printed.idle,
+        waste=printed.waste,
+        badput=printed.badput,
         nosuccess=None,
-        numbered=max(0, of.pilots - by_statistics),
+        numbered=max(0, printed.pilots - by_statistics),
         by_statistics=by_statistics,
         from_start=from_start,
     )
@@ -177,17 +177,19 @@ class Analysis:
     compare: bool
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
 
-    def add(self, of: PilotFigures) -> None:
+    def add(self, pilot_figures: PilotFigures) -> None:
         """Count a pilot."""
-        key = of.frontend, of.entry
+        key = pilot_figures.frontend, pilot_figures.entry
         if key not in self.cells:
             archive = Archive(self.period.length_us // MICRO) if self.compare else None
             self.cells[key] = Cell(archive)
         cell = self.cells[key]
-        cell.sums.add(of)
+        cell.sums.add(pilot_figures)
         if cell.archive is not None:
-            before_s = (self.period.until_us - of.ended_us - 1) / MICRO
-            cell.archive.add(before_s, data_sets(of.finished), of.finished.numberless_s)
+            before_s = (self.period.until_us - pilot_figures.ended_us - 1) / MICRO
+            cell.archive.add(
+                before_s, data_sets(pilot_figures.finished), pilot_figures.finished.numberless_s
+            )
 
     @property
     def frontends(self) -> list[str]:
@@ -196,7 +198,7 @@ class Analysis:
 
     def entries(self, frontend: str | None = None) -> list[str]:
         """Return all entries, or those of a frontend, by name."""
-        return sorted({entry for of, entry in self.cells if frontend in {None, of}})
+        return sorted({entry for name, entry in self.cells if frontend in {None, name}})
 
     def row(self, frontend: str | None = None, entry: str | None = None) -> Row:
         """Return all of a frontend, of an entry, of both, or all there is.
@@ -208,8 +210,8 @@ class Analysis:
         else:
             cells = [
                 cell
-                for (of, at), cell in self.cells.items()
-                if frontend in {None, of} and entry in {None, at}
+                for (name, at), cell in self.cells.items()
+                if frontend in {None, name} and entry in {None, at}
             ]
         sums = total(cell.sums for cell in cells)
         if not self.compare:
@@ -221,9 +223,9 @@ class Analysis:
         return Row(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
 
 
-def notes(of: Analysis) -> list[str]:
+def notes(analysis: Analysis) -> list[str]:
     """Return what one has to know to read it, with how much of it is known."""
-    sums = of.row().sums
+    sums = analysis.row().sums
     told = [
         "Pilots that ended in the period, each with its whole life, in wall-clock time of pilots: "
         "one of 8 cores counts as one, and a job on 1 of its cores uses an eighth of its time."
@@ -259,18 +261,18 @@ def notes(of: Analysis) -> list[str]:
             f"Of {sums.pruned} of {sums.pilots} pilots not all runs are kept any more: their time "
             "used is from totals, and the length of these runs is not known."
         )
-    if of.compare:
+    if analysis.compare:
         told.append(
             '"analyze_entries" is what the original would print of the same pilots after its '
             "roundings (docs/analyze.md)."
         )
-    if of.compare and sums.from_start:
+    if analysis.compare and sums.from_start:
         told.append(
             f"Of {sums.from_start} of {sums.pilots} pilots it is not known of all runs when their "
             'program began: these runs count in "analyze_entries" from their start, the transfer '
             "of input included, which the original leaves out. What rests on these is marked ~."
         )
-    if of.compare and sums.by_statistics:
+    if analysis.compare and sums.by_statistics:
         told.append(
             "Where only statistics tell of jobs, the original has their number too, and counts as "
             "good only what exited with status 0; neither is stored."
@@ -278,19 +280,21 @@ def notes(of: Analysis) -> list[str]:
     return told
 
 
-def records(of: Analysis) -> Iterator[dict[str, Any]]:
+def records(analysis: Analysis) -> Iterator[dict[str, Any]]:
     """Yield all of it for JSON and CSV: everything, entries, frontends, entries of frontends."""
-    yield _record(of, "total", None, None)
-    for entry in of.entries():
-        yield _record(of, "entry", None, entry)
-    for frontend in of.frontends:
-        yield _record(of, "frontend", frontend, None)
-        for entry in of.entries(frontend):
-            yield _record(of, "frontend_entry", frontend, entry)
+    yield _record(analysis, "total", None, None)
+    for entry in analysis.entries():
+        yield _record(analysis, "entry", None, entry)
+    for frontend in analysis.frontends:
+        yield _record(analysis, "frontend", frontend, None)
+        for entry in analysis.entries(frontend):
+            yield _record(analysis, "frontend_entry", frontend, entry)
 
 
-def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) -> dict[str, Any]:
-    row, period_s = of.row(frontend, entry), of.period.length_us / MICRO
+def _record(
+    analysis: Analysis, part: str, frontend: str | None, entry: str | None
+) -> dict[str, Any]:
+    row, period_s = analysis.row(frontend, entry), analysis.period.length_us / MICRO
     found: dict[str, Any] = {"part": part, "frontend": frontend, "entry": entry}
     found |= _values(row.numbers, period_s)
     found |= row.sums.known_json()
@@ -307,24 +311,24 @@ def _record(of: Analysis, part: str, frontend: str | None, entry: str | None) ->
     return found
 
 
-def _values(of: Numbers, period_s: float) -> dict[str, Any]:
+def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
     return {
-        "pilots": of.pilots,
-        "jobs": of.jobs if of.numbered or not of.pilots else None,
-        "jobs_per_pilot": _share(of.jobs, of.numbered),
-        "average_job_length_seconds": of.job_length,
-        "time_seconds": of.time,
-        "used_seconds": of.used,
-        "validating_seconds": of.validation,
-        "idle_seconds": of.idle,
-        "wasted_seconds": of.waste,
-        "badput_seconds": of.badput,
-        "nosuccess_seconds": of.nosuccess,
-        "slots": of.time / period_s,
-        "used_per_wasted": _share(of.used, of.waste),
-        "efficiency": of.efficiency,
-        "goodput_fraction": of.goodput_fraction,
-        **{f"{name}_share": share(of) for name, share in SHARES.items()},
+        "pilots": numbers.pilots,
+        "jobs": numbers.jobs if numbers.numbered or not numbers.pilots else None,
+        "jobs_per_pilot": _share(numbers.jobs, numbers.numbered),
+        "average_job_length_seconds": numbers.job_length,
+        "time_seconds": numbers.time,
+        "used_seconds": numbers.used,
+        "validating_seconds": numbers.validation,
+        "idle_seconds": numbers.idle,
+        "wasted_seconds": numbers.waste,
+        "badput_seconds": numbers.badput,
+        "nosuccess_seconds": numbers.nosuccess,
+        "slots": numbers.time / period_s,
+        "used_per_wasted": _share(numbers.used, numbers.waste),
+        "efficiency": numbers.efficiency,
+        "goodput_fraction": numbers.goodput_fraction,
+        **{f"{name}_share": share(numbers) for name, share in SHARES.items()},
     }
 
 

@@ -101,8 +101,8 @@ class Line:
         return all(value is None for value in self.told.values())
 
 
-def _ratio(of: tuple[float, float] | None) -> float | None:
-    return None if of is None or not of[1] else of[0] / of[1]
+def _ratio(numbers: tuple[float, float] | None) -> float | None:
+    return None if numbers is None or not numbers[1] else numbers[0] / numbers[1]
 
 
 def line_of(means: Mapping[str, float]) -> Line:
@@ -119,11 +119,11 @@ def line_of(means: Mapping[str, float]) -> Line:
 def add_up(lines: Iterable[Line]) -> Line:
     """Return the sum of lines, over what is known."""
     found = Line()
-    for of in lines:
-        for name, value in of.values.items():
+    for line in lines:
+        for name, value in line.values.items():
             found.values[name] = found.values.get(name, 0) + value
-        found.unmatched = _plus(found.unmatched, of.unmatched)
-        found.difference = _plus(found.difference, of.difference)
+        found.unmatched = _plus(found.unmatched, line.unmatched)
+        found.difference = _plus(found.difference, line.difference)
     return found
 
 
@@ -155,7 +155,7 @@ class Watched:
 
     def entries(self, client: str | None = None) -> list[str]:
         """Return all entries, or those of a client, by name."""
-        return sorted({entry for of, entry in self.means if client in {None, of}})
+        return sorted({entry for name, entry in self.means if client in {None, name}})
 
     def line(self, client: str | None = None, entry: str | None = None) -> Line:
         """Return the sum over all that fits."""
@@ -170,8 +170,8 @@ class Watched:
         )
 
     def _fitting(self, client: str | None, entry: str | None) -> Iterator[Mapping[str, float]]:
-        for (of, at), means in self.means.items():
-            if client in {None, of} and entry in {None, at}:
+        for (name, at), means in self.means.items():
+            if client in {None, name} and entry in {None, at}:
                 yield means
 
 
@@ -223,9 +223,9 @@ def records(of: Watched, *, compare: bool) -> Iterator[dict[str, Any]]:
             yield record("frontend_entry", client, entry)
 
 
-def _named(of: Line) -> dict[str, float | None]:
+def _named(line: Line) -> dict[str, float | None]:
     names = {**FIELDS, "RunDiff": "run_diff", "%UM": "unmatched_share", "%RD": "run_diff_share"}
-    return {names[name]: value for name, value in of.told.items()}
+    return {names[name]: value for name, value in line.told.items()}
 
 
 def text(of: Watched, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
@@ -286,9 +286,9 @@ def _block(of: Watched) -> Iterator[str]:
     yield f"RunDiff (Running-ClientRegistered): {told}"
 
 
-def _cells(of: Line, *, cut: bool) -> list[str]:
+def _cells(line: Line, *, cut: bool) -> list[str]:
     cells = []
-    for name, value in of.told.items():
+    for name, value in line.told.items():
         if name.startswith("%"):
             known = 0 if value is None and cut else value
             cells.append(

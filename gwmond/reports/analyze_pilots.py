@@ -90,8 +90,8 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
     elif jobs.started and row.validation_end_us is not None:
         validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
     lengths = tuple(
-        max(0, (life.until_us if of.end_us is None else of.end_us) - of.start_us)
-        for of in jobs.runs
+        max(0, (life.until_us if run.end_us is None else run.end_us) - run.start_us)
+        for run in jobs.runs
     )
     programs = _programs(jobs.runs, lengths)
     return PilotFigures(
@@ -112,7 +112,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
             started=jobs.started is True,
             validation_s=None if validation_us is None else validation_us // MICRO,
         ),
-        from_start=any(of.from_start for of in programs)
+        from_start=any(program.from_start for program in programs)
         or (row.attempts_pruned > 0 and not jobs.by_statistics),
     )
 
@@ -143,29 +143,31 @@ def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Progr
     """
     found = []
     for run, length_us in zip(runs, lengths, strict=True):
-        endings = [of.ending for of in merge(run.facts)]
+        endings = [attempt_key.ending for attempt_key in merge(run.facts)]
         began_us = executing(run.facts)
-        if began_us is None and endings and all(of.began is False for of in endings):
+        if began_us is None and endings and all(ending.began is False for ending in endings):
             continue
         before_us = 0 if began_us is None else max(0, began_us - run.start_us)
-        zero = any(of.exit_code == 0 for of in endings)
+        zero = any(ending.exit_code == 0 for ending in endings)
         found.append(_Program(max(0, length_us - before_us), zero, began_us is None))
     return found
 
 
-def _finished(row: PilotRow, of: KnownJobs, programs: Sequence[_Program], runs: _Runs) -> Finished:
+def _finished(
+    row: PilotRow, known_jobs: KnownJobs, programs: Sequence[_Program], runs: _Runs
+) -> Finished:
     """Return the jobs as the factory has them: each counts with the time of its program.
 
     Statistics are divided by the cores as they are: how many jobs they tell of is not stored.
     """
     times = runs.used_us // MICRO, runs.good_us // MICRO
-    if of.by_statistics:
+    if known_jobs.by_statistics:
         return Finished(0, True, None, None, *times)
     if row.attempts_pruned:
-        jobs, _ = divided(of.number or 0, 0, runs.cores)
+        jobs, _ = divided(known_jobs.number or 0, 0, runs.cores)
         return Finished(0, True, None, jobs, *times)
-    every_us = sum(of.length_us for of in programs)
-    zero_us = sum(of.length_us for of in programs if of.exited_zero)
+    every_us = sum(program.length_us for program in programs)
+    zero_us = sum(program.length_us for program in programs if program.exited_zero)
     jobs, in_jobs = divided(len(programs), every_us / MICRO, runs.cores)
     _, in_zero = divided(0, zero_us / MICRO, runs.cores)
     return Finished(0, True, None, jobs, in_jobs, in_zero)
@@ -183,11 +185,12 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
     for segment in cut(life):
         if not segment.running:
             continue
-        held = [milli(of.size.cores) for of in segment.running]
+        held = [milli(attempt_key.size.cores) for attempt_key in segment.running]
         zero = sum(
             cores
-            for cores, of in zip(held, segment.running, strict=True)
-            if of.outcome is not None and is_good(of.outcome.category, of.outcome.label)
+            for cores, attempt_key in zip(held, segment.running, strict=True)
+            if attempt_key.outcome is not None
+            and is_good(attempt_key.outcome.category, attempt_key.outcome.label)
         )
         length = segment.end_us - segment.start_us
         there = milli(segment.size.cores)
@@ -249,23 +252,30 @@ class Sums(CountedJobs):
     size_assumed: int = 0
     from_start: int = 0
 
-    def add(self, of: PilotFigures) -> None:
+    def add(self, pilot_figures: PilotFigures) -> None:
         """Count a pilot."""
-        self.count(of.jobs, of.lengths_us, of.used_us, of.good_us)
-        self.life += of.life_us
-        self.used += of.used_us
-        self.good += of.good_us
-        self.failed_us += of.life_us if of.jobs.started is False else 0
-        self.started_us += of.life_us if of.jobs.started is not None else 0
-        if of.validation_us is not None:
-            self.validated_us += of.life_us
+        self.count(
+            pilot_figures.jobs,
+            pilot_figures.lengths_us,
+            pilot_figures.used_us,
+            pilot_figures.good_us,
+        )
+        self.life += pilot_figures.life_us
+        self.used += pilot_figures.used_us
+        self.good += pilot_figures.good_us
+        self.failed_us += pilot_figures.life_us if pilot_figures.jobs.started is False else 0
+        self.started_us += pilot_figures.life_us if pilot_figures.jobs.started is not None else 0
+        if pilot_figures.validation_us is not None:
+            self.validated_us += pilot_figures.life_us
             self.known_validation += 1
-            self.validation += of.validation_us
-            self.idle += max(0, of.life_us - of.validation_us - of.used_us)
-        self.settled += of.settled
-        self.pruned += of.pruned
-        self.size_assumed += of.size_assumed
-        self.from_start += of.from_start
+            self.validation += pilot_figures.validation_us
+            self.idle += max(
+                0, pilot_figures.life_us - pilot_figures.validation_us - pilot_figures.used_us
+            )
+        self.settled += pilot_figures.settled
+        self.pruned += pilot_figures.pruned
+        self.size_assumed += pilot_figures.size_assumed
+        self.from_start += pilot_figures.from_start
 
     @property
     def waste(self) -> int:

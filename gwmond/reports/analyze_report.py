@@ -91,12 +91,15 @@ class Told(NamedTuple):
         return "\n".join([self.title, age.told, *told, "", *self.lines]) + "\n"
 
     def _json(self, age: Age) -> dict[str, Any]:
-        of = self.asked
+        period = self.asked
         return {
             **age.as_json(),
-            "style": of.style,
-            "period": {**both("from", of.period.since_us), **both("to", of.period.until_us)},
-            "only": {"site": of.site, "entry": of.entry, "group": of.group},
+            "style": period.style,
+            "period": {
+                **both("from", period.period.since_us),
+                **both("to", period.period.until_us),
+            },
+            "only": {"site": period.site, "entry": period.entry, "group": period.group},
             "notes": self.notes,
             "records": self.records,
         }
@@ -112,43 +115,49 @@ class Told(NamedTuple):
         return "\n\n".join([*told, "\n".join(f"    {line}" for line in self.lines)]) + "\n"
 
 
-def tell(ledger: LedgerReader, of: Asked) -> Told:
+def tell(ledger: LedgerReader, period: Asked) -> Told:
     """Return a report."""
-    since, until = map(rfc3339, of.period)
+    since, until = map(rfc3339, period.period)
     only = [
         f"{name} {value}"
-        for name, value in (("site", of.site), ("entry", of.entry), ("group", of.group))
+        for name, value in (("site", period.site), ("entry", period.entry), ("group", period.group))
         if value is not None
     ]
     where = ", ".join(only) or "all entries"
-    title = f"{of.style} from gwmond's records, {where}: {since} to {until}"
-    if of.style == "analyze-entries":
-        analysis = _entries(ledger, of)
-        lines = entries_text if of.by_entry else frontends_text
+    title = f"{period.style} from gwmond's records, {where}: {since} to {until}"
+    if period.style == "analyze-entries":
+        analysis = _entries(ledger, period)
+        lines = entries_text if period.by_entry else frontends_text
         return Told(
-            *(of, title, analyze_entries.notes(analysis)),
+            *(period, title, analyze_entries.notes(analysis)),
             list(analyze_entries.records(analysis)),
-            lines(analysis, of.sort),
+            lines(analysis, period.sort),
             not analysis.cells,
         )
-    watched = _frontends(ledger, of)
+    watched = _frontends(ledger, period)
     return Told(
-        *(of, title, analyze_frontends.notes(watched)),
-        list(analyze_frontends.records(watched, compare=of.compare)),
-        analyze_frontends.text(watched, entries=of.by_entry, sort=of.sort, compare=of.compare),
+        *(period, title, analyze_frontends.notes(watched)),
+        list(analyze_frontends.records(watched, compare=period.compare)),
+        analyze_frontends.text(
+            watched, entries=period.by_entry, sort=period.sort, compare=period.compare
+        ),
         not watched.means,
     )
 
 
-def _entries(ledger: LedgerReader, of: Asked) -> Analysis:
-    analysis = Analysis(of.period, of.compare)
-    for row, attempts in pilots_ended(ledger, of.period, of.site, of.entry, of.group):
+def _entries(ledger: LedgerReader, period: Asked) -> Analysis:
+    analysis = Analysis(period.period, period.compare)
+    for row, attempts in pilots_ended(
+        ledger, period.period, period.site, period.entry, period.group
+    ):
         analysis.add(figures_of(row, attempts))
     return analysis
 
 
-def _frontends(ledger: LedgerReader, of: Asked) -> Watched:
+def _frontends(ledger: LedgerReader, period: Asked) -> Watched:
     def wanted(client: str, entry: str) -> bool:
-        return of.entry in {None, entry} and of.group in {None, client}
+        return period.entry in {None, entry} and period.group in {None, client}
 
-    return analyze_frontends.watched(ledger.factory_hours(*of.period.hours), of.period, wanted)
+    return analyze_frontends.watched(
+        ledger.factory_hours(*period.period.hours), period.period, wanted
+    )

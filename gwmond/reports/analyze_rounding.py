@@ -103,35 +103,37 @@ def divided(jobs: int, seconds: float, cores: float) -> tuple[int, int]:
     return int(jobs / by + 0.99), int(seconds / by)
 
 
-def mills(of: Finished) -> dict[str, float]:
+def mills(finished: Finished) -> dict[str, float]:
     """Return what of a pilot's life is validation, and what of HTCondor's is idle, in per-mille.
 
     What is not known has no entry.
     """
-    if of.useless:
+    if finished.useless:
         return {"validation": 1000.0, "idle": 0.0}
-    if of.validation_s is None or of.condor_s is None:
+    if finished.validation_s is None or finished.condor_s is None:
         return {}
     return {
-        "validation": 1000.0 * of.validation_s / of.duration_s,
-        "idle": 1000.0 * (of.condor_s - of.jobs_s) / of.condor_s,
+        "validation": 1000.0 * finished.validation_s / finished.duration_s,
+        "idle": 1000.0 * (finished.condor_s - finished.jobs_s) / finished.condor_s,
     }
 
 
-def data_sets(of: Finished) -> dict[str, int]:
+def data_sets(finished: Finished) -> dict[str, int]:
     """Return what one pilot adds to the factory's data sets, by their names there."""
-    jobs, jobs_s, good_s = (0, 0, 0) if of.useless else (of.jobs, of.jobs_s, of.good_zero_s)
+    jobs, jobs_s, good_s = (
+        (0, 0, 0) if finished.useless else (finished.jobs, finished.jobs_s, finished.good_zero_s)
+    )
     found = {
         "Glideins": 1,
-        "Lasted": of.duration_s,
-        "FailedNr": int(not of.started),
+        "Lasted": finished.duration_s,
+        "FailedNr": int(not finished.started),
         "JobsNr": jobs or 0,
         "JobsNr_None": int(jobs is not None and jobs < 1),
         "JobsLasted": jobs_s,
         "JobsGoodput": min(good_s, jobs_s),
     }
-    for waste, value in mills(of).items():
-        found[f"{waste}_{mill_range(value)}"] = of.duration_s
+    for waste, value in mills(finished).items():
+        found[f"{waste}_{mill_range(value)}"] = finished.duration_s
     return found
 
 

@@ -52,43 +52,43 @@ _OF_JOBS = {"used", "idle", "waste", "badput", "nosuccess", "wst", "badp"}
 """Lines and columns that rest on the time of jobs."""
 
 
-def entries_text(of: Analysis, sort: str | None = None) -> list[str]:
+def entries_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     """Return the report: all, entries, and frontends with their entries."""
-    if not of.cells:
+    if not analysis.cells:
         return [NOTHING]
-    everything = of.row()
-    length = of.period.length_us / MICRO
-    wide = name_width([*of.entries(), _ALL], ORIGINAL if of.compare else "")
+    everything = analysis.row()
+    length = analysis.period.length_us / MICRO
+    wide = name_width([*analysis.entries(), _ALL], ORIGINAL if analysis.compare else "")
     told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
     told += block(everything, length, None)
     told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
     told.append(_header(wide))
-    for entry in ordered(of.entries(), lambda name: of.row(entry=name), sort):
-        told += _entry(entry, of.row(entry=entry), wide)
+    for entry in ordered(analysis.entries(), lambda name: analysis.row(entry=name), sort):
+        told += _entry(entry, analysis.row(entry=entry), wide)
     told += _entry(_ALL, everything, wide)
     told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
-    for frontend in of.frontends:
+    for frontend in analysis.frontends:
         told += [RULE, f"{shown(frontend)}:", ""]
-        told += [*block(of.row(frontend), length, everything), "", _header(wide)]
-        rows = {entry: of.row(frontend, entry) for entry in of.entries(frontend)}
+        told += [*block(analysis.row(frontend), length, everything), "", _header(wide)]
+        rows = {entry: analysis.row(frontend, entry) for entry in analysis.entries(frontend)}
         for entry in ordered(rows, rows.__getitem__, sort):
             told += _entry(entry, rows[entry], wide)
-        told += [*_entry(_ALL, of.row(frontend), wide), ""]
+        told += [*_entry(_ALL, analysis.row(frontend), wide), ""]
     return [*told, RULE, "LEGEND:", "", *LEGEND]
 
 
-def frontends_text(of: Analysis, sort: str | None = None) -> list[str]:
+def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     """Return a line for each frontend and none for entries, in slots (the original's ``-m``)."""
-    if not of.cells:
+    if not analysis.cells:
         return [NOTHING]
-    length = of.period.length_us / MICRO
+    length = analysis.period.length_us / MICRO
     told = _title(f"Frontend stats for {length / 3600:.1f} hours.")
     names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
     pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
-    wide = name_width(map(shown, of.frontends), ORIGINAL if of.compare else "")
+    wide = name_width(map(shown, analysis.frontends), ORIGINAL if analysis.compare else "")
     told.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
-    for frontend in ordered(of.frontends, of.row, sort):
-        row = of.row(frontend)
+    for frontend in ordered(analysis.frontends, analysis.row, sort):
+        row = analysis.row(frontend)
         told.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
         if row.printed is not None:
             its = _frontend(row.printed, length, cut=True)
@@ -115,14 +115,14 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
         if its is not None:
             told.append(f"{_BELOW:<{wide}}{its}")
 
-    def amount(of: Numbers, name: str, *, cut: bool) -> str:
-        base = None if name == "time" else of.time
-        guess = of.estimated if name in _OF_JOBS else 0
-        return printline(getattr(of, name), base, length, cut=cut, guess=guess)
+    def amount(numbers: Numbers, name: str, *, cut: bool) -> str:
+        base = None if name == "time" else numbers.time
+        guess = numbers.estimated if name in _OF_JOBS else 0
+        return printline(getattr(numbers, name), base, length, cut=cut, guess=guess)
 
-    def glideins(of: Numbers, every: int | None) -> str:
-        share = "" if not every else f" - {100 * of.pilots / every:.1f}% of total"
-        return f"{t}Glideins: {of.pilots}{share}"
+    def glideins(numbers: Numbers, every: int | None) -> str:
+        share = "" if not every else f" - {100 * numbers.pilots / every:.1f}% of total"
+        return f"{t}Glideins: {numbers.pilots}{share}"
 
     all_printed = everything.printed.pilots if everything and everything.printed else None
     say(
@@ -145,28 +145,34 @@ def block(row: Row, length: float, everything: Row | None) -> list[str]:
     return told
 
 
-def not_known(of: Numbers) -> float | None:
+def not_known(numbers: Numbers) -> float | None:
     """Return seconds without jobs of glideins of which nothing tells when validation ended.
 
     Validating, idle and these are all that is wasted; None: there are no such glideins.
     """
-    if of.base.validated_s >= of.time:
+    if numbers.base.validated_s >= numbers.time:
         return None
-    return max(0.0, of.waste - (of.validation or 0) - (of.idle or 0))
+    return max(0.0, numbers.waste - (numbers.validation or 0) - (numbers.idle or 0))
 
 
-def _jobs(of: Numbers) -> str:
-    per = f"{of.jobs / of.numbered:.2f}" if of.numbered else NOT_KNOWN if of.pilots else "-"
-    length = "-" if of.job_length is None else f"{of.job_length / 3600:.2f}h"
-    length = marked(length, of.from_start)
-    if of.job_length is None and of.numbered < of.pilots:
+def _jobs(numbers: Numbers) -> str:
+    per = (
+        f"{numbers.jobs / numbers.numbered:.2f}"
+        if numbers.numbered
+        else NOT_KNOWN
+        if numbers.pilots
+        else "-"
+    )
+    length = "-" if numbers.job_length is None else f"{numbers.job_length / 3600:.2f}h"
+    length = marked(length, numbers.from_start)
+    if numbers.job_length is None and numbers.numbered < numbers.pilots:
         length = NOT_KNOWN
-    jobs = number_text(of.jobs, of.numbered, of.pilots)
+    jobs = number_text(numbers.jobs, numbers.numbered, numbers.pilots)
     return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
 
 
 def printline(
-    seconds: float | None, of: float | None, length: float, *, cut: bool, guess: int = 0
+    seconds: float | None, number: float | None, length: float, *, cut: bool, guess: int = 0
 ) -> str:
     """Return seconds, and as hours, slots and a share of something (None: no share).
 
@@ -175,23 +181,23 @@ def printline(
     if seconds is None:
         return f"{'-':>6}"
     share = ""
-    if of is not None:
-        percent = 100 * seconds / of if of else None
+    if number is not None:
+        percent = 100 * seconds / number if number else None
         told = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
         share = f" - {told:>{2 if cut else 5}}%"
     hours, slots = km(seconds / 3600), km(seconds / length)
     return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
 
 
-def _per(of: Numbers) -> str:
-    share = f"{of.used / of.waste:.1f}" if of.waste else "-"
-    return f"Time used/time wasted: {marked(share, of.estimated)}"
+def _per(numbers: Numbers) -> str:
+    share = f"{numbers.used / numbers.waste:.1f}" if numbers.waste else "-"
+    return f"Time used/time wasted: {marked(share, numbers.estimated)}"
 
 
-def _efficiency(of: Numbers) -> str:
-    values = (of.efficiency, of.goodput_fraction)
+def _efficiency(numbers: Numbers) -> str:
+    values = (numbers.efficiency, numbers.goodput_fraction)
     told = ("-" if value is None else f"{value:.2f}" for value in values)
-    efficiency, goodput = (marked(text, of.estimated) for text in told)
+    efficiency, goodput = (marked(text, numbers.estimated) for text in told)
     return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
@@ -217,11 +223,13 @@ def _entry(name: str, row: Row, wide: int) -> Iterator[str]:
         yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True), wide)
 
 
-def _cells(of: Numbers, *, cut: bool) -> list[str]:
-    told = {name: _percent(share(of), cut=cut) for name, share in SHARES.items()}
+def _cells(numbers: Numbers, *, cut: bool) -> list[str]:
+    told = {name: _percent(share(numbers), cut=cut) for name, share in SHARES.items()}
     for name, amount in AMOUNTS.items():
-        told[name] = str(int(amount(of))) if cut or name == "total" else f"{amount(of):.1f}"
-    guess = of.estimated
+        told[name] = (
+            str(int(amount(numbers))) if cut or name == "total" else f"{amount(numbers):.1f}"
+        )
+    guess = numbers.estimated
     return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in told.items()]
 
 
@@ -231,13 +239,18 @@ def _percent(share: float | None, *, cut: bool) -> str:
     return f"{int(100 * share)}%" if cut else f"{100 * share:.1f}%"
 
 
-def _frontend(of: Numbers, length: float, *, cut: bool) -> str:
-    pairs, guess = [], of.estimated
-    for value, rests in ((of.used, guess), (of.validation, 0), (of.idle, guess), (of.waste, guess)):
-        share = None if value is None or not of.time else value / of.time
+def _frontend(numbers: Numbers, length: float, *, cut: bool) -> str:
+    pairs, guess = [], numbers.estimated
+    for value, rests in (
+        (numbers.used, guess),
+        (numbers.validation, 0),
+        (numbers.idle, guess),
+        (numbers.waste, guess),
+    ):
+        share = None if value is None or not numbers.time else value / numbers.time
         slots = marked("-" if value is None else km(value / length), rests)
         pairs.append(f"{slots:>7} {marked(_percent(share, cut=cut), rests):>6}")
-    per = marked(f"{of.used / of.waste:.2f}" if of.waste else "-", guess)
-    efficiency = marked("-" if of.efficiency is None else f"{of.efficiency:.2f}", guess)
-    total = km(of.time / length)
+    per = marked(f"{numbers.used / numbers.waste:.2f}" if numbers.waste else "-", guess)
+    efficiency = marked("-" if numbers.efficiency is None else f"{numbers.efficiency:.2f}", guess)
+    total = km(numbers.time / length)
     return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

@@ -68,9 +68,9 @@ def part(sums: Sums, kind: Kind, categories: Collection[Category]) -> int:
     return sum(sums.get((*kind, category), 0) for category in categories)
 
 
-def ratio(some: int | None, of: int) -> float | None:
+def ratio(some: int | None, number: int) -> float | None:
     """Return a share of something; of nothing there is no share."""
-    return None if some is None or not of else some / of
+    return None if some is None or not number else some / number
 
 
 def seconds(micros: int | None) -> float | None:

@@ -26,7 +26,7 @@ HEADERS = ("site", "entry", "node", "class", "test")
 CAUSE = ("class", "test")
 MOST = 20
 """How many lines by entry and node are shown, unless another number is asked for."""
-_CLASSES = {of.value for of in FailureClass}
+_CLASSES = {failure_class.value for failure_class in FailureClass}
 _CPU: Kind = ("cpu", "canonical")
 _GPU: Kind = ("gpu", "canonical")
 _NOT_TOLD = "(not told)"
@@ -176,7 +176,7 @@ class Failures:
                     *(str(len(nodes)) if nodes else "?", *_without_of(self._cells(failed, ended))),
                 )
                 for (kind, test), (failed, entries, nodes) in sorted(
-                    causes.items(), key=lambda of: (-of[1][0].pilots, of[0])
+                    causes.items(), key=lambda cause: (-cause[1][0].pilots, cause[0])
                 )
             ),
             ("all", "", "", "", *_without_of(self._cells(self.total, ended))),
@@ -244,8 +244,8 @@ def _without_of(cells: tuple[str, ...]) -> tuple[str, ...]:
     return (cells[0], *cells[2:])
 
 
-def _number(of: int, what: str) -> str:
-    return f"{of} {what}" if of == 1 else f"{of} {what}s"
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _failed(row: PilotRow) -> Failed:

@@ -70,7 +70,7 @@ class Figures(CountedJobs):
                 self.unknown += micros
         self.used += used
         self.exited_zero += good
-        lengths = [of.end_us - of.start_us for of in jobs.runs if of.end_us is not None]
+        lengths = [run.end_us - run.start_us for run in jobs.runs if run.end_us is not None]
         self.count(jobs, lengths, used, good)
 
     @property

@@ -115,9 +115,9 @@ def progress() -> Iterator[Report]:
     ) as shown:
         tasks: dict[str, TaskID] = {}
 
-        def report(what: str, done: int, of: int) -> None:
+        def report(what: str, done: int, number: int) -> None:
             if what not in tasks:
-                tasks[what] = shown.add_task(what, total=of)
-            shown.update(tasks[what], completed=done, total=of)
+                tasks[what] = shown.add_task(what, total=number)
+            shown.update(tasks[what], completed=done, total=number)
 
         yield report

@@ -27,10 +27,10 @@ _NOT_READ = {SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:
     """Return a line for each kind of cursors, or for each of them."""
-    read = (of for of in cursors if of.kind not in _NOT_READ)
+    read = (cursor for cursor in cursors if cursor.kind not in _NOT_READ)
     ordered = sorted(read, key=lambda of: (of.kind, of.source))
     if each:
-        return [_one(of, now_us) for of in ordered]
+        return [_one(cursor, now_us) for cursor in ordered]
     kinds = ((kind, list(some)) for kind, some in groupby(ordered, key=lambda of: of.kind))
     return [
         _one(some[0], now_us) if len(some) == 1 else _many(kind, some, now_us)
@@ -38,11 +38,11 @@ def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str
     ]
 
 
-def reach_times(of: Reach) -> tuple[str, str] | None:
+def reach_times(reach: Reach) -> tuple[str, str] | None:
     """Return the first and the last time of a ledger's hours; None: it has none."""
-    if of.start >= of.stop:
+    if reach.start >= reach.stop:
         return None
-    return rfc3339(of.start * HOUR_US), rfc3339(of.stop * HOUR_US)
+    return rfc3339(reach.start * HOUR_US), rfc3339(reach.stop * HOUR_US)
 
 
 def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
@@ -62,8 +62,8 @@ def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None
 def unknown(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
     """Return that no pilot is known of what is asked for; empty if one is, or all are asked for."""
     site, entry, group = places
-    of = PilotFilter(site=site, entry=entry, group=group, user=user)
-    if not any((*places, user)) or ledger.pilot_rows(of, limit=1):
+    pilot_filter = PilotFilter(site=site, entry=entry, group=group, user=user)
+    if not any((*places, user)) or ledger.pilot_rows(pilot_filter, limit=1):
         return ""
     options = ("--site", "--entry", "--group", "--user")
     named = zip(options, (*places, user), strict=True)
@@ -71,17 +71,17 @@ def unknown(ledger: LedgerReader, places: Sequence[str | None], user: str | None
     return f"the ledger knows no pilot at all of {asked}: are the names right?"
 
 
-def _one(of: Cursor, now_us: int) -> str:
-    if of.complete_us is None:
-        return f"cursor {of.source} {of.kind}: {_untimed(of.kind)}"
-    known_us = min(of.complete_us, now_us)  # never ahead of now: a copy is read as of later
+def _one(cursor: Cursor, now_us: int) -> str:
+    if cursor.complete_us is None:
+        return f"cursor {cursor.source} {cursor.kind}: {_untimed(cursor.kind)}"
+    known_us = min(cursor.complete_us, now_us)  # never ahead of now: a copy is read as of later
     told = f"{rfc3339(known_us // SECOND_US * SECOND_US)} ({span(now_us - known_us)} ago)"
-    return f"cursor {of.source} {of.kind}: complete until {told}"
+    return f"cursor {cursor.source} {cursor.kind}: complete until {told}"
 
 
 def _many(kind: str, some: list[Cursor], now_us: int) -> str:
-    read = [of.complete_us for of in some if of.complete_us is not None]
-    paths = [of.source for of in some]
+    read = [cursor.complete_us for cursor in some if cursor.complete_us is not None]
+    paths = [cursor.source for cursor in some]
     what = f"{len(some)} sources"
     if all(map(os.path.isabs, paths)):
         what = f"{len(some)} {_NAMES.get(kind, 'directories')} in {os.path.commonpath(paths)}"

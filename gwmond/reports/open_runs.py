@@ -51,9 +51,13 @@ def open_runs(
     from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415
     from gwmond.pilots.waits import waits  # noqa: PLC0415
 
-    told = {of.source: of.complete_us or 0 for of in cursors.values() if of.kind in SCHEDD_KINDS}
+    told = {
+        cursor.source: cursor.complete_us or 0
+        for cursor in cursors.values()
+        if cursor.kind in SCHEDD_KINDS
+    }
     newest_us = max(told.values(), default=0)
-    silent = {of for of, at in told.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
+    silent = {name for name, at in told.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
     pilots = {pilot.id: OpenPilot.of(pilot, kept_us=0) for _, pilot in rows}
     attempts = [OpenAttempt.of(row, pilots[pilot.id]) for row, pilot in rows]
     return waits(attempts, rules, silent_us, silent, decided_later_us)
@@ -62,16 +66,18 @@ def open_runs(
 def sentence(found: Sequence[Wait]) -> str:
     """Return what is open as a sentence; empty if nothing is."""
     parts = [
-        f"{of.runs} {_WORDS[of.why]}"
-        + ("" if of.until_us is None else f" by {short(of.until_us)} UTC at the latest")
-        for of in found
+        f"{wait.runs} {_WORDS[wait.why]}"
+        + ("" if wait.until_us is None else f" by {short(wait.until_us)} UTC at the latest")
+        for wait in found
     ]
     if not parts:
         return ""
-    number = sum(of.runs for of in found)
+    number = sum(wait.runs for wait in found)
     return f"{number} run{'' if number == 1 else 's'} not settled yet: {'; '.join(parts)}."
 
 
 def as_json(found: Iterable[Wait]) -> list[dict[str, Any]]:
     """Return what is open for JSON."""
-    return [{"why": of.why.value, "runs": of.runs, **both("until", of.until_us)} for of in found]
+    return [
+        {"why": wait.why.value, "runs": wait.runs, **both("until", wait.until_us)} for wait in found
+    ]

@@ -39,7 +39,7 @@ class KnownJobs(NamedTuple):
 def jobs_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> KnownJobs:
     """Return what is known of a pilot's jobs; ``attempts`` are all that are kept."""
     kept = tuple(attempts)
-    runs = tuple(of for of in kept if not stands_in(of))
+    runs = tuple(attempt_key for attempt_key in kept if not stands_in(attempt_key))
     if len(runs) < len(kept) or Assumption.JOBS in row.assumed:
         return KnownJobs(runs, None, True, True, True)
     jobs = len(runs) + row.attempts_pruned
@@ -48,11 +48,11 @@ def jobs_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> KnownJobs:
     return KnownJobs(runs, number, has_started(row, jobs), ran)
 
 
-def stands_in(of: AttemptRow) -> bool:
+def stands_in(row: AttemptRow) -> bool:
     """Return whether it stands for the jobs of a summary, and is no run of a job."""
-    if of.outcome is not None:
-        return of.outcome.label == SUMMARISED
-    return any(fact.source is Source.SUMMARY for fact in of.facts)
+    if row.outcome is not None:
+        return row.outcome.label == SUMMARISED
+    return any(fact.source is Source.SUMMARY for fact in row.facts)
 
 
 def is_good(category: Category, outcome: str) -> bool:
@@ -101,18 +101,18 @@ class CountedJobs:
     used_by_statistics: int = 0
     good_by_statistics: int = 0
 
-    def count(self, of: KnownJobs, lengths_us: Sequence[int], used: int, good: int) -> None:
+    def count(self, known_jobs: KnownJobs, lengths_us: Sequence[int], used: int, good: int) -> None:
         """Count a pilot with the lengths of its runs, and its time used and that of good jobs."""
         self.pilots += 1
-        self.jobs += of.number or 0
-        self.numbered += of.number is not None
-        self.failed += of.started is False
-        self.known_started += of.started is not None
-        self.without_jobs += of.ran is False
-        self.known_jobs += of.ran is not None
+        self.jobs += known_jobs.number or 0
+        self.numbered += known_jobs.number is not None
+        self.failed += known_jobs.started is False
+        self.known_started += known_jobs.started is not None
+        self.without_jobs += known_jobs.ran is False
+        self.known_jobs += known_jobs.ran is not None
         self.lengths_us += sum(lengths_us)
         self.known_lengths += len(lengths_us)
-        if of.by_statistics:
+        if known_jobs.by_statistics:
             self.by_statistics += 1
             self.used_by_statistics += used
             self.good_by_statistics += good

@@ -76,10 +76,10 @@ class Run(NamedTuple):
     @property
     def codes(self) -> dict[str, int]:
         """Codes that HTCondor gave."""
-        of = self.merged.ending
+        ending = self.merged.ending
         names = "exit_code", "exit_signal", "hold_code", "hold_subcode", "vacate_code"
         every = (*names, "vacate_subcode", "starter_status")
-        return {name: code for name in every if (code := getattr(of, name)) is not None}
+        return {name: code for name in every if (code := getattr(ending, name)) is not None}
 
     @property
     def reason(self) -> Meaning | None:
@@ -122,7 +122,7 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
 def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
     """Return a pilot's life."""
     attempts = ledger.attempts_of([row.id]).get(row.id, [])
-    runs_of = ledger.find_attempts([of.key.job for of in attempts])
+    runs_of = ledger.find_attempts([attempt.key.job for attempt in attempts])
     life = life_now(row, attempts)
     life = life._replace(ran_jobs=row.ran_jobs or bool(row.attempts_pruned))
     segments = cut(life)
@@ -141,13 +141,21 @@ def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Stor
         runs=tuple(
             sorted(
                 (
-                    _run(of, row, runs_of.get(of.key.job, []), amounts.get(of.key, {}), rules)
-                    for of in attempts
+                    _run(
+                        attempt,
+                        row,
+                        runs_of.get(attempt.key.job, []),
+                        amounts.get(attempt.key, {}),
+                        rules,
+                    )
+                    for attempt in attempts
                 ),
                 key=lambda run: (run.row.start_us, run.row.key),
             )
         ),
-        corrections=tuple(of for of in reversed(every) if of.pilot == row.id),
+        corrections=tuple(
+            pilot_series for pilot_series in reversed(every) if pilot_series.pilot == row.id
+        ),
         corrections_complete=len(every) < _CORRECTIONS,
         unsettled={kind: open_now.get(kind, 0) for kind in KINDS},
         total=offered,
@@ -186,39 +194,39 @@ def _amounts(segments: Sequence[Segment], q: int) -> dict[AttemptKey, Counter[Ki
 
 
 def _run(
-    of: AttemptRow,
+    row: AttemptRow,
     pilot: PilotRow,
     same_job: Sequence[AttemptRow],
     amounts: Mapping[Kind, int],
     rules: Rules,
 ) -> Run:
-    made = [merged for merged, _ in merge_each(of.facts)]
-    merged = next((one for one in made if one.key == of.key), None)
+    made = [merged for merged, _ in merge_each(row.facts)]
+    merged = next((one for one in made if one.key == row.key), None)
     if merged is None:
-        merged = made[0] if made else _untold(of)
-    later = any(other.start_us > of.start_us for other in same_job)
-    rule, source = _rule(of, merged, pilot, rules, later=later)
-    return Run(of, merged, rule, source, amounts)
+        merged = made[0] if made else _untold(row)
+    later = any(other.start_us > row.start_us for other in same_job)
+    rule, source = _rule(row, merged, pilot, rules, later=later)
+    return Run(row, merged, rule, source, amounts)
 
 
 def _rule(
-    of: AttemptRow, merged: Merged, pilot: PilotRow, rules: Rules, *, later: bool
+    row: AttemptRow, merged: Merged, pilot: PilotRow, rules: Rules, *, later: bool
 ) -> tuple[str, str]:
     """Return the line that decided: of what may be assumed, the likeliest that gives the outcome.
 
     Whether the startd ended with the run was known when it was decided, and is not stored.
     """
-    if of.outcome is None:
+    if row.outcome is None:
         return "", ""
-    if of.outcome.label == EARLY_EXIT:
+    if row.outcome.label == EARLY_EXIT:
         return EARLY_EXIT, _EARLY
-    if of.outcome.label == SUMMARISED:
+    if row.outcome.label == SUMMARISED:
         return SUMMARISED, _SUMMARY
     ending = merged.ending._replace(over=True)
     with_it = pilot.end_us is not None and (
-        of.end_us is None or of.end_us + rules.end_tolerance_us >= pilot.end_us
+        row.end_us is None or row.end_us + rules.end_tolerance_us >= pilot.end_us
     )
-    blamed = of.outcome.category is Category.MISCONFIGURATION_BADPUT
+    blamed = row.outcome.category is Category.MISCONFIGURATION_BADPUT
     for superseded, ended in product((later or None, True, None), (with_it, not with_it, None)):
         assumed = ending
         if ending.superseded is None:
@@ -226,14 +234,14 @@ def _rule(
         if ending.startd_ended is None:
             assumed = assumed._replace(startd_ended=ended)
         rule = rule_of(assumed)
-        if (rule.category, rule.outcome) == of.outcome[:2]:
+        if (rule.category, rule.outcome) == row.outcome[:2]:
             return rule.name, rule.source
-        if blamed and rule.compared and rule.outcome == of.outcome.label:
+        if blamed and rule.compared and rule.outcome == row.outcome.label:
             return rule.name, f"{rule.source}; {_EARLY}"
     return "", "not told by the facts that are stored"
 
 
-def _untold(of: AttemptRow) -> Merged:
+def _untold(row: AttemptRow) -> Merged:
     """Return what is known of a run whose facts are not stored."""
-    fact = of.key, None, of.start_us, of.end_us, of.size, of.user, of.job_group
+    fact = row.key, None, row.start_us, row.end_us, row.size, row.user, row.job_group
     return Merged(*fact, ending=Ending(), sources=(), contradictions=())

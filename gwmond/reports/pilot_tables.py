@@ -212,13 +212,13 @@ def _that_fit(attempts: Iterable[AttemptRow], size: Resources) -> list[AttemptRo
     """
     running: list[AttemptRow] = []
     cores = gpus = 0.0
-    for of in sorted(attempts, key=lambda of: of.start_us, reverse=True):
-        if of.end_us is not None:
+    for attempt in sorted(attempts, key=lambda attempt: attempt.start_us, reverse=True):
+        if attempt.end_us is not None:
             continue
-        cores, gpus = cores + of.size.cores, gpus + of.size.gpus
+        cores, gpus = cores + attempt.size.cores, gpus + attempt.size.gpus
         if running and (cores > size.cores or gpus > size.gpus):
             break
-        running.append(of)
+        running.append(attempt)
     return running
 
 
@@ -232,18 +232,18 @@ def by_category(row: PilotRow) -> Sums:
 
 def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
     """Return a pilot for JSON: times twice, amounts in seconds, null where nothing is known."""
-    row, of = line.row, line.row.identity
+    row, key = line.row, line.row.identity
     retire, die = line.left_us(now_us)
     return {
         "id": row.id,
-        "name": of.name,
-        "site": of.key.site,
-        "entry": of.key.entry,
-        "group": of.group,
-        "factory": of.factory,
-        "factory_job": of.factory_job or None,
-        "node": of.node or None,
-        "origin": of.origin,
+        "name": key.name,
+        "site": key.key.site,
+        "entry": key.key.entry,
+        "group": key.group,
+        "factory": key.factory,
+        "factory_job": key.factory_job or None,
+        "node": key.node or None,
+        "origin": key.origin,
         **both("start", row.start_us),
         **both("end", row.end_us),
         **both("last_contact", line.heard_us),
@@ -301,7 +301,7 @@ def _shares(line: PilotLine) -> dict[str, dict[str, dict[str, float | None]]]:
 
 
 def _users(attempts: Iterable[AttemptRow]) -> tuple[str, ...]:
-    return tuple(sorted({of.user for of in attempts if of.user}))
+    return tuple(sorted({attempt.user for attempt in attempts if attempt.user}))
 
 
 def _own(row: PilotRow) -> Category | None:

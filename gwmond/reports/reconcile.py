@@ -97,7 +97,7 @@ def _paired(
     pairs: list[tuple[FactoryLife, FactoryJob | None]] = []
     for life in sorted(known.lives, key=lambda of: (of.entry, of.number, of.start_us)):
         jobs = left.get((life.entry, life.number), []) if life.number else []
-        fitting = [of for of in jobs if of.fits(life.start_us, GUARD_US)]
+        fitting = [job for job in jobs if job.fits(life.start_us, GUARD_US)]
         job = min(fitting, key=lambda of: _distance(of, life), default=None)
         if job is not None:
             jobs.remove(job)

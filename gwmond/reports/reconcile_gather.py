@@ -17,5 +17,9 @@ def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*"
     ``now_us``: up to when pilots that run are known to do so.
     """
     found = factory_lives.read(ledger, period.since_us, period.until_us, now_us)
-    rows = [of for of in reconcile(found, period, now_us) if fnmatchcase(of.entry, pattern)]
+    rows = [
+        reconciled
+        for reconciled in reconcile(found, period, now_us)
+        if fnmatchcase(reconciled.entry, pattern)
+    ]
     return Reconciliation(period, rows, found.pruned_us)

@@ -56,7 +56,9 @@ def record(row: Reconciled) -> dict[str, Any]:
     def told(kind: FactoryKind) -> int | None:
         """Return a number; a zero of files is not stored, but told if others of its source are."""
         source = kind.value.partition("_")[0]
-        known = source in _OF_FILES and any(of.value.startswith(source) for of in numbers)
+        known = source in _OF_FILES and any(
+            factory_kind.value.startswith(source) for factory_kind in numbers
+        )
         return numbers.get(kind, 0 if known else None)
 
     def watched(kind: FactoryKind) -> int | None:
@@ -132,13 +134,13 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
         Table(
             "Pilots: hours, and what the factory says (residual: its hours less gwmond's)",
             PILOTS,
-            [_pilots(of) for of in (*every, *whole)],
+            [_pilots(reconciled) for reconciled in (*every, *whole)],
             _left_out(every),
         ),
         Table(
             "Jobs: core-hours, and what the factory says",
             JOBS,
-            [_jobs(of) for of in (*every, *whole)],
+            [_jobs(reconciled) for reconciled in (*every, *whole)],
         ),
     ]
     if causes:
@@ -147,7 +149,7 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
             Table(
                 "Why the factory's hours of pilots differ (number of pilots)",
                 (*headers, "unexplained h"),
-                [_why(of, causes) for of in (*every, *whole) if of.parts],
+                [_why(reconciled, causes) for reconciled in (*every, *whole) if reconciled.parts],
             )
         )
     return found
@@ -257,8 +259,8 @@ def explanations(rows: Iterable[Reconciled]) -> list[str]:
     """Return what each cause that occurs means, those that explain nothing last."""
     every = list(rows)
     found = {cause for row in every for cause in row.parts}
-    ordered = [of for of in Cause if of in found - UNEXPLAINED]
-    ordered += [of for of in Cause if of in found & UNEXPLAINED]
+    ordered = [cause for cause in Cause if cause in found - UNEXPLAINED]
+    ordered += [cause for cause in Cause if cause in found & UNEXPLAINED]
     told = [f"{cause.value.replace('_', ' ')}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in every for kind in row.numbers}
     if every and not any(kind.startswith("summary") for kind in kinds):

@@ -98,22 +98,26 @@ def gather(
 def _hours(ledger: LedgerReader, made: _Made) -> None:
     first, last = made.scope.period.hours
     for day in range(first, last + 1, 24):  # not all of a year in memory
-        for hour, of, micros in ledger.pilot_hours(day, min(day + 23, last)):
-            if not micros or not made.scope.covers(of.site, of.entry, of.group):
+        for hour, pilot_series, micros in ledger.pilot_hours(day, min(day + 23, last)):
+            if not micros or not made.scope.covers(
+                pilot_series.site, pilot_series.entry, pilot_series.group
+            ):
                 continue
             told = {
-                "site": of.site,
-                "entry": of.entry,
-                "group": of.group,
-                "category": of.category.value,
-                "outcome": of.outcome,
+                "site": pilot_series.site,
+                "entry": pilot_series.entry,
+                "group": pilot_series.group,
+                "category": pilot_series.category.value,
+                "outcome": pilot_series.outcome,
             }
             for group in made.of(told, hour * HOUR_US, series=True):
-                group.sums[of.resource, of.measure, of.category] += micros
-                if not of.outcome and group.own is not None:
-                    group.own[of.resource, of.measure] += micros
-                if of.evidence == "estimated" and group.estimated is not None:
-                    group.estimated[of.resource, of.measure] += micros
+                group.sums[pilot_series.resource, pilot_series.measure, pilot_series.category] += (
+                    micros
+                )
+                if not pilot_series.outcome and group.own is not None:
+                    group.own[pilot_series.resource, pilot_series.measure] += micros
+                if pilot_series.evidence == "estimated" and group.estimated is not None:
+                    group.estimated[pilot_series.resource, pilot_series.measure] += micros
 
 
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
@@ -165,9 +169,9 @@ def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
     if row.attempts_pruned:
         group.estimated = None
     elif row.assumed:
-        for of, micros in partition(life_of(row, attempts), q=q).settled.items():
-            if of.evidence == "estimated":
-                group.estimated[of.resource, of.measure] += micros
+        for attempt_key, micros in partition(life_of(row, attempts), q=q).settled.items():
+            if attempt_key.evidence == "estimated":
+                group.estimated[attempt_key.resource, attempt_key.measure] += micros
     else:
         for attempt in attempts:
             if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
@@ -175,15 +179,15 @@ def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
     return group
 
 
-def _add(into: Group, of: Group) -> None:
-    into.sums.update(of.sums)
-    into.unsettled = (into.unsettled or Counter()) + (of.unsettled or Counter())
-    if into.own is not None and of.own is not None:
-        into.own.update(of.own)
-    if of.estimated is None:
+def _add(into: Group, group: Group) -> None:
+    into.sums.update(group.sums)
+    into.unsettled = (into.unsettled or Counter()) + (group.unsettled or Counter())
+    if into.own is not None and group.own is not None:
+        into.own.update(group.own)
+    if group.estimated is None:
         into.estimated = None
     elif into.estimated is not None:
-        into.estimated.update(of.estimated)
+        into.estimated.update(group.estimated)
 
 
 def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
@@ -232,25 +236,25 @@ def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
 
 def _site_time(ledger: LedgerReader, made: _Made) -> None:
     """Add spare time of sites; where no state of a site was recorded, nothing is known of it."""
-    for hour, of, micros in ledger.hours(*made.scope.period.hours):
-        if made.scope.covers(of.site, of.entry, None):
-            spare = of.state in SITE_STATES
+    for hour, site_key, micros in ledger.hours(*made.scope.period.hours):
+        if made.scope.covers(site_key.site, site_key.entry, None):
+            spare = site_key.state in SITE_STATES
             find = made.of if spare else made.known
-            for group in find({"site": of.site, "entry": of.entry}, hour * HOUR_US):
+            for group in find({"site": site_key.site, "entry": site_key.entry}, hour * HOUR_US):
                 group.site_time = group.site_time if group.site_time is not None else Counter()
                 if spare:
-                    group.site_time[of.resource, of.state] += micros
+                    group.site_time[site_key.resource, site_key.state] += micros
 
 
 def _verdicts(ledger: LedgerReader, made: _Made) -> None:
     """Add verdicts that pilots have checked which registered in the period."""
     made.total.verdicts = Counter()
-    for of in ledger.experiments(*made.scope.period):
-        if of.agreed is not None and made.scope.covers(*of.entry, of.group):
-            told = {**of.entry._asdict(), "group": of.group}
-            for group in made.of(told, of.registered_us):
+    for experiment in ledger.experiments(*made.scope.period):
+        if experiment.agreed is not None and made.scope.covers(*experiment.entry, experiment.group):
+            told = {**experiment.entry._asdict(), "group": experiment.group}
+            for group in made.of(told, experiment.registered_us):
                 group.verdicts = group.verdicts if group.verdicts is not None else Counter()
-                group.verdicts[of.verdict.state.value, of.agreed] += 1
+                group.verdicts[experiment.verdict.state.value, experiment.agreed] += 1
 
 
 def _fill(made: _Made, counted: bool) -> None:
@@ -281,11 +285,11 @@ def _of_pilot(row: PilotRow, jobs: int) -> dict[str, str]:
     return {**_place(row.identity), "failure": failure}
 
 
-def _place(of: PilotIdentity) -> dict[str, str]:
+def _place(pilot_identity: PilotIdentity) -> dict[str, str]:
     return {
-        "site": of.key.site,
-        "entry": of.key.entry,
-        "group": of.group,
-        "factory": of.factory,
-        "node": of.node,
+        "site": pilot_identity.key.site,
+        "entry": pilot_identity.key.entry,
+        "group": pilot_identity.group,
+        "factory": pilot_identity.factory,
+        "node": pilot_identity.node,
     }

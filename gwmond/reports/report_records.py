@@ -113,7 +113,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "validation_failures": _failures(report.failures),
         "suspected_black_holes": None
         if report.failures is None
-        else [of.record for of in report.suspects],
+        else [suspect.record for suspect in report.suspects],
         "series_step": step if scope.step_us <= STEPS["day"] else "week",
         "series": [
             {
@@ -125,8 +125,12 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
     }
 
 
-def _failures(of: Failures | None) -> dict[str, Any] | None:
-    return None if of is None else {"groups": of.records(), "total": of.total_record()}
+def _failures(failures: Failures | None) -> dict[str, Any] | None:
+    return (
+        None
+        if failures is None
+        else {"groups": failures.records(), "total": failures.total_record()}
+    )
 
 
 def write_csv(report: Report, into: TextIO) -> None:

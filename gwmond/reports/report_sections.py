@@ -91,7 +91,7 @@ def title(report: Report) -> str:
     """Return the report's title."""
     scope = report.scope
     places = (scope.site, scope.entry, scope.group)
-    only = ", ".join(of for of in places if of is not None)
+    only = ", ".join(place for place in places if place is not None)
     return f"Pilots by {' and '.join(scope.by)}" + (f": {only}" if only else "")
 
 
@@ -129,7 +129,9 @@ def sections(report: Report) -> list[Section]:
 def measures(made: list[Section]) -> list[Section]:
     """Return the tables of hours; of core-hours only the rows that differ from canonical hours."""
     titles = _TITLES["cpu", "canonical"], _TITLES["cpu", "resource"]
-    canonical, resource = (next((of for of in made if of.title == t), None) for t in titles)
+    canonical, resource = (
+        next((section for section in made if section.title == t), None) for t in titles
+    )
     if canonical is None or resource is None:
         return made
     columns = len(resource.headers)
@@ -138,41 +140,46 @@ def measures(made: list[Section]) -> list[Section]:
     if rows or canonical.total[:columns] != resource.total:
         note = "Rows that are not here have the same core-hours as canonical hours."
         note = note if len(rows) < len(resource.rows) else ""
-        return [of._replace(rows=rows, note=note) if of is resource else of for of in made]
+        return [
+            section._replace(rows=rows, note=note) if section is resource else section
+            for section in made
+        ]
     both = canonical._replace(title=f"{canonical.title} (core-hours are the same)")
-    return [both if of is canonical else of for of in made if of is not resource]
+    return [
+        both if section is canonical else section for section in made if section is not resource
+    ]
 
 
-def _failures(of: Failures, most: int) -> list[Section]:
-    *causes, every = of.cause_rows()
+def _failures(failures: Failures, most: int) -> list[Section]:
+    *causes, every = failures.cause_rows()
     return [
         Section(
             title="Validation failures of pilots that ended, by class and test: their whole lives",
             names=len(CAUSE),
-            headers=of.cause_headers(),
+            headers=failures.cause_headers(),
             rows=tuple(causes),
             total=every,
-            note=of.cause_note,
+            note=failures.cause_note,
         ),
         Section(
             title="Validation failures of pilots that ended, by entry and node: their whole lives",
             names=len(PLACE),
-            headers=of.headers(),
-            rows=tuple(of.rows(most)),
-            total=of.total_row(),
+            headers=failures.headers(),
+            rows=tuple(failures.rows(most)),
+            total=failures.total_row(),
             heads=3,
-            note="The nodes of an entry where most failed are first." + of.left_out(most),
+            note="The nodes of an entry where most failed are first." + failures.left_out(most),
         ),
     ]
 
 
-def _suspects(of: tuple[Suspected, ...]) -> Section:
+def _suspects(suspects: tuple[Suspected, ...]) -> Section:
     return Section(
         title="Suspected black holes: places where jobs exit with 0 far sooner than elsewhere",
         names=4,
         headers=SUSPECTED,
-        rows=tuple(one.cells for one in of),
-        total=total_row(of),
+        rows=tuple(one.cells for one in suspects),
+        total=total_row(suspects),
         note=SUSPECTED_NOTE,
     )
 

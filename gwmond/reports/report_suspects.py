@@ -59,8 +59,8 @@ class Suspected(NamedTuple):
 
 def total_row(lines: Sequence[Suspected]) -> tuple[str, ...]:
     """Return the last line of the table."""
-    runs, too_soon = sum(of.runs for of in lines), sum(of.too_soon for of in lines)
-    expected = f"{sum(of.expected for of in lines):.1f}"
+    runs, too_soon = sum(line.runs for line in lines), sum(line.too_soon for line in lines)
+    expected = f"{sum(line.expected for line in lines):.1f}"
     return "total", "", "", "", "", str(runs), str(too_soon), expected
 
 
@@ -74,19 +74,26 @@ def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
         since_us = max(first_us, until_us - step_us)
         found += suspects(ledger.trials(since_us, until_us - 1, until_us))
         until_us = since_us
-    return summed(of for of in found if scope.covers(of.site, of.entry, scope.group))
+    return summed(
+        finding for finding in found if scope.covers(finding.site, finding.entry, scope.group)
+    )
 
 
 def summed(found: Iterable[Suspect]) -> tuple[Suspected, ...]:
     """Return one line for each place."""
     by_place: dict[tuple[str, str, str, str], list[Suspect]] = {}
-    for of in found:
-        by_place.setdefault((of.site, of.entry, of.kind, of.place), []).append(of)
+    for finding in found:
+        by_place.setdefault((finding.site, finding.entry, finding.kind, finding.place), []).append(
+            finding
+        )
     lines = [Suspected(*place, *_sums(some)) for place, some in by_place.items()]
-    return tuple(sorted(lines, key=lambda of: (-of.periods, -of.too_soon, of)))
+    return tuple(sorted(lines, key=lambda line: (-line.periods, -line.too_soon, line)))
 
 
 def _sums(some: Sequence[Suspect]) -> tuple[int, int, int, float]:
-    findings = [of.finding for of in some]
-    jobs, failures = sum(of.jobs for of in findings), sum(of.failures for of in findings)
-    return len(some), jobs, failures, sum(of.expected for of in findings)
+    findings = [finding.finding for finding in some]
+    jobs, failures = (
+        sum(finding.jobs for finding in findings),
+        sum(finding.failures for finding in findings),
+    )
+    return len(some), jobs, failures, sum(finding.expected for finding in findings)

@@ -23,9 +23,9 @@ def story_json(story: Story, now_us: int) -> dict[str, Any]:
         "runs": [_run(run) for run in story.runs],
         **both("validation_end", story.line.row.validation_end_us),
         **phases_json(phases_of(story.line.row, story.life.until_us)),
-        "rules": [of.as_json() for of in story.rules],
-        "own_time": [_own(of) for of in story.own],
-        "corrections": [_correction(of) for of in story.corrections],
+        "rules": [rule.as_json() for rule in story.rules],
+        "own_time": [_own(estimated) for estimated in story.own],
+        "corrections": [_correction(correction) for correction in story.corrections],
         "corrections_complete": story.corrections_complete,
         "total": kinds_json(story.total),
         "unsettled": kinds_json(story.unsettled),
@@ -55,40 +55,44 @@ def _run(run: Run) -> dict[str, Any]:
         "rule_source": run.rule_source or None,
         "codes": run.codes,
         "reason": run.reason.value if run.reason else None,
-        "sources": [of.value for of in run.merged.sources],
+        "sources": [source.value for source in run.merged.sources],
         "contradictions": [
-            {"field": of.field, "kept": of.kept.value, "other": of.other.value}
-            for of in run.merged.contradictions
+            {
+                "field": contradiction.field,
+                "kept": contradiction.kept.value,
+                "other": contradiction.other.value,
+            }
+            for contradiction in run.merged.contradictions
         ],
         "result": row.result or None,
         "amounts": kinds_json(dict(run.amounts)),
     }
 
 
-def _own(of: OwnSpan) -> dict[str, Any]:
+def _own(own_span: OwnSpan) -> dict[str, Any]:
     return {
-        **both("start", of.start_us),
-        **both("end", of.end_us),
-        "duration_seconds": seconds(of.end_us - of.start_us),
-        "settled": of.category is not None,
-        "category": of.category.value if of.category else None,
-        "free": of.free,
-        "evidence": "estimated" if of.estimated.cpu else "measured",
-        "gpu_evidence": "estimated" if of.estimated.gpu else "measured",
-        "amounts": kinds_json(dict(of.amounts)),
+        **both("start", own_span.start_us),
+        **both("end", own_span.end_us),
+        "duration_seconds": seconds(own_span.end_us - own_span.start_us),
+        "settled": own_span.category is not None,
+        "category": own_span.category.value if own_span.category else None,
+        "free": own_span.free,
+        "evidence": "estimated" if own_span.estimated.cpu else "measured",
+        "gpu_evidence": "estimated" if own_span.estimated.gpu else "measured",
+        "amounts": kinds_json(dict(own_span.amounts)),
     }
 
 
-def _correction(of: PilotCorrection) -> dict[str, Any]:
-    series = of.series
+def _correction(pilot_correction: PilotCorrection) -> dict[str, Any]:
+    series = pilot_correction.series
     return {
-        **both("made", of.time_us),
-        **both("hour", of.hour * HOUR_US),
+        **both("made", pilot_correction.time_us),
+        **both("hour", pilot_correction.hour * HOUR_US),
         "resource": series.resource,
         "measure": series.measure,
         "category": series.category.value,
         "outcome": series.outcome or None,
         "evidence": series.evidence,
-        "seconds": seconds(of.micros),
-        "cause": of.cause,
+        "seconds": seconds(pilot_correction.micros),
+        "cause": pilot_correction.cause,
     }

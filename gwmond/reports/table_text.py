@@ -148,7 +148,7 @@ class _Table:
 
     def wrap(self, columns: Sequence[int], width: int) -> None:
         """Make columns that may be wrapped as narrow as is needed, or as may be."""
-        may = [of for of in columns if self._grid.headers[of] in self._grid.wrapped]
+        may = [column for column in columns if self._grid.headers[column] in self._grid.wrapped]
         for column in sorted(may, key=self._width, reverse=True):
             left = width - self._sum(columns) + self._width(column)
             words = (len(word) for row in self._every for word in str(row[column]).split())
@@ -172,18 +172,20 @@ class _Table:
 
     def lines(self, columns: Sequence[int]) -> Iterator[Text]:
         """Yield the lines of some columns."""
-        headers = [[Text(part, "bold") for part in self._header(of)] for of in columns]
+        headers = [[Text(part, "bold") for part in self._header(column)] for column in columns]
         deep = max(map(len, headers))
-        yield from self._row(columns, [[Text()] * (deep - len(of)) + of for of in headers])
+        yield from self._row(
+            columns, [[Text()] * (deep - len(header)) + header for header in headers]
+        )
         for head, rows in self._headed():
             if head is not None:
                 yield head
             for row in rows:
-                yield from self._row(columns, [self._parts(row, of) for of in columns])
+                yield from self._row(columns, [self._parts(row, column) for column in columns])
         if (total := self._grid.total) is not None:
             named = [*total]
             named[self.heads] = total[0]
-            cells = [self._parts(named, of) for of in columns]
+            cells = [self._parts(named, column) for column in columns]
             yield from self._row(columns, [[_bold(part) for part in cell] for cell in cells])
 
     def _headed(self) -> Iterator[tuple[Text | None, Iterable[Sequence[Cell]]]]:
@@ -195,7 +197,7 @@ class _Table:
         for row in self._grid.rows:
             found.setdefault(tuple(map(str, row[: self.heads])), []).append(row)
         for shared, rows in found.items():
-            yield Text(plain("  ".join(of for of in shared if of))), rows
+            yield Text(plain("  ".join(name for name in shared if name))), rows
 
     def _parts(self, row: Sequence[Cell], column: int) -> list[Text]:
         cell = row[column]

@@ -73,10 +73,10 @@ def _cells(edges: Sequence[int], told: Callable[[int, int], Cell]) -> tuple[Cell
 def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Cell:
     """Return what is the pilot's own in most of a stretch; in small letters: beside jobs."""
     found: Counter[Cell] = Counter()
-    for of in spans:
-        if (length := min(of.end_us, end) - max(of.start_us, start)) > 0:
-            letter = LETTERS[of.category]
-            cell = Cell(letter.lower() if of.free == "part" else letter, of.category)
+    for estimated in spans:
+        if (length := min(estimated.end_us, end) - max(estimated.start_us, start)) > 0:
+            letter = LETTERS[estimated.category]
+            cell = Cell(letter.lower() if estimated.free == "part" else letter, estimated.category)
             found[cell] += length
     covered = sum(found.values())
     found[Cell(BUSY)] = end - start - covered

@@ -172,8 +172,10 @@ class Accountant:
 
     def _expect(self, found: Round) -> None:
         """Let the book know how large entries' pilots are expected to be."""
-        answers = [of.value for (_, kind), of in sorted(found.answers.items()) if kind == REQUESTS]
-        self._keeper.expect(expected_sizes(of for one in answers for of in one.requests))
+        answers = [
+            answer.value for (_, kind), answer in sorted(found.answers.items()) if kind == REQUESTS
+        ]
+        self._keeper.expect(expected_sizes(request for one in answers for request in one.requests))
 
     def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
         now_us = round(seen.at * SECOND_US)
@@ -182,7 +184,7 @@ class Accountant:
             kind: [
                 host
                 for host in self._hosts
-                if (of := found.answers.get((host, kind))) and of.at_s >= seen.since_mono
+                if (answer := found.answers.get((host, kind))) and answer.at_s >= seen.since_mono
             ]
             for kind in (SLOTS, CLAIMS)
         }
@@ -238,9 +240,13 @@ class Accountant:
 
     def _with_lasting(self, problems: list[Problem]) -> list[Problem]:
         """Return problems, and what was told before the ledger failed: it is not over by that."""
-        words = {(of.source, of.problem) for of in problems}
-        before = [of for part in self._lasting.values() for of in part]
-        lasting = [of._replace(records=0) for of in before if (of.source, of.problem) not in words]
+        words = {(problem.source, problem.problem) for problem in problems}
+        before = [problem for part in self._lasting.values() for problem in part]
+        lasting = [
+            problem._replace(records=0)
+            for problem in before
+            if (problem.source, problem.problem) not in words
+        ]
         return problems + lasting
 
     @property
@@ -257,7 +263,7 @@ class Accountant:
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
         shown = book.files.shown if book is not None else lambda _, n: f"{n} records"
-        problems = [Problem("records", of, shown(of, n), n) for of, n in new.items() if n > 0]
+        problems = [Problem("records", name, shown(name, n), n) for name, n in new.items() if n > 0]
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
         return self._left_lasts.told(problems + self._central.unused(), at, over)
@@ -265,10 +271,10 @@ class Accountant:
     def _suspects(self) -> list[Problem]:
         """Return a problem, counted once a place, while jobs succeed far too soon at some."""
         self._keeper.suspect()
-        found = {of[:2]: of for of in self._keeper.suspects}
+        found = {suspect[:2]: suspect for suspect in self._keeper.suspects}
         new = found.keys() - self._suspected
         self._suspected = frozenset(found)
-        what = "; ".join(of.shown for of in self._keeper.suspects[:_FEW])
+        what = "; ".join(suspect.shown for suspect in self._keeper.suspects[:_FEW])
         return [Problem("places", "suspected_black_hole", what, len(new))] if found else []
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:

@@ -78,5 +78,7 @@ class FactoryFiles:
             self._looks.end(failure)
             return None
         # One root may be within another.
-        self._waiting.extend(dict.fromkeys(of for tree in trees for of in tree.directories))
-        return [of for tree in trees for of in tree.problems]
+        self._waiting.extend(
+            dict.fromkeys(directory for tree in trees for directory in tree.directories)
+        )
+        return [problem for tree in trees for problem in tree.problems]

@@ -49,7 +49,10 @@ def wanted(keeper: PilotKeeper, paths: Iterable[str], zone: str) -> list[Directo
     ``zone``: the factory's time zone by its name; empty: this host's.
     """
     cursors = ((path, keeper.cursor(path, FACTORY_FILES)) for path in paths)
-    return [Directory(path, of.state if of is not None else "", zone=zone) for path, of in cursors]
+    return [
+        Directory(path, cursor.state if cursor is not None else "", zone=zone)
+        for path, cursor in cursors
+    ]
 
 
 def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
@@ -59,7 +62,7 @@ def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
     """
     for _ in answers:
         waiting.popleft()
-    waiting.extendleft(of.path for of in reversed(answers) if of.answer.behind)
+    waiting.extendleft(answer.path for answer in reversed(answers) if answer.answer.behind)
 
 
 def take(keeper: PilotKeeper, answers: Iterable[DirectoryAnswer]) -> Taken:

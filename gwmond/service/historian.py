@@ -65,9 +65,9 @@ class Historian:
         """Return schedds that have not told of their jobs for a while."""
         now = time.monotonic()
         return frozenset(
-            of.name
-            for of in schedds
-            if now - self._answered.get(of.name, self._asked.get(of.name, now)) > SILENT_S
+            schedd.name
+            for schedd in schedds
+            if now - self._answered.get(schedd.name, self._asked.get(schedd.name, now)) > SILENT_S
         )
 
     def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
@@ -88,7 +88,9 @@ class Historian:
                 if kind != "epochs" or schedd.name not in self._not_kept
             ]
             told = [self._keeper.cursor(schedd.name, kind) for kind in kept]
-            times.append(min(of.complete_us or 0 if of is not None else 0 for of in told))
+            times.append(
+                min(cursor.complete_us or 0 if cursor is not None else 0 for cursor in told)
+            )
         return min(times, default=None)
 
     def ask(
@@ -121,7 +123,7 @@ class Historian:
             wanted = [(schedd, kind) for schedd in schedds for kind in self._kinds(schedd)]
         files = list(options.files)
         if only_behind:
-            wanted = [of for of in wanted if (of[0].name, of[1]) in self._behind]
+            wanted = [daemon for daemon in wanted if (daemon[0].name, daemon[1]) in self._behind]
             files = [path for path in files if (path, FILE_KIND) in self._behind]
         many = min(self._config.poll.parallel, max(1, len(wanted) + len(files)))
         records = max(_LEAST_RECORDS, options.records // many)

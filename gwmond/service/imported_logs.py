@@ -175,7 +175,9 @@ class ImportedLogs:
     def _evidence(self) -> str:
         """Return a hash of how far everything but these logs was read."""
         others = [
-            (of.source, of.kind, of.state) for of in self._keeper.cursors if of.kind != IMPORTED_LOG
+            (cursor.source, cursor.kind, cursor.state)
+            for cursor in self._keeper.cursors
+            if cursor.kind != IMPORTED_LOG
         ]
         return hashlib.sha256(json.dumps(others).encode()).hexdigest()[:16]
 

@@ -133,7 +133,7 @@ class Importer:
                 some, future = under_way.popleft()
                 answers, _ = future.result()
                 self._take(answers)
-                unfinished = [of.path for of in answers if of.answer.behind]
+                unfinished = [answer.path for answer in answers if answer.answer.behind]
                 unread = some[len(answers) :]
                 waiting.extendleft(reversed([*unfinished, *unread]))
                 read_on()  # while this is accounted
@@ -159,9 +159,11 @@ class Importer:
 
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         # What was copied a moment ago is not being written, unlike in a factory that runs.
-        of = wanted(self._keeper, paths, self._timezone)
-        answers, number = self._child(gwms_tasks.read, of, LIMITS, self._now + _JUST_COPIED_S)
-        return tuple(of.known_until(self._now_us) for of in answers), number
+        directory = wanted(self._keeper, paths, self._timezone)
+        answers, number = self._child(
+            gwms_tasks.read, directory, LIMITS, self._now + _JUST_COPIED_S
+        )
+        return tuple(answer.known_until(self._now_us) for answer in answers), number
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
@@ -177,8 +179,8 @@ class Importer:
         """Return whether the ledger has something that waits and that no import has brought."""
         pilots = book.pilots if (book := self._keeper.book) is not None else ()
         imported = {FACTORY_FILES, IMPORTED_LOG}
-        return any(of.kind not in imported for of in self._keeper.cursors) or any(
-            of.identity.origin == "collector" for of in pilots
+        return any(cursor.kind not in imported for cursor in self._keeper.cursors) or any(
+            pilot.identity.origin == "collector" for pilot in pilots
         )
 
     def _finish(self) -> None:
@@ -194,14 +196,14 @@ class Importer:
         read = reader.run(paths, self._now, patience_us, progress)
         self._note(read.problems)
         self._problems.update(read.unused)
-        for of in read.examples:
-            self._examples.setdefault(of.problem, of)
+        for example in read.examples:
+            self._examples.setdefault(example.problem, example)
         return read
 
     def _revise(self, directories: Iterable[str]) -> None:
         """Revise what was assumed, also where an import that was killed has read all there is."""
         waiting = 0
-        for number in self._keeper.revise({place_of(of).entry for of in directories}):
+        for number in self._keeper.revise({place_of(directory).entry for directory in directories}):
             waiting += number
             if waiting >= AT_ONCE:
                 self._settle()

@@ -227,8 +227,10 @@ def _names(state: model.LedgerState) -> Recalled | None:
         return None
     now = state.tick.wall
     entries = {
-        key: Standing(of.first_seen, max(of.first_seen, of.last_accounted or 0.0))
-        for key, of in state.entries.items()
+        key: Standing(
+            entry_state.first_seen, max(entry_state.first_seen, entry_state.last_accounted or 0.0)
+        )
+        for key, entry_state in state.entries.items()
     }
     groups = {}
     for (key, group), created in state.groups.items():

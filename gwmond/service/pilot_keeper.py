@@ -84,7 +84,7 @@ class PilotKeeper:
     @property
     def cursors(self) -> tuple[Cursor, ...]:
         """How far each source's records have been taken."""
-        return tuple(self._cursors[of] for of in sorted(self._cursors))
+        return tuple(self._cursors[cursor] for cursor in sorted(self._cursors))
 
     def cursor(self, source: str, kind: str) -> Cursor | None:
         """Return how far a source's records have been taken."""
@@ -230,9 +230,9 @@ class PilotKeeper:
     def suspect(self) -> None:
         """Look for places where jobs succeed far too soon, once a slice; raises LedgerError."""
         _, ledger = self._both()
-        known_us, of = self._known_us or 0, slice_us(self._rules)
-        if known_us and known_us // of != self._suspected_in:
-            self._suspected_in = known_us // of
+        known_us, number = self._known_us or 0, slice_us(self._rules)
+        if known_us and known_us // number != self._suspected_in:
+            self._suspected_in = known_us // number
             self.suspects = suspicions(known_us, ledger, self._rules)
 
     def shown(self) -> PilotTime | None:
@@ -251,8 +251,10 @@ class PilotKeeper:
             factory=dict(self._factory_shown),
             suspects=self.suspects,
             silent=tuple(
-                SilentPilot(of.identity.name, of.identity.key, of.identity.group, of.contact_us)
-                for of in book.silent()
+                SilentPilot(
+                    pilot.identity.name, pilot.identity.key, pilot.identity.group, pilot.contact_us
+                )
+                for pilot in book.silent()
             ),
         )
 
@@ -324,6 +326,6 @@ class PilotKeeper:
             self._numbers[key] = self._numbers.get(key, 0) + number
             before = self._counted.get(key, Shown(0, created))
             self._counted[key] = before._replace(micros=max(before.micros, self._numbers[key]))
-        for of, more in batch.factory.items():
-            before = self._factory_shown.get(of.total, Shown(0, created))
-            self._factory_shown[of.total] = before._replace(micros=before.micros + more)
+        for factory_key, more in batch.factory.items():
+            before = self._factory_shown.get(factory_key.total, Shown(0, created))
+            self._factory_shown[factory_key.total] = before._replace(micros=before.micros + more)

@@ -45,11 +45,11 @@ def places(config: Config) -> list[Place]:
     """Return all paths of [factory]; none for a recording, which has no files."""
     if config.replay.file:
         return []
-    of = config.factory
+    factory = config.factory
     deep = layout.MAX_DEPTH
-    found = [_directory("directories", path, _of_factory, deep) for path in of.directories]
-    found += [_directory("central_logs", path, _of_daemons, 0) for path in of.central_logs]
-    return found + ([_socket(of.log_socket)] if of.log_socket else [])
+    found = [_directory("directories", path, _of_factory, deep) for path in factory.directories]
+    found += [_directory("central_logs", path, _of_daemons, 0) for path in factory.central_logs]
+    return found + ([_socket(factory.log_socket)] if factory.log_socket else [])
 
 
 def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> Place:
@@ -86,11 +86,11 @@ def _try(root: str, kind: Callable[[str], str], depth: int) -> None:
                 if entry.is_dir(follow_symlinks=False):
                     waiting += [(entry.path, below + 1)] if below < depth else []
                     continue
-                of = kind(entry.name)
-                if of not in opened and entry.is_file(follow_symlinks=False):
+                name = kind(entry.name)
+                if name not in opened and entry.is_file(follow_symlinks=False):
                     with suppress(FileNotFoundError):
                         tail.open_regular(entry.path).close()
-                    opened.add(of)
+                    opened.add(name)
 
 
 def _socket(path: str) -> Place:

@@ -144,7 +144,7 @@ class Poller:
         if self._keeper is not None and self._accountant is not None:
             from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
-            daemons = tuple(of.daemon for of in found.chosen)
+            daemons = tuple(daemon.daemon for daemon in found.chosen)
             whole = picture.pilots_complete
             pilots, silent = picture.pilots, picture.silent_before
             seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
@@ -275,7 +275,9 @@ class Poller:
             if number:
                 self._problems[source, name] += number
             if (source, name) not in self._told:
-                text = "; ".join(list(dict.fromkeys(of.detail for of in some))[:_EXAMPLES])
+                text = "; ".join(
+                    list(dict.fromkeys(problem.detail for problem in some))[:_EXAMPLES]
+                )
                 words = problem_words.explained(name)
                 log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
         return set(told)
@@ -330,7 +332,7 @@ class Poller:
             pilot_time=pilot_time,
             cursors=self._accountant.cursors if self._accountant else (),
             reconciliation=self._accountant.reconciliation if self._accountant else None,
-            verdicts=checked_verdicts({of: n.micros for of, n in counted.items()})
+            verdicts=checked_verdicts({count_key: n.micros for count_key, n in counted.items()})
             if pilot_time
             else None,
             names=self._kept(picture, evaluation),
@@ -339,7 +341,7 @@ class Poller:
     def _kept(self, picture: Picture, evaluation: Evaluation) -> KeptNames:
         """Return what is kept apart: by the rule, and what is shown now."""
         names = self._names
-        asked = ((of.entry, of.group) for of in picture.requests)
+        asked = ((request.entry, request.group) for request in picture.requests)
         groups = frozenset({*names.groups, *picture.pilot_groups, *asked})
         entries = {
             *names.entries,
@@ -350,8 +352,8 @@ class Poller:
 
 
 def _limits(config: Config) -> Limits:
-    of = config.names
-    return Limits(of.entries, of.groups, of.accounting_groups, of.forget_after)
+    names = config.names
+    return Limits(names.entries, names.groups, names.accounting_groups, names.forget_after)
 
 
 def _too_many_names(together: Iterable[Together]) -> list[Problem]:

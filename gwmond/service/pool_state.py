@@ -137,8 +137,8 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
     used = {resource: provisioned(running, resource, q) for resource in RESOURCES}
     seen = {p.entry for p in registered} | set(totals or ())
     hour = int(now // HOUR_S)
-    lifetimes = {of.ad_lifetime_s for of in registered} or {AD_LIFETIME_S}
-    two_updates_s = max(watched.contacts.two_updates(of, int(now)) for of in lifetimes)
+    lifetimes = {key.ad_lifetime_s for key in registered} or {AD_LIFETIME_S}
+    two_updates_s = max(watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes)
     young_until = _young_until(fresh, min(config.site.collector_distrust, two_updates_s), now)
     young = young_until is not None
     remembered = {
@@ -154,7 +154,7 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         doubtful |= {pilot.entry: "collector" for pilot in running}
     trusted = [key for key in entries - {OTHER_ENTRY} if key not in doubtful] if slots else []
     after, recent = remember(memory, entries, trusted, watched, used, config, now)
-    last_seen = {key: of.last for key, of in (found.entries or {}).items()}
+    last_seen = {key: standing.last for key, standing in (found.entries or {}).items()}
     after = after._replace(
         last_seen=last_seen, waiting=histories(memory.waiting, totals, config, now)
     )
@@ -217,9 +217,9 @@ def _pilots(
         if not pilot.failed:
             found.append(pilot)
             continue
-        of = pilot.factory_job or pilot.name
-        if of not in failed or failed[of].last_heard < pilot.last_heard:
-            failed[of] = pilot
+        name = pilot.factory_job or pilot.name
+        if name not in failed or failed[name].last_heard < pilot.last_heard:
+            failed[name] = pilot
     pilots = (*found, *failed.values())
     known = {pilot.name for pilot in pilots}
     others = merge_pilots(answer.pilots for answer in startds)
@@ -237,7 +237,7 @@ def _requests(
             of = request.entry, request.factory, request.group
             if of not in merged or merged[of].last_heard < request.last_heard:
                 merged[of] = request
-    requests = tuple(merged[of] for of in sorted(merged))
+    requests = tuple(merged[key] for key in sorted(merged))
     if not answers:
         return (), None
     totals = combine(requests)

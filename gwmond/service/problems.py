@@ -53,11 +53,11 @@ def begin(problems: Iterable[Problem], told: Collection[tuple[str, str]]) -> lis
     '19'
     """
     found: dict[tuple[str, str], list[Problem]] = {}
-    for of in problems:
-        some = found.setdefault((of.source, of.problem), [])
-        if (of.source, of.problem) not in told and len(some) < EXAMPLES:
-            some.append(of)
-    return [of for some in found.values() for of in some]
+    for problem in problems:
+        some = found.setdefault((problem.source, problem.problem), [])
+        if (problem.source, problem.problem) not in told and len(some) < EXAMPLES:
+            some.append(problem)
+    return [problem for some in found.values() for problem in some]
 
 
 class Lasting:
@@ -70,9 +70,9 @@ class Lasting:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], tuple[float, Problem]] = {}
 
-    def note(self, of: Problem, at: float) -> None:
+    def note(self, problem: Problem, at: float) -> None:
         """Say that one came ``at`` a time or look, which is told and counted elsewhere."""
-        self._last[of.source, of.problem] = at, of._replace(records=0)
+        self._last[problem.source, problem.problem] = at, problem._replace(records=0)
 
     def told(self, problems: Iterable[Problem], at: float, over: float) -> list[Problem]:
         """Return what is to be told: the problems that came ``at`` a time or look, and what lasts.
@@ -80,11 +80,11 @@ class Lasting:
         What came at ``over`` or before, and not again, does not last any more.
         """
         new = list(problems)
-        words = {(of.source, of.problem) for of in new}
+        words = {(problem.source, problem.problem) for problem in new}
         self._last = {key: last for key, last in self._last.items() if last[0] > over}
-        lasting = [of for key, (_, of) in self._last.items() if key not in words]
-        for of in new:
-            self.note(of, at)
+        lasting = [problem for key, (_, problem) in self._last.items() if key not in words]
+        for problem in new:
+            self.note(problem, at)
         return new + lasting
 
 
@@ -117,8 +117,8 @@ class Looks:
     def told(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return what is to be told: the problems that were found now, and those that last."""
         found = [
-            Problem(self._source, of.problem, f"{of.source}: {of.detail}", number)
-            for of in problems
-            if (number := self._counting.new(of))
+            Problem(self._source, problem.problem, f"{problem.source}: {problem.detail}", number)
+            for problem in problems
+            if (number := self._counting.new(problem))
         ]
         return self._lasting.told(found, self._look, self._over)

@@ -91,7 +91,7 @@ class StartdAsker:
                     problems.append(Problem(SOURCE, answer.problem, detail))
                 else:
                     records += answer.records
-                    problems += [of._replace(source=SOURCE) for of in answer.problems]
+                    problems += [problem._replace(source=SOURCE) for problem in answer.problems]
                     self._note(name, "", names[name], answer.state)
         for name in set(names) - set(located):
             self._note(name, "not_found", names[name])
@@ -118,7 +118,9 @@ class StartdAsker:
             waits = before is not None and moment < before.again_at
             if before is not None and waits and (before.failures or holes <= before.holes):
                 continue
-            if any(fnmatchcase(pilot.identity.key.entry, of) for of in self._options.startds):
+            if any(
+                fnmatchcase(pilot.identity.key.entry, startd) for startd in self._options.startds
+            ):
                 found.append((-holes, pilot.die_us or 0, name))
         for name in set(self._known) - alive:
             del self._known[name]
@@ -152,9 +154,9 @@ def _holes(pilot: OpenPilot) -> int:
     """Return how many runs have ended on a pilot in a way that is not known."""
     return sum(
         1
-        for of in pilot.attempts.values()
-        if of.outcome is None
-        and (of.merged.ending.over or of.gone)
-        and of.result != Result.FAILED_EARLY
-        and Source.STARTD_HISTORY not in of.merged.sources
+        for attempt in pilot.attempts.values()
+        if attempt.outcome is None
+        and (attempt.merged.ending.over or attempt.gone)
+        and attempt.result != Result.FAILED_EARLY
+        and Source.STARTD_HISTORY not in attempt.merged.sources
     )

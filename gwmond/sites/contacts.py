@@ -79,23 +79,28 @@ class Contacts(NamedTuple):
             gaps=self.gaps.add(now // HOUR_S, gap).prune(now // HOUR_S),
             resting=resting,
         )
-        limits = {of: kept.two_updates(of, now) for of in {p.ad_lifetime_s for p in shown.values()}}
+        limits = {
+            number: kept.two_updates(number, now)
+            for number in {p.ad_lifetime_s for p in shown.values()}
+        }
         clock = min(clocks, default=newest)
         silent = [
-            of for of in shown.values() if 0 < of.last_heard < clock - limits[of.ad_lifetime_s]
+            key for key in shown.values() if 0 < key.last_heard < clock - limits[key.ad_lifetime_s]
         ]
-        names = {of.name for of in silent}
-        running = [of for of in shown.values() if of.name not in names] if names else shown.values()
-        heard = min((of.last_heard for of in running if of.last_heard), default=newest)
+        names = {key.name for key in silent}
+        running = (
+            [key for key in shown.values() if key.name not in names] if names else shown.values()
+        )
+        heard = min((key.last_heard for key in running if key.last_heard), default=newest)
         decided = max(heard, self.decided or 0)
         first = decided if self.decided is None else self.decided
         left = [
-            Gone(of, self._until(of, newest, now))
-            for name, of in self.pilots.items()
-            if name not in shown or shown[name].started != of.started
+            Gone(key, self._until(key, newest, now))
+            for name, key in self.pilots.items()
+            if name not in shown or shown[name].started != key.started
         ]
-        ended = [of for of in (*self.gone, *left) if of.until > first]
-        lasts = tuple(of for of in ended if of.until > decided)
+        ended = [key for key in (*self.gone, *left) if key.until > first]
+        lasts = tuple(key for key in ended if key.until > decided)
         return Watched(
             kept._replace(decided=decided, gone=lasts),
             tuple(running),
@@ -177,7 +182,7 @@ class Watched(NamedTuple):
         if contacts.since is None or contacts.since > last:
             return None
         since = contacts.resting
-        return tuple(of for of in self.running if since.get(of.name, now) <= last)
+        return tuple(key for key in self.running if since.get(key.name, now) <= last)
 
     def most(
         self,
@@ -189,9 +194,9 @@ class Watched(NamedTuple):
 
         ``used`` are those of the running pilots.
         """
-        lives = [(of, of.started, _FAR) for of in self.running if of.started > self.first]
-        lives += [(of, of.started, until) for of, until in self.ended]
-        lives += [(of, of.started, of.last_heard) for of in self.silent]
+        lives = [(key, key.started, _FAR) for key in self.running if key.started > self.first]
+        lives += [(key, key.started, until) for key, until in self.ended]
+        lives += [(key, key.started, key.last_heard) for key in self.silent]
         steady: Units = dict(used)
         changes: defaultdict[EntryKey, list[tuple[int, int]]] = defaultdict(list)
         for pilot, started, until in lives:

@@ -62,6 +62,6 @@ def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
 
 def _add(units: Iterable[PilotUnits]) -> PilotUnits:
     total = busy = idle = 0
-    for of in units:
-        total, busy, idle = total + of.total, busy + of.busy, idle + of.idle
+    for unit in units:
+        total, busy, idle = total + unit.total, busy + unit.busy, idle + unit.idle
     return PilotUnits(total, busy, idle)

@@ -70,7 +70,9 @@ def fold(names: Names, kind: str, value: Any) -> Any:
 
 def _slots(value: Slots, names: Names) -> Slots:
     samples = tuple(
-        of for of in value.samples if names.berth(of.entry, of.group) == (of.entry, of.group)
+        sample
+        for sample in value.samples
+        if names.berth(sample.entry, sample.group) == (sample.entry, sample.group)
     )
     return value._replace(pilots=_pilots(value.pilots, names), samples=samples)
 
@@ -104,11 +106,15 @@ def _requests(value: Requests, names: Names) -> Requests:
         return value
     entries = names.entries
     return value._replace(
-        requests=(*kept, *(together(berth, of) for berth, of in folded.items())),
+        requests=(*kept, *(together(berth, key) for berth, key in folded.items())),
         templates=tuple(
-            of for of in value.templates if names.berth(of.entry, of.group) == (of.entry, of.group)
+            template
+            for template in value.templates
+            if names.berth(template.entry, template.group) == (template.entry, template.group)
         ),
-        entries=tuple(of for of in value.entries if EntryKey(of.site, of.entry) in entries),
+        entries=tuple(
+            entry for entry in value.entries if EntryKey(entry.site, entry.entry) in entries
+        ),
     )
 
 
@@ -118,31 +124,34 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     Absent is not zero: a sum of which a part is absent is absent.  What is told of an entry as a
     whole is that of the ad heard last; of several entries there is none.
     """
-    freshest = max(requests, key=lambda of: (of.last_heard, of.entry, of.group, of.factory))
+    freshest = max(
+        requests,
+        key=lambda request: (request.last_heard, request.entry, request.group, request.factory),
+    )
     monitor = requests[0].monitor
-    for of in requests[1:]:
-        monitor = monitor.plus(of.monitor)
+    for request in requests[1:]:
+        monitor = monitor.plus(request.monitor)
 
     def added(value: Callable[[EntryRequest], int | None]) -> int | None:
-        return _sum(value(of) for of in requests)
+        return _sum(value(request) for request in requests)
 
     found = freshest._replace(
         entry=berth[0],
         group=berth[1],
         factory=freshest.factory if berth[0] != OTHER_ENTRY else OTHER,
-        down=all(of.down for of in requests),
+        down=all(request.down for request in requests),
         monitor=monitor,
-        pending=added(lambda of: of.pending),
-        running=added(lambda of: of.running),
-        held=added(lambda of: of.held),
-        submitted_wait=added(lambda of: of.submitted_wait),
-        requested_idle=added(lambda of: of.requested_idle),
-        requested_max=added(lambda of: of.requested_max),
-        jobs_matching=added(lambda of: of.jobs_matching),
-        jobs_proportional=added(lambda of: of.jobs_proportional),
-        jobs_unique=added(lambda of: of.jobs_unique),
-        jobs_effective=added(lambda of: of.jobs_effective),
-        slots_idle=added(lambda of: of.slots_idle),
+        pending=added(lambda key: key.pending),
+        running=added(lambda key: key.running),
+        held=added(lambda key: key.held),
+        submitted_wait=added(lambda key: key.submitted_wait),
+        requested_idle=added(lambda key: key.requested_idle),
+        requested_max=added(lambda key: key.requested_max),
+        jobs_matching=added(lambda key: key.jobs_matching),
+        jobs_proportional=added(lambda key: key.jobs_proportional),
+        jobs_unique=added(lambda key: key.jobs_unique),
+        jobs_effective=added(lambda key: key.jobs_effective),
+        slots_idle=added(lambda key: key.slots_idle),
     )
     if berth[0] != OTHER_ENTRY:
         return found
@@ -165,8 +174,8 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:
     groups = tuple(
-        of._replace(accounting_group=names.accounting_group(of.accounting_group))
-        for of in value.groups
+        group._replace(accounting_group=names.accounting_group(group.accounting_group))
+        for group in value.groups
     )
     return value._replace(counts=_counts(value.counts, names), groups=groups)
 

@@ -55,7 +55,7 @@ class DirectoryAnswer(NamedTuple):
 def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.Tree, ...]]:
     """Find the directories below some roots that have files of pilots."""
     trees = tuple(layout.tree(root, sizes=sizes) for root in roots)
-    return trees, sum(len(of.directories) for of in trees)
+    return trees, sum(len(tree.directories) for tree in trees)
 
 
 def look(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:

@@ -168,7 +168,7 @@ def _say(text: str) -> None:
 def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
     print(f"{kind + ', medians of ' + str(len(rounds)):34}{'records':>9}{'wall s':>9}{'CPU s':>8}")
     for what in rounds[0]:
-        every = [of[what] for of in rounds]
+        every = [record[what] for record in rounds]
         wall, cpu = _median(every, "wall"), _median(every, "cpu")
         rate = every[0]["records"] / wall
         print(
@@ -178,9 +178,9 @@ def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
     for what in rounds[0]:
         if what != "gwmond":
             ratio = statistics.median(
-                (of["gwmond"]["records"] / of["gwmond"]["wall"])
-                / (of[what]["records"] / of[what]["wall"])
-                for of in rounds
+                (record["gwmond"]["records"] / record["gwmond"]["wall"])
+                / (record[what]["records"] / record[what]["wall"])
+                for record in rounds
             )
             print(f"  rate of gwmond / {what}: {ratio:.2f} (aim >= 0.5)")
     own = rounds[-1]["gwmond"]
@@ -188,17 +188,18 @@ def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
     _report_memory(own)
 
 
-def _report_memory(of: Numbers) -> None:
+def _report_memory(run: Numbers) -> None:
     print(
-        f"  {of['records']:9.0f} attempts, {of['pilots']:7.0f} pilots: gwmond peak "
-        f"{of['peak']:5.0f} MiB (first half {of['half']:5.0f}), a child {of['child_peak']:4.0f} MiB"
-        f"; {of['steps']:.0f} steps, CPU {of['cpu'] - of['child_cpu']:.1f} s + children "
-        f"{of['child_cpu']:.1f} s; {of['open']:.0f} open, {of['problems']:.0f} problems"
+        f"  {run['records']:9.0f} attempts, {run['pilots']:7.0f} pilots: gwmond peak "
+        f"{run['peak']:5.0f} MiB (first half {run['half']:5.0f}), "
+        f"a child {run['child_peak']:4.0f} MiB"
+        f"; {run['steps']:.0f} steps, CPU {run['cpu'] - run['child_cpu']:.1f} s + children "
+        f"{run['child_cpu']:.1f} s; {run['open']:.0f} open, {run['problems']:.0f} problems"
     )
 
 
 def _median(every: Iterable[Numbers], key: str) -> float:
-    return statistics.median(of[key] for of in every)
+    return statistics.median(record[key] for record in every)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def main() -> None:
             failed, sums = 0, (Score(0, 0, 0, 0), Score(0, 0, 0, 0))
             for seed in seeds:
                 runs = scenario(seed)
-                failed += sum(of.fault is not None for of in runs)
+                failed += sum(run.fault is not None for run in runs)
                 sums = tuple(map(add, sums, score(runs, blamed(runs))))
             print(f"{name:32} failed {failed:7}  {_shown(*sums, broken=broken)}", flush=True)
     if not options.only:

@@ -121,8 +121,8 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
         steps += 1
         held.append(resident())
     wall, used = time.perf_counter() - began, _cpu() - cpu
-    child_cpu = sum(of.cpu_s for of in usages)
-    child_peak = max(of.peak_mib for of in usages)
+    child_cpu = sum(usage.cpu_s for usage in usages)
+    child_peak = max(usage.peak_mib for usage in usages)
     if profile:
         profiler.disable()
         pstats.Stats(profiler).dump_stats(profile)
@@ -130,7 +130,9 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
         print(problem, file=sys.stderr)
     ledger.close()
     path = settings.ledger.url.removeprefix("sqlite:///")
-    size = sum(os.path.getsize(of) for of in glob.glob(path + "*") if not of.endswith(".lock"))
+    size = sum(
+        os.path.getsize(name) for name in glob.glob(path + "*") if not name.endswith(".lock")
+    )
     return {
         **_stored(path),
         "wall": wall,

@@ -126,10 +126,10 @@ def _import(tree: str, ledger: str, processes: int, profile: str) -> Numbers:
         pstats.Stats(profiler).dump_stats(profile)
     return {
         "wall": wall,
-        "cpu": used + sum(of.cpu_s for of in costs),
+        "cpu": used + sum(cost.cpu_s for cost in costs),
         "parent_cpu": used,
         "peak": _peak(),
-        "child_peak": max(of.peak_mib for of in costs),
+        "child_peak": max(cost.peak_mib for cost in costs),
         "children": len(costs),
         "outputs": done.outputs,
         "problems": done.problems.total(),

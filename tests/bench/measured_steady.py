@@ -120,13 +120,13 @@ class _Spent:
         self._since = time.process_time()
 
 
-def _until(of: Feigned, now: int) -> int:
+def _until(feigned: Feigned, now: int) -> int:
     """Return the number of the first run that ends after a time."""
-    return of.attempts - (of.until - now) * of.pilots // attempts.PERIOD_S
+    return feigned.attempts - (feigned.until - now) * feigned.pilots // attempts.PERIOD_S
 
 
-def _pilot(of: Feigned, place: int, now: int) -> Pilot:
-    began = of.began(place, now)
+def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
+    began = feigned.began(place, now)
     renewed = now - (now + place) % _RENEWED_S
     site = f"Site{place % attempts.SITES:02}"
     return Pilot(

@@ -51,7 +51,7 @@ def _returned(number: int) -> Iterator[simulated.Pilot]:
     """Yield so many pilots that returned files."""
     # Each pilot has its own random numbers, so the first are the same however many there are.
     every = simulated.pilots(SEED, 2 * number + 1000)
-    return itertools.islice((of for of in every if of.kind != "no_files"), number)
+    return itertools.islice((job for job in every if job.kind != "no_files"), number)
 
 
 def _write_part(root: Path, pilots: int, text: int, part: int, parts: int) -> dict[str, Written]:

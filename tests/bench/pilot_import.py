@@ -70,7 +70,7 @@ class Stored(NamedTuple):
     def differs(self, other: Stored) -> float:
         """Return the share of all time that has another category, site, entry or evidence."""
         names = {*self.totals, *other.totals}
-        changed = sum(abs(self.totals.get(of, 0) - other.totals.get(of, 0)) for of in names)
+        changed = sum(abs(self.totals.get(name, 0) - other.totals.get(name, 0)) for name in names)
         return changed / sum(self.totals.values())
 
 
@@ -180,22 +180,23 @@ def _print(tree: str, written: Written, found: dict[str, Numbers]) -> None:
     )
     head = ("", "wall s", "files/s", "MB/s", "CPU s", "x floor", "parent", "MiB", "child MiB")
     print("  {:20}{:>9}{:>9}{:>8}{:>8}{:>9}{:>8}{:>7}{:>11}".format(*head))
-    for what, of in found.items():
+    for what, record in found.items():
         print(
-            f"  {what:20}{of['wall']:9.1f}{written.files / of['wall']:9.0f}"
-            f"{written.size / of['wall'] / 1e6:8.1f}{of['cpu']:8.1f}"
-            f"{of['wall'] / floor['wall']:9.1f}{of.get('parent_cpu', 0):8.1f}{of['peak']:7.0f}"
-            f"{of.get('child_peak', 0):11.0f}"
+            f"  {what:20}{record['wall']:9.1f}{written.files / record['wall']:9.0f}"
+            f"{written.size / record['wall'] / 1e6:8.1f}{record['cpu']:8.1f}"
+            f"{record['wall'] / floor['wall']:9.1f}{record.get('parent_cpu', 0):8.1f}"
+            f"{record['peak']:7.0f}{record.get('child_peak', 0):11.0f}"
         )
-    for what, of in found.items():
+    for what, record in found.items():
         if what != "floor":
-            each = 1e6 * of["cpu"] / written.pilots
+            each = 1e6 * record["cpu"] / written.pilots
             print(
-                f"  {what} / floor: {of['wall'] / floor['wall']:.1f} in time, "
-                f"{of['cpu'] / floor['cpu']:.1f} in CPU, {each:.0f} us of CPU a pilot (aim <= 2)"
+                f"  {what} / floor: {record['wall'] / floor['wall']:.1f} in time, "
+                f"{record['cpu'] / floor['cpu']:.1f} in CPU, {each:.0f} us of CPU a pilot "
+                "(aim <= 2)"
             )
-        if "bytes" in of:
-            print(f"    {of['outputs']:.0f} outputs, ledger {of['bytes'] / 1e6:.0f} MB")
+        if "bytes" in record:
+            print(f"    {record['outputs']:.0f} outputs, ledger {record['bytes'] / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ def main() -> None:
     options = parser.parse_args()
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
         template = attempts.templates(pool).epoch
-        of = Feigned(options.pilots, options.pilots * 4, int(time.time()))
+        feigned = Feigned(options.pilots, options.pilots * 4, int(time.time()))
         _say("advertising slots")
-        slots = _slots(of)
+        slots = _slots(feigned)
         while some := list(islice(slots, _AT_ONCE)):
             pool.advertise(some, "UPDATE_STARTD_AD")
         (ad,) = pool.query("Schedd", f'Name == "{pool.schedds[0]}"')
@@ -62,7 +62,7 @@ def main() -> None:
             "schedd": [ad[name] for name in ("Name", "MyAddress", "CondorVersion")],
             "epochs": str(pool.local / "spool" / "epoch_history"),
             "template": template,
-            "feigned": list(of),
+            "feigned": list(feigned),
             "warm": options.warm,
             "minutes": options.minutes,
             "profile": options.profile,
@@ -82,18 +82,18 @@ def _say(text: str) -> None:
     print(f"... {text}", file=sys.stderr, flush=True)
 
 
-def _slots(of: Feigned) -> Iterator[feign.Ad]:
+def _slots(feigned: Feigned) -> Iterator[feign.Ad]:
     """Make the slots of all pilots and of what runs on them now."""
-    now = of.until
-    for place in range(of.pilots):
-        began, site = of.began(place, now), f"{place % attempts.SITES:02}"
+    now = feigned.until
+    for place in range(feigned.pilots):
+        began, site = feigned.began(place, now), f"{place % attempts.SITES:02}"
         name = f"glidein_{began % 99991}_{place}@node{place}.site{site}.example"
         origin = feign.glidein(f"Entry{site}", f"Site{site}", to_die=began + attempts.LIFE_S)
         yield feign.partitionable_slot(name, glidein=origin, started=began)
-    for run in of.running(now):
+    for run in feigned.running(now):
         yield feign.dynamic_slot(
             run.startd,
-            1 + run.number // of.pilots % 8,
+            1 + run.number // feigned.pilots % 8,
             job=f"{run.first}.0",
             since=run.start,
             started=run.began,
@@ -107,7 +107,7 @@ def _report(sums: dict[str, float], pilots: int, minutes: int) -> None:
         print(f"  {name:28}{cpu / minutes:8.2f} s {cpu / minutes / 60:8.1%}")
     total = sum(spent.values()) / minutes / 60
     print(f"  {'all':28}{total * 60:8.2f} s {total:8.1%} (aim < 5 %)")
-    for name in sorted(of for of in sums if of.endswith("records")):
+    for name in sorted(name for name in sums if name.endswith("records")):
         print(f"  {name:28}{sums[name] / minutes:8.0f} a minute")
     print(f"  resident {sums['resident']:.0f} MiB, with the benchmark's own pilots and claims")
 

@@ -78,7 +78,7 @@ def pilot(
         us(start),
         None if end is None else us(end),
         us(HOUR if last is None else last),
-        tuple(Step(us(at), of) for at, of in (steps or [(start, size)])),
+        tuple(Step(us(at), resources) for at, resources in (steps or [(start, size)])),
         attempts,
         validation,
         None if known_until is None else us(known_until),

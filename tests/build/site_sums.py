@@ -10,11 +10,11 @@ from gwmond.model.units import Resource
 from gwmond.pilots.pilot_time import Amounts, Partition, Row, Totals
 
 
-def residual(of: Partition) -> Totals:
+def residual(partition: Partition) -> Totals:
     """By how much a partition misses its total: empty, always."""
-    missing = Counter(of.total)
-    missing.subtract(of.unsettled)
-    for row, micros in of.settled.items():
+    missing = Counter(partition.total)
+    missing.subtract(partition.unsettled)
+    for row, micros in partition.settled.items():
         missing[row.resource, row.measure] -= micros
     return {kind: micros for kind, micros in missing.items() if micros}
 

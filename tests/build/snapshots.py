@@ -253,10 +253,13 @@ def names(made: Snapshot) -> KeptNames:
     """All that occurs is kept apart, besides which there are many more."""
     series = made.pilot_time.shown if made.pilot_time is not None else {}
     counts = made.pilot_time.counted if made.pilot_time is not None else {}
-    places = {(EntryKey(of.site, of.entry), of.group) for of in series}
-    places |= {(EntryKey(of.site, of.entry), of.group) for of in counts}
-    places |= {(of.entry, of.group) for of in made.requests}
+    places = {
+        (EntryKey(pilot_series.site, pilot_series.entry), pilot_series.group)
+        for pilot_series in series
+    }
+    places |= {(EntryKey(count.site, count.entry), count.group) for count in counts}
+    places |= {(key.entry, key.group) for key in made.requests}
     entries = {key for key, _ in (*places, *made.evaluation.rows, *made.pilots)}
-    entries |= {EntryKey(of.site, of.entry) for of in made.totals}
+    entries |= {EntryKey(site_key.site, site_key.entry) for site_key in made.totals}
     together = (Together("entries", 98_000, 2000, ("X/x", "Y/y")),)
     return KeptNames(frozenset(entries), frozenset({*places, *made.pilots}), frozenset(), together)

@@ -244,8 +244,8 @@ def test_sites_as_json_and_csv(
     assert [r["site"] for r in rows] == [s["site"] for s in sites]
     assert tuple(rows[0]) == Row._fields == tuple(sites[0])
     (dark,) = ((r, s) for r, s in zip(rows, sites, strict=True) if r["site"] == "T2_Dark")
-    assert [of["matching_idle_jobs"] for of in dark] == ["", None]
-    assert [of["jobs_whole"] for of in dark] == ["False", False]
+    assert [record["matching_idle_jobs"] for record in dark] == ["", None]
+    assert [record["jobs_whole"] for record in dark] == ["False", False]
 
 
 def test_check_of_a_pool_that_is_not_there(
@@ -284,7 +284,7 @@ def test_check_of_this_host(
         }
     )
     verdicts = check._local(config)
-    found = {of.status.source: of.status for of in verdicts}
+    found = {verdict.status.source: verdict.status for verdict in verdicts}
     listener.close()
     assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
     assert (found["http"].up, found["http"].problem) == (False, "port")
@@ -528,9 +528,9 @@ def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
     def found(**factory: Any) -> list[tuple[str, str]]:
         config = Config.model_validate({"factory": factory})
         verdicts = check._places(config)
-        assert all(of.remedy != WORDS["failed"].remedy for of in verdicts)
+        assert all(verdict.remedy != WORDS["failed"].remedy for verdict in verdicts)
         assert list(tmp_path.rglob("*.new")) == []
-        return [(of.status.kind, of.status.problem) for of in verdicts]
+        return [(verdict.status.kind, verdict.status.problem) for verdict in verdicts]
 
     assert found(directories=[str(good)], central_logs=[str(good)]) == [
         ("directories", ""),

@@ -50,7 +50,7 @@ def run(config: Path, *arguments: str) -> None:
 def test_the_ledger_of_the_configuration_is_not_touched(tmp_path: Path) -> None:
     """A demo that shares a daemon's configuration does not share its ledger."""
     run(tmp_path / "gwmond.toml")
-    assert sorted(of.name for of in tmp_path.iterdir()) == ["gwmond.toml", "log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gwmond.toml", "log"]
 
 
 def test_a_ledger_to_keep(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_what_runs_now(run: Run, fresh: tuple[Path, int]) -> None:
 
 
 def test_what_was(run: Run, ledger: Path) -> None:
-    found = {of["id"]: of for of in listed(run, ledger, "--past")}
+    found = {record["id"]: record for record in listed(run, ledger, "--past")}
     assert set(found) == {1, 2}
     assert cpu(found[1]["categories"]) == {
         "goodput": 9000.0,
@@ -118,7 +118,7 @@ def test_what_was(run: Run, ledger: Path) -> None:
     ],
 )
 def test_filters(run: Run, ledger: Path, arguments: tuple[str, ...], ids: set[int]) -> None:
-    assert {of["id"] for of in listed(run, ledger, *arguments)} == ids
+    assert {record["id"] for record in listed(run, ledger, *arguments)} == ids
 
 
 def test_why_there_are_none(run: Run, ledger: Path) -> None:
@@ -146,7 +146,7 @@ def test_why_there_are_none(run: Run, ledger: Path) -> None:
     ],
 )
 def test_order(run: Run, ledger: Path, arguments: tuple[str, ...], ids: list[int]) -> None:
-    assert [of["id"] for of in listed(run, ledger, *OLD, *arguments)] == ids
+    assert [record["id"] for record in listed(run, ledger, *OLD, *arguments)] == ids
 
 
 def test_what_is_left_out_is_said(run: Run, ledger: Path) -> None:
@@ -185,11 +185,11 @@ def test_csv_is_the_same(run: Run, ledger: Path) -> None:
     _, out, _ = run("pilots", "--ledger", ledger, *OLD, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     found = listed(run, ledger, *OLD)
-    for row, of in zip(rows, found, strict=True):
-        for category, seconds in of["categories"]["cpu"]["canonical_seconds"].items():
+    for row, record in zip(rows, found, strict=True):
+        for category, seconds in record["categories"]["cpu"]["canonical_seconds"].items():
             assert float(row[f"categories_cpu_canonical_seconds_{category}"]) == seconds
-        assert row["users"] == " ".join(of["users"])
-        assert row["end"] == (of["end"] or "")
+        assert row["users"] == " ".join(record["users"])
+        assert row["end"] == (record["end"] or "")
     _, empty, _ = run("pilots", "--ledger", ledger, "--site", "none", "--format", "csv")
     assert empty == out.splitlines()[0] + "\n"
 
@@ -265,7 +265,7 @@ def test_a_pilot_runs_no_more_jobs_than_fit() -> None:
         at = 60 * number
         play.poll(at, [pilot_shown(cores=1, heard=at)], claims=[claim(f"{number}", at)])
     rows = list(play.stored.attempts.values())
-    assert len([of for of in rows if of.end_us is None]) == 4
+    assert len([row for row in rows if row.end_us is None]) == 4
     line = line_of(play.pilot(), rows, play.pilot().contact_us, 2000)
     assert (line.running_jobs, line.doing) == (1, "running 1 job")
 
@@ -343,7 +343,7 @@ def test_a_life(run: Run, ledger: Path) -> None:
     for resource in ("cpu", "gpu"):
         for measure in ("resource_seconds", "canonical_seconds"):
             parts = [*life["runs"], *life["own_time"]]
-            summed = sum(of["amounts"][resource][measure] for of in parts)
+            summed = sum(part["amounts"][resource][measure] for part in parts)
             assert summed == life["total"][resource][measure]
             booked = life["pilot"]["categories"][resource][measure]
             assert sum(booked.values()) == summed

@@ -248,7 +248,9 @@ class RunningDaemon:
     def wait_state(self, **states: str) -> Metrics:
         """The first scrape in which sites are in these states."""
         what = f"states {states}"
-        return self.wait_until(what, lambda m: all(m.state(s) == of for s, of in states.items()))
+        return self.wait_until(
+            what, lambda m: all(m.state(s) == name for s, name in states.items())
+        )
 
     def next_polls(self, n: int = 2, timeout: float = PATIENCE_S) -> Metrics:
         """A scrape after ``n`` more polls; the last of two began after this was called."""

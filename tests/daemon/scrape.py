@@ -55,7 +55,7 @@ class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
     def reason(self, site: str, resource: str = "cpu") -> str:
         """The reasons that are named for parts of the site's spare units."""
         rows = self.rows("gwmond_site_canonical_units", site=site, resource=resource)
-        return ",".join(sorted(reason for of in rows if (reason := dict(of)["reason"])))
+        return ",".join(sorted(reason for row in rows if (reason := dict(row)["reason"])))
 
     def units(self, site: str, state: str, resource: str = "cpu") -> float:
         """A site's canonical units in a state, or its capacity, over its entries."""
@@ -70,8 +70,8 @@ class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
 
     def seconds(self, site: str, state: str = "", resource: str = "cpu") -> float:
         """A site's canonical seconds, of one state or of all."""
-        of = {"state": state} if state else {}
-        return self.sum(SECONDS, site=site, resource=resource, **of)
+        record = {"state": state} if state else {}
+        return self.sum(SECONDS, site=site, resource=resource, **record)
 
     @property
     def polled_at(self) -> float:

@@ -98,7 +98,7 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
     assert "failed validation: main/check_proxy.sh" in _gwmond(running, "pilots", "--from", "1h")
     by = ["report", "--from", "1h", "--by", "failure,entry", "--format", "json"]
     groups = json.loads(_gwmond(running, *by))["groups"]
-    assert {(of["failure"], of["entry"]) for of in groups} == {
+    assert {(group["failure"], group["entry"]) for group in groups} == {
         ("validate_node.sh", "e-seen"),
         ("main/check_proxy.sh", "e-asked"),
         ("validate_node.sh", "e-new"),

@@ -148,7 +148,7 @@ def test_what_is_wrong_with_lines_lasts(scene: Scene, daemon: Start, tmp_path: P
             running.next_polls(2)
     for word in words:
         said = running.log(source="central_log", problem=word)
-        assert [of["event"] for of in said] == ["problem"], said
+        assert [record["event"] for record in said] == ["problem"], said
 
 
 def test_a_flood(scene: Scene, daemon: Start, tmp_path: Path) -> None:

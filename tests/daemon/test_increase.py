@@ -147,14 +147,14 @@ def test_the_readmes_queries_give_what_was_so(told: tuple[Prometheus, Truth]) ->
     }
     run = {"goodput", "misconfiguration_badput", "preemption_badput"}
     assert set(spent) == {*run, "pilot_overhead", "decision_problem"}
-    counted = {of: truth.metrics.sum(SECONDS, category=of, resource="cpu") for of in spent}
+    counted = {name: truth.metrics.sum(SECONDS, category=name, resource="cpu") for name in spent}
     # It extrapolates by half of what is between two scrapes.
     assert spent == pytest.approx(counted, rel=0.05)
     assert spent["goodput"] == pytest.approx(truth.goodput, abs=3)
     assert sum(spent.values()) == pytest.approx(CORES * truth.lives, rel=0.15)
 
     failed = _ask(seen, "sites where jobs fail", "resource", "site")
-    share = counted["misconfiguration_badput"] / sum(counted[of] for of in run)
+    share = counted["misconfiguration_badput"] / sum(counted[name] for name in run)
     assert failed == pytest.approx({("cpu", "Real"): share}, rel=0.05)
 
     ((at, units),) = _ask(seen, "canonical units that jobs", "resource", "site", "reason").items()

@@ -54,7 +54,7 @@ def tables(source: str, root: Path, every: str) -> dict[str, dict[str, Any]]:
 def events(running: RunningDaemon, source: str, problem: str) -> list[str]:
     """The log's events about a problem."""
     said = running.log(source=source, problem=problem)
-    return [str(of["event"]) for of in said]
+    return [str(record["event"]) for record in said]
 
 
 def test_between_two_looks_a_problem_lasts(

@@ -57,9 +57,11 @@ def _stored(running: RunningDaemon, name: str) -> tuple[list[PilotRow], list[Att
     with LedgerReader.open(f"sqlite:///{running.config.parent / 'ledger.sqlite'}") as ledger:
         pilots = ledger.find_pilots([name]).get(name, [])
         rows = [
-            row for rows in ledger.attempts_of([of.id for of in pilots]).values() for row in rows
+            row
+            for rows in ledger.attempts_of([pilot.id for pilot in pilots]).values()
+            for row in rows
         ]
-    return pilots, sorted(rows, key=lambda of: of.start_us)
+    return pilots, sorted(rows, key=lambda row: row.start_us)
 
 
 def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start) -> None:

@@ -107,7 +107,7 @@ def test_outputs_that_are_missing_or_empty(
     series = text_string_to_metric_families(past.read_text())  # type: ignore[no-untyped-call]
     last = {of.name: {str(one.labels): one.value for one in of.samples} for of in series}
     names = ("", "_empty", "_filled")
-    assert tuple(sum(last[f"gwmond_factory_outputs{of}"].values()) for of in names) == expected
+    assert tuple(sum(last[f"gwmond_factory_outputs{name}"].values()) for name in names) == expected
 
 
 def test_what_the_factory_says(shared_scene: Scene, daemon: Start, tmp_path: Path) -> None:

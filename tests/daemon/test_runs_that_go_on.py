@@ -50,7 +50,7 @@ def _runs(running: RunningDaemon, pilot: str) -> list[AttemptRow]:
     with LedgerReader.open(f"sqlite:///{running.config.parent / 'ledger.sqlite'}") as ledger:
         ids = [row.id for row in ledger.find_pilots([pilot]).get(pilot, [])]
         rows = [row for rows in ledger.attempts_of(ids).values() for row in rows]
-    return sorted(rows, key=lambda of: of.start_us)
+    return sorted(rows, key=lambda row: row.start_us)
 
 
 def _doing(running: RunningDaemon, pilot: str) -> tuple[str, int]:

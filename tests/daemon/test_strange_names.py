@@ -121,7 +121,7 @@ def _is_bounded(before: Metrics, running: RunningDaemon) -> Metrics:
         assert {*KNOWN} <= sites(metrics, name)
     assert metrics.seconds("Good") > before.seconds("Good")
     groups = metrics.rows("gwmond_demand_jobs", status="idle")
-    assert len({dict(of)["accounting_group"] for of in groups}) <= ACCOUNTING + 1
+    assert len({dict(group)["accounting_group"] for group in groups}) <= ACCOUNTING + 1
     assert metrics.sum("gwmond_demand_jobs", status="idle") in {5, 5 + USERS}
     assert metrics.sum("gwmond_demand_jobs", status="idle", accounting_group="known") == 5
     assert len(running.get("/metrics")) < 2_000_000

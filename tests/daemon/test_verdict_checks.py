@@ -56,8 +56,8 @@ def test_verdicts_that_pilots_confirm(
     assert [metrics.value(CHECKED, **one) for one in (ran, idle)] == [1, 1]
     assert metrics.sum(CHECKED) == 2
     with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
-        found = {of.entry.site: of for of in ledger.experiments(0, 10**17)}
-    assert {site: (of.verdict.state, of.result) for site, of in found.items()} == {
+        found = {experiment.entry.site: experiment for experiment in ledger.experiments(0, 10**17)}
+    assert {site: (key.verdict.state, key.result) for site, key in found.items()} == {
         "Starved": (BOTTLENECK, Result.RAN),
         "Bored": (NO_DEMAND, Result.IDLE),
     }

@@ -403,7 +403,7 @@ def test_the_tree_of_a_factory(tmp_path: Path) -> None:
     assert sum(tree.pilots) == len({path.with_suffix("") for path in outputs}) > 30
     at = dict(zip(tree.directories, tree.pilots, strict=True))
     assert at[str(outputs[0].parent)] > 0
-    assert {at[of] for of in at if "/server/" in of} == {0}
+    assert {at[name] for name in at if "/server/" in name} == {0}
     assert tree.files == sum(path.is_file() for path in tmp_path.rglob("*"))
     assert tree.size == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     one = layout.place_of(tree.directories[0])

@@ -74,11 +74,11 @@ def pilots(ledger: Path) -> dict[str, PilotRow]:
         return {row.identity.factory_job.partition("#")[2]: row for row in reader.pilot_rows()}
 
 
-def spent(row: PilotRow, of: str = "cpu") -> dict[str, float]:
+def spent(row: PilotRow, name: str = "cpu") -> dict[str, float]:
     """Core-seconds, or chip-seconds, by category."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for (resource, measure, category, _), micros in row.settled.items():
-        if (resource, measure) == (of, "resource"):
+        if (resource, measure) == (name, "resource"):
             seconds[category.value] += micros / 1e6
     return dict(seconds)
 
@@ -91,7 +91,7 @@ def ran(truth: simulated.Pilot, *, evicted: bool) -> tuple[float, float]:
     early = 0 if truth.kind == "no_history" else 10
     seconds, least = 0, 0
     ends: dict[int, int] = {}
-    for job in sorted(truth.jobs, key=lambda of: of.start):
+    for job in sorted(truth.jobs, key=lambda job: job.start):
         if job.evicted is evicted:
             seconds += job.end - job.start + early
         least += max(0, ends.get(job.slot, 0) - job.start + early)
@@ -152,9 +152,12 @@ def test_what_jobs_got_is_what_they_had(imported: Path) -> None:
             continue
         assert len(runs[row.id]) == len(truth.jobs)
         how = {
-            (of.key.job.split("#")[1], of.outcome.category.value): of.outcome.evidence
-            for of in runs[row.id]
-            if of.outcome is not None
+            (
+                attempt_key.key.job.split("#")[1],
+                attempt_key.outcome.category.value,
+            ): attempt_key.outcome.evidence
+            for attempt_key in runs[row.id]
+            if attempt_key.outcome is not None
         }
         for job in truth.jobs:
             category = "preemption_badput" if job.evicted else "goodput"
@@ -192,7 +195,11 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
         rows = reader.pilot_rows()
         assert len(rows) == NUMBER
         assert (
-            sum(n for of, n in reader.load_pilots().numbers.items() if of.what == "pilots")
+            sum(
+                n
+                for count_key, n in reader.load_pilots().numbers.items()
+                if count_key.what == "pilots"
+            )
             == NUMBER
         )
     for truth in simulated.pilots(SEED, NUMBER):
@@ -226,7 +233,7 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
 
 def test_a_pilot_tells_by_which_rules_it_is_told(imported: Path) -> None:
     """Each with its interval, as text and as JSON."""
-    row = next(of for of in pilots(imported).values() if Assumption.JOBS in of.assumed)
+    row = next(pilot for pilot in pilots(imported).values() if Assumption.JOBS in pilot.assumed)
     shown = [sys.executable, "-m", "gwmond", "pilot", "--ledger", f"sqlite:///{imported}"]
     told = subprocess.run([*shown, str(row.id)], capture_output=True, text=True, check=True)
     assert "estimated, rule no_output: " in told.stdout
@@ -235,7 +242,7 @@ def test_a_pilot_tells_by_which_rules_it_is_told(imported: Path) -> None:
     )
     story = json.loads(done.stdout)
     rules = {of["rule"]: of for of in story["rules"]}
-    assert rules.keys() == {of.value for of in row.assumed}
+    assert rules.keys() == {assumption.value for assumption in row.assumed}
     start, end = (round(rules["jobs"][f"{at}_epoch_seconds"] * 10**6) for at in ("start", "end"))
     assert (start, end) == row.assumed[Assumption.JOBS]
     assert {run["outcome"] for run in story["runs"]} == {"summarised"}

@@ -20,7 +20,7 @@ _LINE = "09/10/01 {:02}:{:02}:{:02} (pid:{})"
 def known() -> list[simulated.Pilot]:
     """Pilots with jobs and a whole output, each with a history in it."""
     found = simulated.pilots(SEED, NUMBER)
-    return [of for of in found if of.kind == "good" and of.jobs and of.tells_cores]
+    return [job for job in found if job.kind == "good" and job.jobs and job.tells_cores]
 
 
 def write(root: Path, *, history: bool) -> Path:
@@ -28,9 +28,9 @@ def write(root: Path, *, history: bool) -> Path:
     for pilot in known():
         folder = root / "client" / pilot.directory
         folder.mkdir(parents=True, exist_ok=True)
-        of = pilot if history else pilot._replace(kind="no_history")
+        job = pilot if history else pilot._replace(kind="no_history")
         (folder / f"{pilot.stem}.out").write_bytes(generate.out(pilot))
-        (folder / f"{pilot.stem}.err").write_bytes(generate.err(of))
+        (folder / f"{pilot.stem}.err").write_bytes(generate.err(job))
     return root
 
 
@@ -79,7 +79,7 @@ def test_histories_that_were_missing(tmp_path: Path) -> None:
     whole = write(tmp_path / "whole", history=True)
     less = write(tmp_path / "less", history=False)
     alone = imported(tmp_path / "alone.sqlite", whole)
-    assert len(runs(alone)) == sum(len(of.jobs) for of in known())
+    assert len(runs(alone)) == sum(len(job.jobs) for job in known())
     for name, order in {"before": (less, whole), "after": (whole, less)}.items():
         ledger = imported(tmp_path / f"{name}.sqlite", *order)
         assert runs(ledger) == runs(alone)
@@ -115,10 +115,10 @@ def test_a_pilot_with_too_many_runs(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     done = run(ledger, tmp_path / "factory")
     assert done.returncode == 0, done.stderr
-    (line,) = (of for of in done.stdout.splitlines() if "[too_many_runs]" in of)
+    (line,) = (line for line in done.stdout.splitlines() if "[too_many_runs]" in line)
     assert f"{bad.stem}.out" in line
     check(ledger)
     rows = runs(ledger)
     assert len(good.jobs) < len(rows) < 4000
     jobs = {str(job).split("#")[1] for _, job, *_ in rows}
-    assert {f"{of.cluster}.0" for of in good.jobs} <= jobs
+    assert {f"{job.cluster}.0" for job in good.jobs} <= jobs

@@ -59,13 +59,13 @@ def test_a_ledger_that_a_daemon_keeps(url: str, tmp_path: Path) -> None:
     ledger = Ledger.open(url)
     keep(ledger, now, pilots=True)
     before = attempts(ledger)
-    assert [of.open for of in before] == [True, True]
+    assert [attempt_key.open for attempt_key in before] == [True, True]
     Importer(Config(), ledger).run([str(tmp_path)])
     assert attempts(ledger) == before
     ledger.close()
     with LedgerReader.open(url) as reader:
         rows = sorted(reader.pilot_rows())
-    assert [Assumption.NO_OUTPUT in of.assumed for of in rows] == [False, True]
+    assert [Assumption.NO_OUTPUT in row.assumed for row in rows] == [False, True]
 
 
 def test_a_ledger_of_imports(url: str, tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_a_ledger_of_imports(url: str, tmp_path: Path) -> None:
     with LedgerReader.open(url) as reader:
         rows = reader.pilot_rows()
         state = reader.load_pilots()
-    assert [of.closed for of in rows] == [True, True]
+    assert [row.closed for row in rows] == [True, True]
     assert state.places == ()
-    assert {of.created <= time.time() for of in state.counted.values()} == {True}
+    assert {shown.created <= time.time() for shown in state.counted.values()} == {True}
 
 
 def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
     since = now - play.T0
     runs = ((1, -900, None, Ending()), (2, -600, -300, EARLY._replace(early=False)))
     told = [
-        play.record("3.0", since + start, end and since + end, run=run, started=None, ending=of)
-        for run, start, end, of in runs
+        play.record("3.0", since + start, end and since + end, run=run, started=None, ending=ending)
+        for run, start, end, ending in runs
     ]
     keeper.tell(told, None, None)
     keeper.settle(now * 10**6, now * 10**6, ())
@@ -108,5 +108,5 @@ def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
     assert (first.open, first.end_us, second.open) == (False, second.start_us, False)
     assert len(first.facts) == 2
     assert max(fact.written_us for fact in first.facts) <= time.time() * 10**6
-    assert all(of.time_us <= time.time() * 10**6 for of in ledger.corrections())
+    assert all(correction.time_us <= time.time() * 10**6 for correction in ledger.corrections())
     ledger.close()

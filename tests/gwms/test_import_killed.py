@@ -49,9 +49,9 @@ def stored(url: str) -> tuple[object, object, dict[str, PilotRow]]:
             row.identity.name: row._replace(id=0, known_until_us=None)
             for row in ledger.pilot_rows()
         }
-        assert [of for of in ledger.check_pilots() if of.micros] == []
-    totals = {of: micros for of, micros in state.net.items() if micros}
-    return totals, {of: n for of, n in state.numbers.items() if n}, rows
+        assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+    totals = {pilot_series: micros for pilot_series, micros in state.net.items() if micros}
+    return totals, {count_key: n for count_key, n in state.numbers.items() if n}, rows
 
 
 def test_killed_after_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

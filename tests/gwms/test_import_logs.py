@@ -122,8 +122,8 @@ def read_logs(ledger: Path) -> dict[str, str]:
     try:
         with LedgerReader.open(f"sqlite:///{ledger}") as reader:
             return {
-                source: of.state
-                for (source, kind), of in reader.cursors().items()
+                source: cursor.state
+                for (source, kind), cursor in reader.cursors().items()
                 if kind == IMPORTED_LOG
             }
     except LedgerError:
@@ -265,8 +265,8 @@ def test_logs_that_are_packed(plain: Path, logs: list[Path], tmp_path: Path) -> 
     packed = [tmp_path / f"{log.name}.1.gz" for log in logs]
     for log, to in zip(logs, packed, strict=True):
         to.write_bytes(gzip.compress(log.read_bytes()))
-    for of in (unpacked, ledger):
-        of.write_bytes(plain.read_bytes())
+    for path in (unpacked, ledger):
+        path.write_bytes(plain.read_bytes())
     take(unpacked, logs=logs)
     said = run(ledger, logs=packed).stdout
     assert totals(ledger) == totals(unpacked) != totals(plain)

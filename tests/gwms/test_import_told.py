@@ -34,8 +34,8 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def there(factory: Path) -> int:
     """Of how many pilots there are outputs."""
-    files = [of for of in factory.rglob("job.*") if of.suffix in {".out", ".err"}]
-    return len({of.with_suffix("") for of in files})
+    files = [path for path in factory.rglob("job.*") if path.suffix in {".out", ".err"}]
+    return len({file.with_suffix("") for file in files})
 
 
 class Imported(NamedTuple):
@@ -62,7 +62,11 @@ def imported(factory: Path, tmp_path_factory: pytest.TempPathFactory) -> Importe
 def net(ledger: Path) -> dict[Any, int]:
     """All totals, in micros."""
     with LedgerReader.open(str(ledger)) as reader:
-        return {of: micros for of, micros in reader.load_pilots().net.items() if micros}
+        return {
+            pilot_series: micros
+            for pilot_series, micros in reader.load_pilots().net.items()
+            if micros
+        }
 
 
 def test_how_much_there_is_is_known_from_the_begin(
@@ -70,7 +74,7 @@ def test_how_much_there_is_is_known_from_the_begin(
 ) -> None:
     """The total never changes, and is reached, also where all was read before."""
     for told in (imported.told, into(imported.ledger, factory)):
-        assert {of for _, of in told} == {there}
+        assert {number for _, number in told} == {there}
         done = [done for done, _ in told]
         assert (done[0], done[-1], done) == (0, there, sorted(done))
         assert len(done) > 2

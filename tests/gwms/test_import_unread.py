@@ -132,7 +132,7 @@ def test_killed_while_a_part_cannot_be_read(
 
 def test_check_tries_files(tmp_path: Path) -> None:
     """A directory that can be listed, and whose files cannot be read, is not well."""
-    good = next(of for of in simulated.pilots(SEED, NUMBER) if of.kind == "good")
+    good = next(pilot for pilot in simulated.pilots(SEED, NUMBER) if pilot.kind == "good")
     factory = tmp_path / "factory"
     entry = factory / "client" / good.directory
     entry.mkdir(parents=True)
@@ -148,7 +148,7 @@ def test_check_tries_files(tmp_path: Path) -> None:
 
     def found() -> list[str]:
         with unprivileged():
-            return [of.problem for of in places.places(config)]
+            return [place.problem for place in places.places(config)]
 
     assert found() == ["", ""]
     (entry / f"{good.stem}.err").chmod(0)

@@ -19,7 +19,7 @@ from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import generate, simulated
 from tests.gwms.test_import import pilots as stored
 
-GOOD = [of._replace(entry=0) for of in simulated.pilots(3, 200) if of.kind == "good"]
+GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def fetch(directory: Path, state: str = "") -> FileAnswer:
 
 
 def numbers(answer: FileAnswer) -> list[tuple[int | None, int | None]]:
-    outputs = (of.name for of in answer.facts if isinstance(of, PilotOutput))
-    return sorted((of.cluster, of.proc) for of in outputs)
+    outputs = (fact.name for fact in answer.facts if isinstance(fact, PilotOutput))
+    return sorted((output.cluster, output.proc) for output in outputs)
 
 
 def problems(answer: FileAnswer) -> dict[str, str]:
-    return {of.source.rpartition("/")[2]: of.problem for of in answer.problems}
+    return {problem.source.rpartition("/")[2]: problem.problem for problem in answer.problems}
 
 
 def run(ledger: Path, *rest: str | Path, python: Sequence[str] = ("-m", "gwmond")) -> str:
@@ -112,9 +112,9 @@ def test_a_log_that_is_renamed_is_read_to_its_end(entry: Path) -> None:
     log.rename(entry / f"{log.name}.1")
     log.write_text(generate.events(GOOD[2]))
     second = fetch(entry, first.state)
-    events = [of for of in second.facts if isinstance(of, QueueEvent)]
-    assert {of.name.cluster for of in events} == {GOOD[1].cluster, GOOD[2].cluster}
-    assert {of.path for of in events} == {str(log)}
+    events = [fact for fact in second.facts if isinstance(fact, QueueEvent)]
+    assert {event.name.cluster for event in events} == {GOOD[1].cluster, GOOD[2].cluster}
+    assert {event.path for event in events} == {str(log)}
     assert fetch(entry, second.state).facts == ()
     (entry / f"{log.name}.1").rename(entry / f"{log.name}.2")
     assert fetch(entry, second.state).facts == ()
@@ -143,12 +143,14 @@ def test_what_a_tree_leaves_out_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(layout, "MAX_DIRECTORIES", 2)
     tree = layout.tree(str(tmp_path))
     assert len(tree.directories) == 2
-    assert sorted(of.problem for of in tree.problems) == [
+    assert sorted(problem.problem for problem in tree.problems) == [
         "not_a_file",
         "too_deep",
         "too_many_directories",
     ]
-    assert {of.source for of in tree.problems if of.problem == "too_deep"} == {str(deep)}
+    assert {problem.source for problem in tree.problems if problem.problem == "too_deep"} == {
+        str(deep)
+    }
 
 
 def test_times_that_cannot_be_are_told_with_their_file(entry: Path) -> None:

@@ -80,7 +80,7 @@ def test_dates_are_read_the_same(at: int, form: str, junk: str) -> None:
 
 def test_runs_in_stdout_take_the_zone_of_the_whole_output() -> None:
     """Also where the statistics stand before any line that has a time of the epoch."""
-    pilot = next(of for of in PILOTS if of.kind == "good" and len(of.jobs) > 2)
+    pilot = next(job for job in PILOTS if job.kind == "good" and len(job.jobs) > 2)
     raw = generate.out(pilot)
     begin, end = raw.index(b"=== Stats of main"), raw.index(b"=== End Stats of main")
     first = raw[begin:end] + raw[:begin] + raw[end:]

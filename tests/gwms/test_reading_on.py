@@ -111,7 +111,7 @@ def test_what_cannot_be_read_at_one_look_is_at_another(
         files = FactoryFiles(options(directories=[str(tmp_path)]), reader, reader)
         read_all(files)
         told = files.read(time.time() + 60)
-    assert "unreadable" in {of.problem for of in told}
+    assert "unreadable" in {problem.problem for problem in told}
     assert len(counted(reader.facts)) == 3 * (5 + 3)
     read_all(FactoryFiles(options(directories=[str(tmp_path)]), reader, reader))
     assert set(counted(reader.facts).values()) == {1}
@@ -124,17 +124,17 @@ def test_one_call_goes_no_further_than_a_directory_that_is_unfinished(tmp_path: 
     wanted = [Directory(path, "") for path in paths]
     for limit in range(1, 60):
         answers, _ = gwms_tasks.read(wanted, FileLimits(facts=limit), time.time() + 60)
-        assert not any(of.answer.behind for of in answers[:-1])
+        assert not any(answer.answer.behind for answer in answers[:-1])
         heaviest = max(1 + len(pilot.jobs) * 2 for pilot in GOOD[:4])
-        assert sum(of.answer.weight for of in answers) <= limit + max(heaviest, 5)
+        assert sum(answer.answer.weight for answer in answers) <= limit + max(heaviest, 5)
 
 
 def test_what_is_unfinished_stays_first_in_order() -> None:
     """Whatever was answered."""
 
     def answer(path: str, behind: bool) -> Any:
-        of = FileAnswer((), "", None, behind, None, (), 0)  # type: ignore[arg-type]
-        return gwms_tasks.DirectoryAnswer(path, of)
+        pilot_name = FileAnswer((), "", None, behind, None, (), 0)  # type: ignore[arg-type]
+        return gwms_tasks.DirectoryAnswer(path, pilot_name)
 
     waiting = deque("abcd")
     read_on(waiting, [answer("a", True), answer("b", True), answer("c", False)])
@@ -146,7 +146,7 @@ def test_a_root_within_another(tmp_path: Path) -> None:
     path = directories(tmp_path, 1)[0]
     reader: Any = Reader()
     read_all(FactoryFiles(options(directories=[str(tmp_path), path]), reader, reader))
-    assert len([of for of in reader.facts if isinstance(of, CompletedPilot)]) == 5
+    assert len([fact for fact in reader.facts if isinstance(fact, CompletedPilot)]) == 5
 
 
 def test_a_directory_of_central_logs_that_is_named_twice(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_directory_that_cannot_be_listed_for_once(tmp_path: Path, logs: list[P
     first = fetch(tmp_path)
     away = tmp_path.rename(tmp_path.with_name("away"))
     failed = fetch(tmp_path, first.state)
-    assert [of.problem for of in failed.problems] == ["unreadable"]
+    assert [problem.problem for problem in failed.problems] == ["unreadable"]
     assert (failed.state, failed.complete_us, failed.behind) == (first.state, None, False)
     away.rename(tmp_path)
     assert (len(first.facts), fetch(tmp_path, failed.state).facts) == (6, ())
@@ -232,7 +232,7 @@ def test_a_log_whose_status_fails_for_once(
     monkeypatch.setattr(os, "scandir", Listing)
     failed = fetch(tmp_path, first.state)
     monkeypatch.undo()
-    assert [of.problem for of in failed.problems] == ["unreadable"]
+    assert [problem.problem for problem in failed.problems] == ["unreadable"]
     assert fetch(tmp_path, failed.state).facts == ()
     logs[1].unlink()
     assert logs[1].name not in fetch(tmp_path, failed.state).state
@@ -247,7 +247,7 @@ def test_logs_beyond_the_limit_are_not_read_again(
     state = fetch(tmp_path).state
     (tmp_path / "away").rename(logs[2])
     cut = fetch(tmp_path, state)
-    assert [of.problem for of in cut.problems] == ["too_many_logs"]
+    assert [problem.problem for problem in cut.problems] == ["too_many_logs"]
     assert len(cut.facts) == 2
     with logs[0].open("a") as stream:
         stream.write(LINES[6])
@@ -272,5 +272,5 @@ def test_a_log_that_fails_while_it_is_read(
     monkeypatch.setattr(tail, "chunks", failing)
     first = fetch(tmp_path)
     monkeypatch.undo()
-    assert {of.problem for of in first.problems} == {"unreadable"}
+    assert {problem.problem for problem in first.problems} == {"unreadable"}
     assert len((*first.facts, *fetch(tmp_path, first.state).facts)) == 6

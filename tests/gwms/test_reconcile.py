@@ -77,8 +77,8 @@ def hours(url: str) -> Mapping[FactoryKey, int]:
 def summed(numbers: Mapping[FactoryKey, int]) -> Counter[str]:
     """Sums over all hours, entries and clients."""
     found: Counter[str] = Counter()
-    for of, number in numbers.items():
-        found[of.kind.value] += number
+    for factory_key, number in numbers.items():
+        found[factory_key.kind.value] += number
     return found
 
 
@@ -131,9 +131,9 @@ def test_numbers_are_in_the_hours_of_their_events(imported: str) -> None:
             line = (pilot.end + 200) // 3600, entry, f"{pilot.user}_frontend", "summary_pilots"
             expected[line] += 1
     found = {
-        (*of[:3], of.kind.value): number
-        for of, number in hours(imported).items()
-        if of.kind in {FactoryKind.QUEUE_STARTED, FactoryKind.SUMMARY_PILOTS}
+        (*factory_key[:3], factory_key.kind.value): number
+        for factory_key, number in hours(imported).items()
+        if factory_key.kind in {FactoryKind.QUEUE_STARTED, FactoryKind.SUMMARY_PILOTS}
     }
     assert found == dict(expected)
 

@@ -71,9 +71,9 @@ def test_jobs_are_not_known(tell: Tell) -> None:
     """Neither how many they were, nor how long each lasted: that is not 0, and none is idle."""
     found = groups(tell)
     for entry in "BS":
-        of = found[entry]
-        assert of["runs_ended"] == 0
-        figures = of["analyze_entries"]
+        record = found[entry]
+        assert record["runs_ended"] == 0
+        figures = record["analyze_entries"]
         for name in ("jobs", "jobs_per_pilot", "average_job_length_seconds"):
             assert figures[name] is None
         assert (figures["without_jobs_share_of_pilots"], figures["pilots_with_known_jobs"]) == (
@@ -115,7 +115,9 @@ def test_the_head_says_so_and_figures_are_marked(tell: Tell) -> None:
     assert "Jobs: 1+n/k (avg jobs/pilot: 0.33, avg job length: 1.00h)" in text
     assert "Goodput fraction: ~0.30" in text
     section = text.partition("in the columns of analyze_entries")[2]
-    lines = {of.split()[0]: of.split() for of in section.splitlines() if of[:2] in {"B ", "R "}}
+    lines = {
+        line.split()[0]: line.split() for line in section.splitlines() if line[:2] in {"B ", "R "}
+    }
     assert lines["B"][2:4] == ["n/k", "n/k"]
     assert lines["B"][-5:] == ["~4.4", "~3.6", "8.0", "~0.56", "~0.49"]
     assert lines["R"][2:4] == ["1", "1.00"]
@@ -131,11 +133,15 @@ def test_the_head_says_so_and_figures_are_marked(tell: Tell) -> None:
 def test_csv(tell: Tell) -> None:
     """What is not known is empty, not 0."""
     text = tell("report", "--by", "entry", "--format", "csv")
-    lines = {of["entry"]: of for of in csv.DictReader(io.StringIO(text))}
+    lines = {record["entry"]: record for record in csv.DictReader(io.StringIO(text))}
     assert (lines["B"]["analyze_entries_jobs"], lines["F"]["analyze_entries_jobs"]) == ("", "0")
     assert lines["S"]["analyze_entries_goodput_fraction"] == "0.7"
     text = tell("report", "--style", "analyze-entries", "--format", "csv")
-    rows = {of["entry"]: of for of in csv.DictReader(io.StringIO(text)) if of["part"] == "entry"}
+    rows = {
+        record["entry"]: record
+        for record in csv.DictReader(io.StringIO(text))
+        if record["part"] == "entry"
+    }
     assert (rows["B"]["jobs"], rows["R"]["jobs"], rows["N"]["jobs"]) == ("", "1", "0")
 
 
@@ -165,7 +171,7 @@ def test_in_the_layout_of_analyze_entries(tell: Tell) -> None:
 def test_compared_statistics_are_not_divided_again(tell: Tell) -> None:
     """They are divided by the cores as they are; the time of R's job is divided by its four."""
     found = styled(tell, "--compare")
-    theirs = {entry: of["analyze_entries"] for entry, of in found.items()}
+    theirs = {entry: record["analyze_entries"] for entry, record in found.items()}
     assert 3999 <= theirs["B"]["used_seconds"] <= 4000
     assert 3700 <= theirs["B"]["badput_seconds"] <= 3701
     assert 899 <= theirs["R"]["used_seconds"] <= 900
@@ -201,7 +207,7 @@ def test_reconcile_has_no_records_of_them(tell: Tell) -> None:
 def test_the_list_of_pilots(tell: Tell) -> None:
     """How many runs there were is not known of B and S; F and N had none."""
     pilots = json.loads(tell("pilots", "--past", "--format", "json"))["pilots"]
-    attempts = {of["entry"]: of["attempts"] for of in pilots}
+    attempts = {pilot["entry"]: pilot["attempts"] for pilot in pilots}
     assert attempts == {"B": None, "S": None, "R": 1, "F": 0, "N": 0}
 
 

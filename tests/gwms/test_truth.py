@@ -87,7 +87,7 @@ def test_every_pilot_that_left_files_is_read_once(read: Read) -> None:
     numbers: Counter[str] = Counter()
     for problem in read.problems:
         numbers[problem.problem] += problem.records or 0
-    unlasting = sum(of.kind in {"truncated", "empty", "no_files"} for of in read.truth.values())
+    unlasting = sum(job.kind in {"truncated", "empty", "no_files"} for job in read.truth.values())
     assert numbers == {"empty_output": kinds["empty"], "no_duration": unlasting}
 
 

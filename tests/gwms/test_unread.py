@@ -19,8 +19,8 @@ from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import generate, simulated
 from tests.unprivileged import unprivileged
 
-GOOD = [of._replace(entry=0) for of in simulated.pilots(3, 200) if of.kind == "good"]
-LINES = [line for of in simulated.pilots(3, 200) if (line := generate.completed(of))]
+GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
+LINES = [line for pilot in simulated.pilots(3, 200) if (line := generate.completed(pilot))]
 BEGIN = 1_794_996_000
 Number = tuple[int | None, int | None]
 
@@ -45,7 +45,11 @@ def put(directory: Path, pilots: Iterable[simulated.Pilot]) -> list[Path]:
 
 
 def numbers(answer: FileAnswer) -> list[Number]:
-    return [(of.name.cluster, of.name.proc) for of in answer.facts if isinstance(of, PilotOutput)]
+    return [
+        (fact.name.cluster, fact.name.proc)
+        for fact in answer.facts
+        if isinstance(fact, PilotOutput)
+    ]
 
 
 def of(*pilots: simulated.Pilot) -> list[Number]:
@@ -474,7 +478,9 @@ def test_whatever_fails_each_pilot_is_told_once(
     for step in range(40):
         world.step()
         time.sleep(0.01)  # a change has a later time than what was read, by the file system's clock
-        files = [str(world.path(of, kind)) for of, kinds in world.there.items() for kind in kinds]
+        files = [
+            str(world.path(number, kind)) for number, kinds in world.there.items() for kind in kinds
+        ]
         bad = chance.choice([0, 0.2, 0.6, 1]) if step < 39 else 0
         some = [path for path in files if chance.random() < bad]
         errors = [errno.ESTALE, errno.EIO, errno.EACCES]

@@ -36,11 +36,11 @@ def jobs(number: int, begin: int) -> Iterator[Job]:
 
 def pilot(number: int) -> Pilot:
     """One of many pilots of two hours; after half of them there are none for two days."""
-    of = next(of for of in simulated.pilots(number, 50) if of.kind == "good" and of.cores == 4)
+    job = next(job for job in simulated.pilots(number, 50) if job.kind == "good" and job.cores == 4)
     start = BASE + number * 600 + (2 * DAY_S if number >= PILOTS // 2 else 0)
     condor = start + 100, start + 2 * HOUR_S
-    of = of._replace(number=number, cluster=5000 + number, proc=0, entry=number % 3, pid=number)
-    return of._replace(
+    job = job._replace(number=number, cluster=5000 + number, proc=0, entry=number % 3, pid=number)
+    return job._replace(
         user="feosg",
         mode="std",
         start=start,
@@ -54,10 +54,10 @@ def pilot(number: int) -> Pilot:
 def made(root: Path) -> list[Path]:
     """Directories of an old factory, with what all its pilots left."""
     for number in range(PILOTS):
-        of = pilot(number)
-        directory = root / of.directory
+        job = pilot(number)
+        directory = root / job.directory
         directory.mkdir(parents=True, exist_ok=True)
-        for name, content in generate.files(of).items():
+        for name, content in generate.files(job).items():
             (directory / name).write_bytes(content)
     return sorted(root.glob("user_*/glidein_*/entry_*"))
 
@@ -66,9 +66,9 @@ def facts(directories: list[Path]) -> list[PilotOutput]:
     """What the directories tell, by the pilots' ends."""
     wanted = [Directory(str(path), "") for path in directories]
     answers, _ = gwms_tasks.read(wanted, LIMITS, time.time() + HOUR_S)
-    found: list[FileFact] = [fact for of in answers for fact in of.answer.facts]
-    outputs = [of for of in found if isinstance(of, PilotOutput)]
-    return sorted(outputs, key=lambda of: of.end_us or 0)
+    found: list[FileFact] = [fact for answer in answers for fact in answer.answer.facts]
+    outputs = [pilot_name for pilot_name in found if isinstance(pilot_name, PilotOutput)]
+    return sorted(outputs, key=lambda output: output.end_us or 0)
 
 
 def outcomes(ledger: Ledger) -> dict[str, str]:
@@ -85,7 +85,9 @@ def lived(ledger: Ledger, outputs: list[PilotOutput]) -> None:
     keeper.attach(ledger)
     waiting = list(outputs)
     for now in range(BASE, BASE + 4 * DAY_S, 600):
-        told = [of for of in waiting if (of.end_us or 0) <= (now - 60) * 10**6]
+        told = [
+            pilot_name for pilot_name in waiting if (pilot_name.end_us or 0) <= (now - 60) * 10**6
+        ]
         waiting = waiting[len(told) :]
         keeper.report(told, None)
         keeper.settle(now * 10**6, (now - 120) * 10**6, ())
@@ -102,8 +104,8 @@ def test_an_import_judges_as_a_daemon_did(tmp_path: Path) -> None:
     with Ledger.open(f"{tmp_path}/now.sqlite") as ledger:
         Importer(Config(), ledger).run([str(tmp_path / "factory")])
         now = outcomes(ledger)
-        assert [of for of in ledger.check_pilots() if of.micros] == []
-        assert all(of.closed for of in ledger.pilot_rows())
+        assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+        assert all(pilot_row.closed for pilot_row in ledger.pilot_rows())
     assert now == then
     failed = {job.split("#")[1]: label for job, label in now.items() if label != "exit_zero"}
     sick = {f"{1000 + of * 10 + n}.0": "early_exit" for of in SICK for n in range(4)}

@@ -20,9 +20,9 @@ from tests.gwms import generate, simulated
 from tests.gwms.test_import import totals
 
 PILOTS = [
-    of._replace(entry=1)
-    for of in simulated.pilots(5, 200)
-    if of.kind in {"good", "idle", "evicted"}
+    pilot._replace(entry=1)
+    for pilot in simulated.pilots(5, 200)
+    if pilot.kind in {"good", "idle", "evicted"}
 ][:12]
 """The logs of entry 1 have dates of the old form, which are in UTC."""
 
@@ -35,7 +35,7 @@ def entry(tmp_path: Path) -> Path:
         for name, content in generate.files(pilot).items():
             (path / name).write_bytes(content)
             os.utime(path / name, (pilot.end, pilot.end))
-    day = time.strftime("%Y%m%d", time.gmtime(min(of.start for of in PILOTS)))
+    day = time.strftime("%Y%m%d", time.gmtime(min(job.start for job in PILOTS)))
     log = path / f"condor_activity_{day}_fe.main.log"
     log.write_text("".join(map(generate.events, PILOTS)))
     return path
@@ -56,8 +56,8 @@ def wrong(entry: Path, zone: str) -> list[Problem]:
 def test_the_zone_that_is_named_counts(entry: Path) -> None:
     """Events are where the simulation has them, and nothing is wrong."""
     answer = fetch(entry, "UTC")
-    told = {of.at_us // SECOND_US for of in answer.facts if isinstance(of, QueueEvent)}
-    assert {of.start for of in PILOTS} <= told
+    told = {fact.at_us // SECOND_US for fact in answer.facts if isinstance(fact, QueueEvent)}
+    assert {job.start for job in PILOTS} <= told
     assert len(answer.samples) == len(PILOTS)
     assert wrong(entry, "UTC") == []
 
@@ -94,7 +94,7 @@ def test_logs_with_few_pilots_are_judged_together() -> None:
     at_us = PILOTS[0].start * SECOND_US
     judge.add(zones.Sample(f"log{number}", -32, at_us) for number in range(4))
     judge.add([zones.Sample("other", 0, at_us)] * 5)
-    assert [of.source for of in judge.problems()] == ["log0", "log1", "log2", "log3"]
+    assert [problem.source for problem in judge.problems()] == ["log0", "log1", "log2", "log3"]
     assert judge.problems() == []
     judge.add(zones.Sample("log9", -32, at_us) for _ in range(2))
     assert judge.problems() == []

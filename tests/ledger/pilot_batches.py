@@ -154,9 +154,9 @@ def pilots_at(number: int) -> dict[int, Pilot]:
 
 
 def series_of(pilot: int, row: pilot_time.Row) -> PilotSeries:
-    of = identity(pilot)
+    key = identity(pilot)
     return PilotSeries(
-        *(row.resource, row.measure, row.category, row.outcome, *of.key, of.group, row.evidence)
+        *(row.resource, row.measure, row.category, row.outcome, *key.key, key.group, row.evidence)
     )
 
 
@@ -173,8 +173,15 @@ def batch(number: int) -> PilotBatch:
         for row, micros in delta.increments.items():
             increments[row.hour, series_of(pilot, row)] += micros
         corrections += [
-            PilotCorrection(now, pilot, of.row.hour, series_of(pilot, of.row), of.micros, of.cause)
-            for of in delta.corrections
+            PilotCorrection(
+                now,
+                pilot,
+                correction.row.hour,
+                series_of(pilot, correction.row),
+                correction.micros,
+                correction.cause,
+            )
+            for correction in delta.corrections
         ]
         counts.update(_counted(rows))
         if old is not None:
@@ -213,9 +220,9 @@ def experiments(number: int) -> tuple[Experiment, ...]:
 
 def _verdicts(checked: Iterable[Experiment]) -> Counter[CountKey]:
     return Counter(
-        CountKey("verdicts", of.verdict.state, str(of.agreed).lower(), *of.entry, of.group)
-        for of in checked
-        if of.agreed is not None
+        CountKey("verdicts", key.verdict.state, str(key.agreed).lower(), *key.entry, key.group)
+        for key in checked
+        if key.agreed is not None
     )
 
 
@@ -244,9 +251,9 @@ def expected_factory(number: int) -> dict[FactoryKey, int]:
 
 
 def _counted(rows: Pilot) -> Counter[CountKey]:
-    of = rows.row.identity
+    key = rows.row.identity
     return Counter(
-        CountKey("attempts", *a.outcome[:2], *of.key, of.group)
+        CountKey("attempts", *a.outcome[:2], *key.key, key.group)
         for a in rows.attempts
         if a.outcome is not None
     )
@@ -277,12 +284,16 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
     hours = {(row.hour, row.series): row.micros for row in ledger.pilot_hours(0, 10**7)}
     assert {at: micros for at, micros in hours.items() if micros} == expected_hours(number)
     assert ledger.factory_hours(0, 10**7) == expected_factory(number)
-    every = {of.name: of for n in range(1, number + 1) for of in places(n)}
+    every = {place.name: place for n in range(1, number + 1) for place in places(n)}
     assert ledger.find_places(every) == every
-    assert {of.name: of for of in state.places} == {k: of for k, of in every.items() if of.open}
-    checked = {of.pilot: of for n in range(1, number + 1) for of in experiments(n)}
+    assert {place.name: place for place in state.places} == {
+        k: of for k, of in every.items() if of.open
+    }
+    checked = {
+        experiment.pilot: experiment for n in range(1, number + 1) for experiment in experiments(n)
+    }
     assert ledger.experiments(0, 10**17) == tuple(checked[pilot] for pilot in sorted(checked))
-    assert state.experiments == tuple(of for of in checked.values() if not of.result)
+    assert state.experiments == tuple(key for key in checked.values() if not key.result)
     counted = {key: n for key, n in state.numbers.items() if key.what == "verdicts"}
     assert counted == _verdicts(checked.values())
     if number:

@@ -49,12 +49,19 @@ def labels(name: str, *values: str, **more: str) -> Labels:
 def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
     """Say from the rows of a ledger what it knows, by metric; time in micros."""
     found: dict[str, Steps] = {name: defaultdict(Counter) for name in backfill.SOURCES}
-    for hour, of, micros in reader.pilot_hours(0, 10**7):
-        name = RESOURCE if of.measure == "resource" else CANONICAL
-        place = of.site, of.entry, of.group
-        found[name][labels(name, of.resource, of.category, *place, of.evidence, **more)][hour] += (
-            micros
-        )
+    for hour, pilot_series, micros in reader.pilot_hours(0, 10**7):
+        name = RESOURCE if pilot_series.measure == "resource" else CANONICAL
+        place = pilot_series.site, pilot_series.entry, pilot_series.group
+        found[name][
+            labels(
+                name,
+                pilot_series.resource,
+                pilot_series.category,
+                *place,
+                pilot_series.evidence,
+                **more,
+            )
+        ][hour] += micros
     for hour, key, micros in reader.hours(0, 10**7):
         found[SITE][labels(SITE, *key, **more)][hour] += micros
     kinds = {
@@ -245,7 +252,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
 def _live(name: str, shown: PilotTime) -> dict[Labels, float]:
     """Return what a live metric shows."""
     now = cast("Snapshot", SimpleNamespace(pilot_time=shown, requests=(), pilots={}))
-    return {labels(name, *of.labels): of.value for of in FAMILIES[name].samples(now)}
+    return {labels(name, *sample.labels): sample.value for sample in FAMILIES[name].samples(now)}
 
 
 def test_names_that_have_to_be_escaped(hostile: LedgerReader, tmp_path: Path) -> None:
@@ -278,8 +285,8 @@ def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
             assert found == {hour: value for hour, value in old.items() if hour in found}
             assert max(found) == max(old)
             assert min(found) >= min(old)
-    assert any(min(of.values()) > 0 for of in after[CANONICAL].values())
-    assert any(min(of.values()) > 0 for of in after[ATTEMPTS].values())
+    assert any(min(record.values()) > 0 for record in after[CANONICAL].values())
+    assert any(min(record.values()) > 0 for record in after[ATTEMPTS].values())
 
 
 def test_a_part(ended: Ledger) -> None:
@@ -306,7 +313,7 @@ def test_the_first_poll(ledger: Ledger, url: str) -> None:
     """It is when the first entry was seen, or when the first time of a site began."""
     found = hourly.reach(ledger).first_poll_s
     state = ledger.load()
-    times = [of.first_seen for of in state.entries.values()]
+    times = [entry.first_seen for entry in state.entries.values()]
     assert found == min(times + [of.created for of in state.totals.values()])
 
 

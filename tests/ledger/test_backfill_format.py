@@ -66,7 +66,9 @@ def test_what_is_written_is_read_back(data: st.DataObject, name: str) -> None:
     """prometheus_client reads the same; no value falls, and all are at full hours, in order."""
     family = FAMILIES[name]
     width = len(family.labels)
-    found = data.draw(st.lists(series(width), max_size=5, unique_by=lambda of: of.labels))
+    found = data.draw(
+        st.lists(series(width), max_size=5, unique_by=lambda hourly_series: hourly_series.labels)
+    )
     hours = Hours(*sorted(data.draw(st.tuples(st.integers(85, 135), st.integers(85, 135)))))
     out = io.StringIO()
     written = backfill.write_family(out, family, found, hours, {"job": 'a"\n\\'})
@@ -77,19 +79,23 @@ def test_what_is_written_is_read_back(data: st.DataObject, name: str) -> None:
     samples = read[0].samples if read else []
     assert len(samples) == written.samples
     wanted = [
-        ({**dict(zip(family.labels, of.labels, strict=True)), "job": 'a"\n\\'}, hour, value)
-        for of in found
-        for hour, value in backfill.values_of(of, hours)
+        (
+            {**dict(zip(family.labels, hourly_series.labels, strict=True)), "job": 'a"\n\\'},
+            hour,
+            value,
+        )
+        for hourly_series in found
+        for hour, value in backfill.values_of(hourly_series, hours)
     ]
     assert [(s.labels, float(s.timestamp) / 3600, float(s.value)) for s in samples] == [
         (named, hour, value / unit(family)) for named, hour, value in wanted
     ]
-    for of in found:
-        stood = backfill.values_of(of, hours)
+    for hourly_series in found:
+        stood = backfill.values_of(hourly_series, hours)
         assert [hour for hour, _ in stood] == (
             list(range(stood[0][0], hours.last + 1)) if stood else []
         )
         assert all(a[1] <= b[1] for a, b in pairwise(stood))
-        spent = dict(of.hours)
+        spent = dict(hourly_series.hours)
         for (hour, before), (_, after) in pairwise(stood):
             assert after - before == spent.get(hour, 0)

@@ -26,7 +26,7 @@ SOMEBODY = 12345
 
 
 def owners(directory: Path) -> dict[str, tuple[int, int]]:
-    return {of.name: (of.stat().st_uid, of.stat().st_gid) for of in directory.iterdir()}
+    return {path.name: (path.stat().st_uid, path.stat().st_gid) for path in directory.iterdir()}
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_where_a_new_ledger_is_made(
     ensure, seen = migrate.ensure, []
 
     def look(connection: Connection, where: str) -> None:
-        seen.append(sorted(of.name for of in theirs.iterdir()))
+        seen.append(sorted(path.name for path in theirs.iterdir()))
         ensure(connection, where)
 
     with monkeypatch.context() as patch:
@@ -141,7 +141,7 @@ def test_where_a_new_ledger_is_made(
         Ledger.open(f"{theirs}/ledger.sqlite").close()
     private = mode != 0o755
     assert seen[0] == ["ledger.sqlite.lock"] + ["ledger.sqlite.new"] * (not private)
-    assert {of.name for of in theirs.iterdir()} == {"ledger.sqlite", "ledger.sqlite.lock"}
+    assert {path.name for path in theirs.iterdir()} == {"ledger.sqlite", "ledger.sqlite.lock"}
 
 
 def test_what_is_put_in_place_of_a_new_ledger_is_not_written_to(

@@ -29,7 +29,11 @@ def _filled(url: str) -> Ledger:
 
 
 def _off(ledger: Ledger) -> dict[str, int]:
-    return {of.what: of.micros for of in ledger.check_pilots() if of.micros}
+    return {
+        check_pilot.what: check_pilot.micros
+        for check_pilot in ledger.check_pilots()
+        if check_pilot.micros
+    }
 
 
 _WHOLE = (
@@ -151,7 +155,10 @@ def test_it_says_what_it_did(url: str) -> None:
     """What was checked is counted, progress is told, and the worst are named."""
     told: list[tuple[str, int, int]] = []
     with _filled(url) as ledger:
-        found = {of.what: of for of in ledger.check_pilots(lambda *of: told.append(of))}
+        found = {
+            check_pilot.what: check_pilot
+            for check_pilot in ledger.check_pilots(lambda *of: told.append(of))
+        }
         rows = ledger.pilot_rows()
         assert found["pilots"].checked == len(rows)
         assert found["pilots"].skipped == sum(1 for row in rows if row.attempts_pruned) > 0
@@ -166,14 +173,18 @@ def test_it_says_what_it_did(url: str) -> None:
         (hours, *_) = ledger.check_pilots()
         assert isinstance(hours, PilotResidual)
         assert len(hours.worst) == 10
-        sizes = [abs(of.micros) for of in hours.worst]
+        sizes = [abs(pilot_difference.micros) for pilot_difference in hours.worst]
         assert sizes == sorted(sizes, reverse=True)
 
 
 def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
     """The proof is about the canonical unit that was configured when it was booked."""
     with _filled(str(file)) as ledger:
-        assert {of.what for of in ledger.check_pilots(memory_mib=4000) if of.micros} >= {"pilots"}
+        assert {
+            check_pilot.what
+            for check_pilot in ledger.check_pilots(memory_mib=4000)
+            if check_pilot.micros
+        } >= {"pilots"}
 
 
 @pytest.mark.parametrize(

@@ -48,16 +48,16 @@ def _us(time: datetime | None) -> int | None:
 def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     """Every row is there once, with every column, and amounts are exact."""
     told: list[tuple[str, int, int]] = []
-    export(ledger, tmp_path, EVERY, lambda *of: told.append(of))
+    export(ledger, tmp_path, EVERY, lambda *record: told.append(record))
     hours = _read(tmp_path, "pilot_hours")
     series = ("resource", "measure", "category", "outcome", "site", "entry", "group", "evidence")
     found = {(_us(r["hour"]), *(r[name] for name in series)): r for r in hours}
     wanted = ledger.pilot_hours(0, 10**7)
     assert len(hours) == len(wanted)
     for hour in wanted:
-        of = found[hour.hour * HOUR, *map(str, hour.series)]
-        assert of["amount_micros"] == hour.micros
-        assert of["amount_seconds"] == hour.micros / 1e6
+        record = found[hour.hour * HOUR, *map(str, hour.series)]
+        assert record["amount_micros"] == hour.micros
+        assert record["amount_seconds"] == hour.micros / 1e6
 
     exported = _read(tmp_path, "site_hours")
     site = {(r["entry"], _us(r["hour"])): r["canonical_micros"] for r in exported}
@@ -68,53 +68,75 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
         for r in _read(tmp_path, "factory_hours")
     }
     numbers = ledger.factory_hours(0, 10**7)
-    assert theirs == {(of.hour * HOUR, *map(str, of.total)): n for of, n in numbers.items()}
+    assert theirs == {
+        (factory_key.hour * HOUR, *map(str, factory_key.total)): n
+        for factory_key, n in numbers.items()
+    }
     assert theirs
 
     pilots = {r["pilot"]: r for r in _read(tmp_path, "pilots")}
     rows = {row.id: row for row in ledger.pilot_rows()}
     assert pilots.keys() == rows.keys()
     for number, row in rows.items():
-        of = pilots[number]
-        assert (of["name"], of["factory_job"]) == (row.identity.name, row.identity.factory_job)
-        assert (of["site"], of["entry"]) == row.identity.key
-        assert (of["group"], of["node"]) == (row.identity.group, row.identity.node)
-        assert (_us(of["start"]), _us(of["end"])) == (row.start_us, row.end_us)
-        assert (_us(of["last_contact"]), _us(of["retires"])) == (row.contact_us, row.retire_us)
-        assert (of["ended"], of["validation"]) == (row.ended, row.validation)
-        assert (of["closed"], of["ran_jobs"], of["dies"]) == (row.closed, row.ran_jobs, None)
-        assert (of["cores"], of["memory_mib"], of["gpus"]) == row.steps[0].size
-        assert [_us(step["since"]) for step in of["steps"]] == [step.at_us for step in row.steps]
+        record = pilots[number]
+        assert (record["name"], record["factory_job"]) == (
+            row.identity.name,
+            row.identity.factory_job,
+        )
+        assert (record["site"], record["entry"]) == row.identity.key
+        assert (record["group"], record["node"]) == (row.identity.group, row.identity.node)
+        assert (_us(record["start"]), _us(record["end"])) == (row.start_us, row.end_us)
+        assert (_us(record["last_contact"]), _us(record["retires"])) == (
+            row.contact_us,
+            row.retire_us,
+        )
+        assert (record["ended"], record["validation"]) == (row.ended, row.validation)
+        assert (record["closed"], record["ran_jobs"], record["dies"]) == (
+            row.closed,
+            row.ran_jobs,
+            None,
+        )
+        assert (record["cores"], record["memory_mib"], record["gpus"]) == row.steps[0].size
+        assert [_us(step["since"]) for step in record["steps"]] == [
+            step.at_us for step in row.steps
+        ]
         names = ("resource", "measure", "category", "outcome")
-        settled = {tuple(s[name] for name in names): s["amount_micros"] for s in of["settled"]}
+        settled = {tuple(s[name] for name in names): s["amount_micros"] for s in record["settled"]}
         assert settled == {tuple(map(str, kind)): n for kind, n in row.settled.items()}
-        assumed = {a["rule"]: (_us(a["start"]), _us(a["end"])) for a in of["assumed"]}
+        assumed = {a["rule"]: (_us(a["start"]), _us(a["end"])) for a in record["assumed"]}
         assert assumed == dict(row.assumed)
 
-    queued = {of["number"]: of for of in _read(tmp_path, "factory_jobs")}
-    every = {of.number: of for n in range(1, BATCHES + 1) for of in places(n)}
+    queued = {record["number"]: record for record in _read(tmp_path, "factory_jobs")}
+    every = {place.number: place for n in range(1, BATCHES + 1) for place in places(n)}
     assert queued.keys() == every.keys()
     for name, place in every.items():
-        of = queued[name]
+        record = queued[name]
         (job,) = jobs(place)
-        assert (of["entry"], of["instance"], of["user"]) == (place.entry, job.instance, job.user)
-        assert (_us(of["submitted"]), _us(of["started"])) == (job.submitted_us, job.started_us)
-        assert (_us(of["ended"]), of["summary_duration_s"]) == (job.ended_us, 100)
+        assert (record["entry"], record["instance"], record["user"]) == (
+            place.entry,
+            job.instance,
+            job.user,
+        )
+        assert (_us(record["submitted"]), _us(record["started"])) == (
+            job.submitted_us,
+            job.started_us,
+        )
+        assert (_us(record["ended"]), record["summary_duration_s"]) == (job.ended_us, 100)
 
     attempts = {(r["job"], r["run"]): r for r in _read(tmp_path, "attempts")}
     for attempt, identity in ledger.attempt_rows():
-        of = attempts.pop((attempt.key.job, attempt.key.run))
-        assert (of["pilot"], of["pilot_name"]) == (attempt.pilot, identity.name)
-        assert (of["site"], of["entry"], of["group"]) == (*identity.key, identity.group)
-        assert (_us(of["start"]), _us(of["end"])) == (attempt.start_us, attempt.end_us)
-        assert (of["cores"], of["memory_mib"], of["gpus"]) == attempt.size
-        assert (of["user"], of["job_group"]) == (attempt.user, attempt.job_group)
-        outcome = (of["category"], of["outcome"], of["evidence"])
+        record = attempts.pop((attempt.key.job, attempt.key.run))
+        assert (record["pilot"], record["pilot_name"]) == (attempt.pilot, identity.name)
+        assert (record["site"], record["entry"], record["group"]) == (*identity.key, identity.group)
+        assert (_us(record["start"]), _us(record["end"])) == (attempt.start_us, attempt.end_us)
+        assert (record["cores"], record["memory_mib"], record["gpus"]) == attempt.size
+        assert (record["user"], record["job_group"]) == (attempt.user, attempt.job_group)
+        outcome = (record["category"], record["outcome"], record["evidence"])
         assert outcome == (attempt.outcome or (None, None, None))
-        assert (of["result"], of["open"]) == (attempt.result, attempt.open)
+        assert (record["result"], record["open"]) == (attempt.result, attempt.open)
         for (resource, measure), micros in attempt.settled.items():
-            assert of[f"{resource}_{measure}_micros"] == micros
-            assert of[f"{resource}_{measure}_seconds"] == micros / 1e6
+            assert record[f"{resource}_{measure}_micros"] == micros
+            assert record[f"{resource}_{measure}_seconds"] == micros / 1e6
     assert attempts == {}
     assert {name for name, done, total in told if done == total} == {
         *("pilot_hours", "site_hours", "factory_hours", "pilots", "attempts", "factory_jobs")
@@ -162,8 +184,8 @@ def test_the_range_of_months_is_asked_of_the_ledger(ledger: Ledger, tmp_path: Pa
         (Months(None, (this[0] - 1, 12)), 0),
     ):
         found = export(ledger, tmp_path / str(files), months, _nothing)
-        assert [len(of.files) for of in found] == [files] * len(found)
-        assert all(bool(of.rows) == bool(files) for of in found)
+        assert [len(exported.files) for exported in found] == [files] * len(found)
+        assert all(bool(exported.rows) == bool(files) for exported in found)
 
 
 def test_exported_again(ledger: Ledger, tmp_path: Path) -> None:
@@ -188,11 +210,11 @@ def test_what_retention_took_stays_exported(ledger: Ledger, tmp_path: Path) -> N
     ledger.prune(now, 0)
     found = export(ledger, tmp_path, EVERY, _nothing)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
-    assert {path for of in found for path in of.kept} >= set(before) - set(
+    assert {path for exported in found for path in exported.kept} >= set(before) - set(
         (tmp_path / "site_hours").rglob("*.parquet")
     )
     elsewhere = export(ledger, tmp_path / "new", EVERY, _nothing)
-    assert [len(of.kept) for of in elsewhere] == [0] * len(found)
+    assert [len(exported.kept) for exported in elsewhere] == [0] * len(found)
 
 
 def test_an_export_that_fails(
@@ -217,7 +239,7 @@ def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
     Ledger.open(url).close()
     with LedgerReader.open(url) as reader:
         found = export(reader, tmp_path / "out", EVERY, _nothing)
-    assert [of.rows for of in found] == [0] * len(found)
+    assert [exported.rows for exported in found] == [0] * len(found)
 
 
 def test_columns_have_units() -> None:

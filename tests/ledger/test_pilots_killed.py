@@ -22,8 +22,8 @@ def _commit_for_ever(url: str, every: list[PilotBatch], ready: Connection, done:
     ledger = take_over(url)
     number = ledger.load_pilots().batches
     ready.send(number)
-    for of in every[number:]:
-        ledger.commit_pilots(of)
+    for key in every[number:]:
+        ledger.commit_pilots(key)
         os.write(done, b".")
     ledger.close()
     time.sleep(60)

@@ -32,15 +32,15 @@ def rows() -> list[PilotRow]:
         of_jobs,
         elsewhere,
     ]
-    return [of._replace(id=number) for number, of in enumerate(lives, 1)]
+    return [key._replace(id=number) for number, key in enumerate(lives, 1)]
 
 
 def test_kinds(url: str) -> None:
     """Those that are alike come together; pilots of other entries do not."""
     with Ledger.open(url) as ledger:
         ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
-        of = identity(1)
-        size, who = Resources(8, 16000), ("S", of.factory, of.group, of.origin)
+        key = identity(1)
+        size, who = Resources(8, 16000), ("S", key.factory, key.group, key.origin)
         assert ledger.pilots_by_kind("e") == {
             PilotKind(None, size, frozenset(), *who): [1, 2],
             PilotKind(Told(), size, frozenset({Assumption.SIZE, Assumption.GPUS}), *who): [3],

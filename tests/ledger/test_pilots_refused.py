@@ -31,7 +31,7 @@ def poll(
     keeper: PilotKeeper, at: int, some: list[Pilot], records: Sequence[JobRecord] = ()
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
-    alive = [of._replace(last_heard=T0 + at) for of in some if at < END_S]
+    alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
     keeper.see(now_us(at), STEP_S * 10**6, alive, complete=True)
     keeper.claim(now_us(at), [], complete=True)
     keeper.tell(records, None, None)
@@ -46,7 +46,7 @@ def runs(startd: str, job: str) -> list[JobRecord]:
 def play(keeper: PilotKeeper, some: list[Pilot], first: int = 0, last: int = 21_600) -> None:
     """Poll until all is settled; on each pilot a job runs, which is told at 3000."""
     for at in range(first, last + 1, STEP_S):
-        told = [of for n, one in enumerate(some) for of in runs(one.name, f"{n}.0")]
+        told = [run for n, one in enumerate(some) for run in runs(one.name, f"{n}.0")]
         poll(keeper, at, some, told if at == 3000 else [])
 
 
@@ -60,7 +60,7 @@ def spent(ledger: Ledger) -> dict[str, int]:
 
 def proven(ledger: Ledger) -> dict[str, PilotRow]:
     """Assert that all sums up; return the pilots by name."""
-    assert [of for of in ledger.check_pilots() if of.micros] == []
+    assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
     return {row.identity.name: row for row in ledger.pilot_rows()}
 
 
@@ -85,7 +85,7 @@ def both(**bad: float) -> list[Pilot]:
 
 def told_of(logs: list[EventDict]) -> list[tuple[object, object]]:
     """Which pilots were told to be left out."""
-    return [(of["pilot"], of["entry"]) for of in logs if "cannot store" in of["event"]]
+    return [(log["pilot"], log["entry"]) for log in logs if "cannot store" in log["event"]]
 
 
 def test_a_pilot_that_cannot_be_prepared_is_left_out(
@@ -98,15 +98,17 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
             play(keeper, both())
         assert keeper.ready
         assert told_of(logs) == [(BAD, "bad")]
-        assert {"a bug"} == {of["cause"] for of in logs if "cause" in of}
+        assert {"a bug"} == {log["cause"] for log in logs if "cause" in log}
         assert keeper.book is not None
-        assert {of: n for of, n in keeper.book.left_out.items() if n} == {"not_storable": 1}
+        assert {name: n for name, n in keeper.book.left_out.items() if n} == {"not_storable": 1}
         rows = proven(ledger)
         assert rows.keys() == {GOOD}
         assert rows[GOOD].closed
         assert {row.key.job for row, _ in ledger.attempt_rows()} == {"schedd#1.0#1"}
         assert spent(ledger) == {"good": 2 * 4 * (END_S - STEP_S) * 10**6}
-        assert {of.entry for of, n in ledger.load_pilots().numbers.items() if n} == {"good"}
+        assert {count_key.entry for count_key, n in ledger.load_pilots().numbers.items() if n} == {
+            "good"
+        }
 
 
 def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +180,14 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
     """Each of two corrections could be made alone; the second takes what the first has taken."""
     with Ledger.open(url) as ledger:
         play(attached(ledger), [shown(GOOD)])
-        of = ledger.pilot_hours(0, 10**7)[0]
-        amount = of.micros * 2 // 3
+        pilot_series = ledger.pilot_hours(0, 10**7)[0]
+        amount = pilot_series.micros * 2 // 3
         empty = PilotBatch(ledger.load_pilots().batches, now_us(0))
         takes = [
-            PilotCorrection(now_us(0), n, of.hour, of.series, -amount, "revised") for n in range(3)
+            PilotCorrection(
+                now_us(0), n, pilot_series.hour, pilot_series.series, -amount, "revised"
+            )
+            for n in range(3)
         ]
         parts: Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
         for one in parts.values():
@@ -203,10 +208,10 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(place_rows, "place_values", values)
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        names = [PilotName(entry=of, cluster=1, proc=0) for of in ("bad", "good")]
-        keeper.report([QueueEvent("", of, QueueState.STARTED, now_us(0)) for of in names], None)
+        names = [PilotName(entry=literal, cluster=1, proc=0) for literal in ("bad", "good")]
+        keeper.report([QueueEvent("", name, QueueState.STARTED, now_us(0)) for name in names], None)
         keeper.settle(now_us(60), now_us(0), ())
-        assert [of.entry for of in ledger.load_pilots().places] == ["good"]
+        assert [place.entry for place in ledger.load_pilots().places] == ["good"]
         assert keeper.book is not None
         assert keeper.book.left_out["not_storable"] == 1
         assert keeper.ready

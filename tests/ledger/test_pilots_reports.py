@@ -128,8 +128,8 @@ def _known(row: AttemptRow, known_us: int) -> Trial | None:
     if end_us is None or end_us > known_us:
         begun = row.start_us < known_us - EARLY_US
         result, end_us = ("lasted" if begun else ""), known_us
-    of = identity(row.pilot)
-    places = str(row.pilot), of.node, of.key.entry, of.key.site
+    key = identity(row.pilot)
+    places = str(row.pilot), key.node, key.key.entry, key.key.site
     return (
         Trial(*row.key, row.job_group, *places, row.start_us, end_us, Result(result))
         if result
@@ -143,25 +143,25 @@ def test_trials(reader: LedgerReader) -> None:
     rows = sorted(_attempts(), key=lambda row: row.start_us)
     first, last = rows[0].start_us, rows[-1].start_us
     for known_us in (late, MIDDLE):
-        every = {of for row in rows if (of := _known(row, known_us)) is not None}
+        every = {trial for row in rows if (trial := _known(row, known_us)) is not None}
         assert set(reader.trials(first, last, known_us)) == every
-        assert {of.result for of in every} >= {Result.LASTED, Result.SUCCEEDED}
+        assert {trial.result for trial in every} >= {Result.LASTED, Result.SUCCEEDED}
         users = {row.user for row in rows}
         assert set(reader.trials(first, last, known_us, users)) == every
         many = [*users, *(f"x{n}" for n in range(2000))]
         assert set(reader.trials(first, last, known_us, many)) == every
-        user1 = {of for of in every if of.group == "group1"}
+        user1 = {trial for trial in every if trial.group == "group1"}
         assert set(reader.trials(first, last, known_us, ["user1", "none"])) == user1
     assert reader.trials(first, last, late, []) == []
-    inner = {of for row in rows if (of := _known(row, late)) is not None}
-    inner = {of for of in inner if first < of.start_us < last}
+    inner = {trial for row in rows if (trial := _known(row, late)) is not None}
+    inner = {trial for trial in inner if first < trial.start_us < last}
     assert set(reader.trials(first + 1, last - 1, late)) == inner
     nearest = reader.trials(first, last, late, limit=4)
     middle = (first + last) // 2
-    assert len([of for of in nearest if of.start_us >= middle]) == 2
-    for of in inner - set(nearest):
-        side = [it for it in nearest if (it.start_us >= middle) is (of.start_us >= middle)]
-        assert all(abs(it.start_us - middle) <= abs(of.start_us - middle) for it in side)
+    assert len([trial for trial in nearest if trial.start_us >= middle]) == 2
+    for trial in inner - set(nearest):
+        side = [it for it in nearest if (it.start_us >= middle) is (trial.start_us >= middle)]
+        assert all(abs(it.start_us - middle) <= abs(trial.start_us - middle) for it in side)
 
 
 def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
@@ -175,7 +175,7 @@ def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
     assert reader.corrections(made[-1].time_us) == [
         c for c in found if c.time_us == found[0].time_us
     ]
-    assert {key: of.complete_us for key, of in reader.cursors().items()} == {
+    assert {key: cursor.complete_us for key, cursor in reader.cursors().items()} == {
         ("schedd", "history"): now_us(BATCHES),
         ("ce", "log"): None,
     }

@@ -33,7 +33,7 @@ def _sums(number: int) -> dict[PilotSeries, int]:
 
 
 def _sound(ledger: Ledger) -> None:
-    assert [of for of in ledger.check_pilots() if of.micros] == []
+    assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
 
 
 def _totals(ledger: Ledger) -> dict[PilotSeries, int]:
@@ -79,7 +79,9 @@ def test_open_pilots_stay(url: str) -> None:
         assert {row.id for row in ledger.pilot_rows()} == {row.id for row in after.pilots}
         assert ledger.pilot_hours(0, 10**7) == []
         assert ledger.factory_hours(0, 10**7) == {}
-        assert sum(of.micros for of in after.factory.values()) == sum(expected_factory(24).values())
+        assert sum(shown.micros for shown in after.factory.values()) == sum(
+            expected_factory(24).values()
+        )
         assert ledger.corrections(limit=10**6) == []
         assert pruned.pilots == len(pilots_at(24)) - len(after.pilots)
         _sound(ledger)

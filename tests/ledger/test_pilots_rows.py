@@ -247,7 +247,7 @@ def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
         ids = [row.id for row in rows]
         assert ledger.pilots_by_id(ids) == {row.id: row for row in rows}
         found = ledger.attempts_of({row.pilot for row in theirs})
-        every = {(row.pilot, row.key): row for of in found.values() for row in of}
+        every = {(row.pilot, row.key): row for attempt_key in found.values() for row in attempt_key}
         assert every == {(row.pilot, row.key): row for row in theirs}
 
 
@@ -266,7 +266,7 @@ def test_identities_stay_apart() -> None:
     stored = [identity(name) for name in names]
     assert len(set(stored)) == len(names)
     assert max(map(len, stored)) <= 512
-    assert [identity(of) for of in stored] == stored
+    assert [identity(name) for name in stored] == stored
     assert stored[:2] == names[:2]
 
 

@@ -45,7 +45,7 @@ def _correction(micros: int, hour: int = HOUR, series: PilotSeries = SERIES) -> 
 def test_a_new_ledger_has_no_pilots(url: str) -> None:
     with Ledger.open(url) as ledger:
         assert ledger.load_pilots() == PilotState(0, 1, (), (), {}, {}, {})
-        assert all(of.micros == 0 for of in ledger.check_pilots())
+        assert all(check_pilot.micros == 0 for check_pilot in ledger.check_pilots())
         assert ledger.attempts_of([1]) == {}
         assert ledger.find_pilots(["x"]) == {}
         assert ledger.find_attempts([]) == {}
@@ -67,14 +67,14 @@ def test_what_was_committed_is_loaded(url: str) -> None:
         state = ledger.load_pilots()
         wanted = pilots_at(28)
         named = ledger.find_pilots([identity(n).name for n in wanted] + ["nobody"])
-        assert {row.id: row for of in named.values() for row in of} == {
+        assert {row.id: row for key in named.values() for row in key} == {
             i: rows.row for i, rows in wanted.items()
         }
         assert ledger.pilots_by_id([1, 10**6]) == {1: wanted[1].row}
         jobs = {a.key.job for rows in wanted.values() for a in rows.attempts}
         runs = ledger.find_attempts(jobs)
         assert runs.keys() == jobs
-        assert {a.key for of in runs.values() for a in of} == {
+        assert {a.key for run in runs.values() for a in run} == {
             a.key for rows in wanted.values() for a in rows.attempts
         }
         totals: dict[PilotSeries, int] = {}
@@ -83,7 +83,10 @@ def test_what_was_committed_is_loaded(url: str) -> None:
         assert {series: micros for series, micros in state.net.items() if micros} == totals
         # A counter never falls, so it is above a total that was corrected.
         assert all(state.shown[series].micros >= micros for series, micros in totals.items())
-        assert any(shown.micros > totals.get(of, 0) for of, shown in state.shown.items())
+        assert any(
+            shown.micros > totals.get(pilot_series, 0)
+            for pilot_series, shown in state.shown.items()
+        )
         assert ledger.corrections(limit=10**6)
         assert {row.attempts_pruned for row in state.pilots} == {0}
 
@@ -128,7 +131,7 @@ def test_site_time_and_pilots_do_not_meet(url: str) -> None:
             ledger.commit(batches.batch(number))
             ledger.commit_pilots(batch(number)._replace(problems=()))
         assert ledger.load().commits == ledger.load_pilots().batches == 4
-        assert all(of.micros == 0 for of in ledger.check_pilots())
+        assert all(check_pilot.micros == 0 for check_pilot in ledger.check_pilots())
 
 
 def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
@@ -155,7 +158,7 @@ def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
         assert row.micros == big - 1_000_001
         assert step(1_000_001, 0) == big
         assert step(1, 0) == big + 1
-        assert [of.micros for of in ledger.corrections()] == [-1_000_000, -6]
+        assert [correction.micros for correction in ledger.corrections()] == [-1_000_000, -6]
         assert ledger.corrections(limit=1)[0] == _correction(-1_000_000)
         (hours, *_) = ledger.check_pilots()
         assert hours.micros == 0
@@ -244,9 +247,11 @@ def test_any_name_can_be_stored(url: str) -> None:
         assert sum(shown.micros for shown in state.shown.values()) == 35
         assert state.pilots[2] == rows[2]
         found = ledger.find_attempts(names)
-        assert {name: len(of) for name, of in found.items()} == dict.fromkeys(names, 1)
+        assert {name: len(attempt_key) for name, attempt_key in found.items()} == dict.fromkeys(
+            names, 1
+        )
         assert found[names[2]] == [theirs[2]]
-        assert {name: of[0].id for name, of in ledger.find_pilots(names).items()} == {
+        assert {name: key[0].id for name, key in ledger.find_pilots(names).items()} == {
             name: number for number, name in enumerate(names, 1)
         }
         # As they come back they can be written again, and are the same rows.

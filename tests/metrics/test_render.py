@@ -222,7 +222,7 @@ def test_a_number_of_pilots_that_no_ad_says_has_no_sample(kind: str) -> None:
     at = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
     for numbers, expected in (((3, 4), 7), ((3, None), 3), ((None, None), None)):
         told: list[dict[str, Any]] = [{kind: number} for number in numbers]
-        asks = tuple(request(ODD, factory=f"f{n}", **of) for n, of in enumerate(told))
+        asks = tuple(request(ODD, factory=f"f{n}", **record) for n, record in enumerate(told))
         made = render(catalog.FAMILIES, snapshot(requests=asks), 1000)
         assert value(made.text, name, **labels, **at) == expected
 
@@ -275,7 +275,7 @@ def test_counters_of_entries_that_were_forgotten_leave() -> None:
     seen = replace(snapshot(), names=names)
     made = render([family("counter", "x_total", *samples, labels=labels)], seen, 100)
     found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
-    assert {tuple(of[label] for label in labels) for of in found} == {
+    assert {tuple(record[label] for label in labels) for record in found} == {
         *(("A", "a", "g"), ("A", "a", OTHER)),
         *((OTHER, OTHER, group) for group in ("g", "h", OTHER)),
     }
@@ -299,4 +299,4 @@ def test_entries_that_came_lately_give_their_series_to_others(kind: Kind) -> Non
         names = KeptNames(frozenset({first, second}), frozenset(), weak, ())
         made = render([of], replace(snapshot(), names=names), 1)
         found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
-        assert {(of["site"], of["entry"]) for of in found} == {kept, (OTHER, OTHER)}
+        assert {(record["site"], record["entry"]) for record in found} == {kept, (OTHER, OTHER)}

@@ -117,20 +117,20 @@ class Row(NamedTuple):
 
 def rows() -> Iterator[Row]:
     """Every row of a table whose first column is of databases' names or of a figure's lines."""
-    chapter = section = of = ""
+    chapter = section = name = ""
     for line in PAGE.read_text().splitlines():
         if line.startswith("## "):
             chapter, section = line.removeprefix("## "), ""
         elif line.startswith("### "):
             section = line.removeprefix("### ").partition(" (")[0]
         elif not line.startswith("|"):
-            of = ""
-        elif not of:
-            of = line.split("|")[1].strip()
-        elif not line.startswith("|---") and (of == "RRD" or of in FIGURES):
+            name = ""
+        elif not name:
+            name = line.split("|")[1].strip()
+        elif not line.startswith("|---") and (name == "RRD" or name in FIGURES):
             cells = re.split(r"(?<!\\)\|", line)[1:-1]
             plain = tuple(cell.strip().replace("\\|", "|") for cell in cells)
-            yield Row(of, f"{chapter}/{section}", plain)
+            yield Row(name, f"{chapter}/{section}", plain)
 
 
 ROWS = list(rows())

@@ -138,7 +138,7 @@ def test_one_says_what_is_taken_together_as_long_as_it_is() -> None:
     found = names()
     found.note(berths("a", "b", "c", "d"), frozenset(), T0)
     found.note_accounting({"u": 1, "v": 2, "w": 3}, T0)
-    assert [(of.kind, of.number, of.few) for of in found.together] == [
+    assert [(together.kind, together.number, together.few) for together in found.together] == [
         ("entries", 2, ("C/c", "D/d")),
         ("accounting groups", 1, ("u",)),
     ]
@@ -154,7 +154,7 @@ def test_names_of_job_records_take_free_places_and_no_others() -> None:
     found.note(berths("a"), frozenset(), T0)
     assert found.admit(key("r"), "g") == (key("r"), "g")
     assert found.admit(key("s"), "g") == (OTHER_ENTRY, OTHER)
-    assert [of.few for of in found.together] == [("S/s",)]
+    assert [together.few for together in found.together] == [("S/s",)]
     assert found.admit(OTHER_ENTRY, "g") == (OTHER_ENTRY, OTHER)
     assert found.admit(key("a"), OTHER) == (key("a"), OTHER)
     assert found.groups == {(key("a"), "g"), (key("r"), "g")}

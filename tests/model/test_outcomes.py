@@ -224,7 +224,7 @@ CATEGORIES = {
 
 def test_the_categories_are_those_of_the_design() -> None:
     """All other lines are unclassified."""
-    expected = {name: of for of, names in CATEGORIES.items() for name in names.split()}
+    expected = {name: category for category, names in CATEGORIES.items() for name in names.split()}
     assert {rule.name: rule.category for rule in RULES if rule.category is not OTHER} == expected
 
 

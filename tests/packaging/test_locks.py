@@ -48,7 +48,11 @@ def test_the_lowest_versions_are_the_lowest() -> None:
     """Each package has a lower bound, and the first version from there on is locked."""
     versions = locked("requirements-lowest.lock")
     for requirement in direct():
-        (lowest,) = (Version(of.version) for of in requirement.specifier if of.operator == ">=")
+        (lowest,) = (
+            Version(specifier.version)
+            for specifier in requirement.specifier
+            if specifier.operator == ">="
+        )
         found = versions[canonicalize_name(requirement.name)]
         assert found.release[: len(lowest.release)] == lowest.release, requirement
 

@@ -134,7 +134,9 @@ class Play:
         """Poll from first to last; the pilots' ads are renewed every five minutes."""
         for at in range(first, last + 1, POLL_S):
             heard = at - at % UPDATE_S
-            renewed = [of._replace(last_heard=max(of.last_heard, T0 + heard)) for of in pilots]
+            renewed = [
+                pilot._replace(last_heard=max(pilot.last_heard, T0 + heard)) for pilot in pilots
+            ]
             self.poll(at, renewed, **more)  # type: ignore[arg-type]
 
     def rest(self, first: int, hours: int = 12) -> None:
@@ -150,7 +152,7 @@ class Play:
 
     def pilot(self, name: str = "glidein@node") -> PilotRow:
         """The one pilot of this name."""
-        (row,) = (of for of in self.stored.pilots.values() if of.identity.name == name)
+        (row,) = (pilot for pilot in self.stored.pilots.values() if pilot.identity.name == name)
         return row
 
     def seconds(self, measure: str = "resource", resource: str = "cpu") -> dict[str, float]:

@@ -56,17 +56,17 @@ class Stored:
         self.pilots |= {row.id: row for row in batch.pilots}
         for number, heard_us in batch.heard:
             self.pilots[number] = self.pilots[number]._replace(heard_us=heard_us)
-        for of in batch.moved:
-            self.attempts.pop(of, None)
+        for attempt_key in batch.moved:
+            self.attempts.pop(attempt_key, None)
         self.attempts |= {(row.pilot, row.key): row for row in batch.attempts}
         self.hours.update(batch.increments)
         for correction in batch.corrections:
             self.hours[correction.hour, correction.series] += correction.micros
         self.corrections += len(batch.corrections)
         self.counts.update(batch.counts)
-        self.places |= {of.name: of for of in batch.places}
-        self.cursors |= {(of.source, of.kind): of for of in batch.cursors}
-        self.experiments |= {of.pilot: of for of in batch.experiments}
+        self.places |= {place.name: place for place in batch.places}
+        self.cursors |= {(cursor.source, cursor.kind): cursor for cursor in batch.cursors}
+        self.experiments |= {experiment.pilot: experiment for experiment in batch.experiments}
         assert all(row.pilot in self.pilots for row in self.attempts.values())
 
     def load(self) -> PilotState:
@@ -80,9 +80,11 @@ class Stored:
         ]
         next_id = max(self.pilots, default=0) + 1
         pilots = tuple(running.values())
-        waiting = tuple(of for of in self.places.values() if of.open)
+        waiting = tuple(place for place in self.places.values() if place.open)
         rows = pilots, tuple(late)
-        pending = tuple(of for of in self.experiments.values() if not of.result)
+        pending = tuple(
+            experiment for experiment in self.experiments.values() if not experiment.result
+        )
         state = PilotState(self.batches, next_id, *rows, {}, {}, self.cursors, places=waiting)
         return state._replace(experiments=pending)
 
@@ -97,7 +99,7 @@ class Stored:
     def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
         """Return all pilots with one of these names up to the @."""
         rows = self.pilots.values()
-        return [of for of in rows if of.identity.name.partition("@")[0] in startds]
+        return [row for row in rows if row.identity.name.partition("@")[0] in startds]
 
     def find_on_nodes(
         self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
@@ -159,10 +161,10 @@ class Stored:
         """Return an entry's pilots by what is told and assumed of them."""
         found = defaultdict(list)
         for row in self.pilots.values():
-            of = row.identity
-            if of.key.entry == entry and of.origin != "jobs" and row.steps:
+            key = row.identity
+            if key.key.entry == entry and key.origin != "jobs" and row.steps:
                 rules = frozenset(row.assumed)
-                who = of.key.site, of.factory, of.group, of.origin
+                who = key.key.site, key.factory, key.group, key.origin
                 found[PilotKind(row.told, row.steps[-1].size, rules, *who)].append(row.id)
         return dict(found)
 
@@ -204,19 +206,19 @@ class Stored:
             for row in self.attempts.values()
             if since_us <= row.start_us <= until_us and (users is None or row.user in users)
         ]
-        found = [of for row in rows if (of := self._trial(row, known_us)) is not None]
+        found = [trial for row in rows if (trial := self._trial(row, known_us)) is not None]
         assert len(found) <= limit
         return found
 
     def _trial(self, row: AttemptRow, known_us: int) -> Trial | None:
         identity = self.pilots[row.pilot].identity
-        of, end_us = row.result, row.end_us
+        name, end_us = row.result, row.end_us
         if end_us is None or end_us > known_us:
             end_us = known_us
-            of = Result.LASTED if row.start_us < known_us - EARLY_US else ""
+            name = Result.LASTED if row.start_us < known_us - EARLY_US else ""
         where = str(row.pilot), identity.node, identity.key.entry, identity.key.site
         group = row.job_group or row.user
-        return Trial(*row.key, group, *where, row.start_us, end_us, Result(of)) if of else None
+        return Trial(*row.key, group, *where, row.start_us, end_us, Result(name)) if name else None
 
     def life(self, row: PilotRow) -> PilotLife:
         """Return a pilot as it is stored, with all its attempts."""

@@ -56,8 +56,8 @@ def merged(*facts: AttemptFact) -> Merged:
     return one
 
 
-def differing(of: Merged) -> set[tuple[str, Source, Source]]:
-    return {(found.field, found.kept, found.other) for found in of.contradictions}
+def differing(attempt_key: Merged) -> set[tuple[str, Source, Source]]:
+    return {(found.field, found.kept, found.other) for found in attempt_key.contradictions}
 
 
 def test_the_best_source_decides_field_by_field() -> None:
@@ -94,7 +94,9 @@ def test_contradictions_beyond_the_tolerance_are_counted(
 ) -> None:
     one = merged(*facts)
     assert getattr(one, field) == value
-    assert {(name, other) for name, _, other in differing(one)} == {(field, of) for of in against}
+    assert {(name, other) for name, _, other in differing(one)} == {
+        (field, source) for source in against
+    }
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_of_two_records_of_one_source_the_later_decides() -> None:
 
 def test_runs_of_a_job_are_attempts_of_their_own() -> None:
     found = merge([fact(EPOCH, 1), fact(EPOCH, 2, start=200), fact(EPOCH, 1, job="other")])
-    assert [of.key for of in found] == [("job", 1), ("job", 2), ("other", 1)]
+    assert [attempt_key.key for attempt_key in found] == [("job", 1), ("job", 2), ("other", 1)]
 
 
 def test_a_run_that_a_schedd_reconnected_to_is_one() -> None:
@@ -173,15 +175,18 @@ def test_a_slot_is_of_the_run_that_began_nearest(start: float, run: int) -> None
 
 
 def test_a_slot_of_another_pilot_is_another_attempt() -> None:
-    slots = [fact(SLOT, None, pilot="elsewhere", written=of) for of in (1, 2)]
+    slots = [fact(SLOT, None, pilot="elsewhere", written=literal) for literal in (1, 2)]
     found = merge([fact(EPOCH, 1), *slots])
-    assert [of.key.run for of in found] == [1, us(0) // 1_000_000]
+    assert [attempt_key.key.run for attempt_key in found] == [1, us(0) // 1_000_000]
     assert found[1].evidence == "estimated"
 
 
 def runs(*facts: AttemptFact) -> list[int]:
     """The runs of a job that facts are of, each by its number or the second in which it began."""
-    return [of.key.number or ((of.start_us or 0) - us(0)) // 1_000_000 for of in merge(facts)]
+    return [
+        attempt_key.key.number or ((attempt_key.start_us or 0) - us(0)) // 1_000_000
+        for attempt_key in merge(facts)
+    ]
 
 
 def test_a_claim_that_was_activated_after_a_run_was_over_is_another_run() -> None:
@@ -228,9 +233,9 @@ def test_a_startds_record_and_its_slot_go_by_one_clock() -> None:
 
 
 def test_a_slot_without_a_time_is_of_the_latest_run() -> None:
-    slots = [fact(SLOT, None, start=of) for of in (1000, 1500, None)]
-    assert [len(of) for of in gather(slots).values()] == [1, 2]
-    assert [of.run for of in gather(slots[2:])] == [0]
+    slots = [fact(SLOT, None, start=literal) for literal in (1000, 1500, None)]
+    assert [len(resources) for resources in gather(slots).values()] == [1, 2]
+    assert [attempt_key.run for attempt_key in gather(slots[2:])] == [0]
 
 
 def test_an_attempt_for_the_accounting() -> None:
@@ -290,15 +295,15 @@ def test_a_single_fact_is_merged_like_two_that_are_equal(told: AttemptFact) -> N
 @given(st.lists(FACTS, max_size=8))
 def test_every_fact_is_in_one_attempt_and_nothing_is_made_up(facts: list[AttemptFact]) -> None:
     gathered = gather(facts)
-    assert sorted(map(repr, (of for group in gathered.values() for of in group))) == sorted(
-        map(repr, set(facts))
-    )
+    assert sorted(
+        map(repr, (resources for group in gathered.values() for resources in group))
+    ) == sorted(map(repr, set(facts)))
     for one in merge(facts):
         told = gathered[one.key]
-        assert one.end_us in {None, *(of.end_us for of in told)}
-        pairs = {(of.ending.exit_code, of.ending.exit_signal) for of in told}
+        assert one.end_us in {None, *(resources.end_us for resources in told)}
+        pairs = {(resources.ending.exit_code, resources.ending.exit_signal) for resources in told}
         assert (one.ending.exit_code, one.ending.exit_signal) in {(None, None), *pairs}
-        assert one.ending.over == any(of.ending.over for of in told)
+        assert one.ending.over == any(resources.ending.over for resources in told)
         for found in one.contradictions:
             assert isinstance(found, Contradiction)
             assert {found.kept, found.other} <= set(one.sources)

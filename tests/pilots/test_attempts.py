@@ -25,7 +25,7 @@ def outcomes(play: Play) -> dict[str, str]:
         f"{row.key.job.split('#')[1]}/{row.key.number or '?'}": row.outcome.label
         if row.outcome
         else "open"
-        for row in sorted(play.stored.attempts.values(), key=lambda of: of.start_us)
+        for row in sorted(play.stored.attempts.values(), key=lambda attempt: attempt.start_us)
     }
 
 
@@ -100,7 +100,9 @@ def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
         play.book.see(now, 60 * SECOND_US, [shown(heard=at)], play.stored, complete=True)
         play.book.claim(now, [], play.stored, complete=True)
         play.book.settle(now, now, play.stored, {"schedd"})
-    assert not any(of.outcome for pilot in play.book.pilots for of in pilot.attempts.values())
+    assert not any(
+        attempt.outcome for pilot in play.book.pilots for attempt in pilot.attempts.values()
+    )
 
 
 @pytest.mark.parametrize(("lives_on", "expected"), [(True, "vacated"), (False, "pilot_shutdown")])
@@ -164,8 +166,8 @@ def black_hole(ending: Ending, late: int = 0) -> tuple[Play, list[JobRecord]]:
         records.append(record(f"{number}.0", at, end, startd=f"p{node}@n{node}", ending=how))
     last = 2400 + late
     for at in range(0, last, 300):
-        play.poll(at, [of._replace(last_heard=T0 + at) for of in pilots])
-    play.poll(last, [of._replace(last_heard=T0 + last) for of in pilots], records)
+        play.poll(at, [pilot._replace(last_heard=T0 + at) for pilot in pilots])
+    play.poll(last, [pilot._replace(last_heard=T0 + last) for pilot in pilots], records)
     return play, records
 
 
@@ -216,8 +218,14 @@ def test_a_verdict_is_the_same_whenever_it_is_asked_for(hours: int) -> None:
     """
     play, records = black_hole(FAILED_EARLY)
     later = [
-        record(f"1{of.fact.job}", 16000 + n, 16002 + n, startd=of.startd, ending=FAILED_EARLY)
-        for n, of in enumerate(records)
+        record(
+            f"1{resources.fact.job}",
+            16000 + n,
+            16002 + n,
+            startd=resources.startd,
+            ending=FAILED_EARLY,
+        )
+        for n, resources in enumerate(records)
     ]
     play.poll(16500, records=later)
     judge(play, hours)
@@ -258,9 +266,12 @@ def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
     play = Play()
     play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
     play.live(360, 600, [shown()], claims=[claim("1.0", 330)])
-    assert [of.start_us // SECOND_US - T0 for of in play.stored.attempts.values()] == [100, 330]
+    assert [attempt.start_us // SECOND_US - T0 for attempt in play.stored.attempts.values()] == [
+        100,
+        330,
+    ]
     play.live(660, 660 + HOUR_S, [shown()], claims=[claim("1.0", 330)])
-    found = [of.outcome and of.outcome.label for of in play.stored.attempts.values()]
+    found = [attempt.outcome and attempt.outcome.label for attempt in play.stored.attempts.values()]
     assert found == ["no_record", None]
     # The schedd's history knows the last run, by its number.
     last = record("1.0", 328, 5000, source=Source.SCHEDD_HISTORY, run=2)
@@ -312,8 +323,10 @@ def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:
     play.live(0, 120, [shown()])
     play.poll(180, [shown(heard=150)], [first], again)
     assert outcomes(play) == {"1.0/1": "open", "1.0/?": "open"}
-    (runs,) = ([of for of in play.stored.attempts.values() if of.key.number is None],)
-    assert [(of.start_us, of.end_us) for of in runs] == [((T0 + 148) * SECOND_US, None)]
+    (runs,) = (
+        [attempt for attempt in play.stored.attempts.values() if attempt.key.number is None],
+    )
+    assert [(run.start_us, run.end_us) for run in runs] == [((T0 + 148) * SECOND_US, None)]
     play.live(240, 900, [shown()], claims=again)
     play.live(960, 1200, [shown()], records=[record("1.0", 147, 940, run=2)])
     play.rest(1260)

@@ -33,8 +33,12 @@ def schedds_first() -> tuple[Field, ...]:
     """Today's merge rules, but the schedd is believed about times and sizes before the startd."""
     rules = []
     for field in attempt_facts.FIELDS:
-        first = [of for of in (Source.SCHEDD_HISTORY, Source.EPOCH_HISTORY) if of in field.order]
-        order = (*first, *(of for of in field.order if of not in first))
+        first = [
+            literal
+            for literal in (Source.SCHEDD_HISTORY, Source.EPOCH_HISTORY)
+            if literal in field.order
+        ]
+        order = (*first, *(source for source in field.order if source not in first))
         moved = field.names[0] in {"start_us", "end_us", "size"}
         rules.append(field._replace(order=order) if moved else field)
     return tuple(rules)
@@ -43,8 +47,10 @@ def schedds_first() -> tuple[Field, ...]:
 def exits_are_lost() -> tuple[Rule, ...]:
     """Today's outcomes, but a program's own exit is not counted as good any more."""
     return tuple(
-        of._replace(category=Category.UNCLASSIFIED) if of.category is Category.GOODPUT else of
-        for of in outcomes.RULES
+        ending._replace(category=Category.UNCLASSIFIED)
+        if ending.category is Category.GOODPUT
+        else ending
+        for ending in outcomes.RULES
     )
 
 
@@ -93,23 +99,27 @@ class Daemon:
 
     def seconds(self) -> dict[str, float]:
         """Core-seconds of all pilots by category; all that the ledger's check proves holds."""
-        assert {of.what: of.micros for of in self.ledger.check_pilots() if of.micros} == {}
+        assert {
+            check_pilot.what: check_pilot.micros
+            for check_pilot in self.ledger.check_pilots()
+            if check_pilot.micros
+        } == {}
         book = self.keeper.book
         assert book is not None
-        assert {of: n for of, n in book.left_out.items() if n} == {}
+        assert {name: n for name, n in book.left_out.items() if n} == {}
         assert not any(book.residual.values())
         sums: Counter[str] = Counter()
-        for of in self.ledger.pilot_hours(0, 10**7):
-            if (of.series.resource, of.series.measure) == ("cpu", "resource"):
-                sums[of.series.category.value] += of.micros
+        for pilot_hour in self.ledger.pilot_hours(0, 10**7):
+            if (pilot_hour.series.resource, pilot_hour.series.measure) == ("cpu", "resource"):
+                sums[pilot_hour.series.category.value] += pilot_hour.micros
         return {category: micros / US for category, micros in sums.items() if micros}
 
     def corrected(self) -> dict[str, float]:
         """Core-seconds by which categories were corrected."""
         sums: Counter[str] = Counter()
-        for of in self.ledger.corrections():
-            if (of.series.resource, of.series.measure) == ("cpu", "resource"):
-                sums[of.series.category.value] += of.micros
+        for correction in self.ledger.corrections():
+            if (correction.series.resource, correction.series.measure) == ("cpu", "resource"):
+                sums[correction.series.category.value] += correction.micros
         return {category: micros / US for category, micros in sums.items() if micros}
 
 

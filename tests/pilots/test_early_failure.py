@@ -91,7 +91,7 @@ def pool(bad: Collection[int], minutes: int = 20, nodes: int = 40) -> list[Trial
 def blamed(trials: list[Trial]) -> tuple[set[int], set[Kind]]:
     """Return the nodes of the runs that are blamed on a place, and on which kinds of place."""
     evidence = weigh(trials)
-    nodes = {int(of.node[4:]) for of in trials if of.key in evidence.blamed}
+    nodes = {int(trial.node[4:]) for trial in trials if trial.key in evidence.blamed}
     return nodes, set(evidence.blamed.values())
 
 
@@ -114,11 +114,11 @@ def test_the_place_that_is_at_fault_is_blamed(bad: Collection[int], kinds: set[K
 def test_a_pilot_is_blamed_where_its_node_is_not() -> None:
     """Of many pilots on a large node one has a broken environment."""
     trials = [
-        of._replace(node=f"node{int(of.node[4:]) // 20}", entry="e", site="s")
-        for of in pool([7], minutes=40, nodes=200)
+        trial._replace(node=f"node{int(trial.node[4:]) // 20}", entry="e", site="s")
+        for trial in pool([7], minutes=40, nodes=200)
     ]
     evidence = weigh(trials)
-    assert {of.pilot for of in trials if of.key in evidence.blamed} == {"pilot7"}
+    assert {trial.pilot for trial in trials if trial.key in evidence.blamed} == {"pilot7"}
 
 
 def test_a_user_whose_jobs_fail_everywhere_is_not_the_nodes_fault() -> None:
@@ -146,19 +146,22 @@ def test_a_block_of_bad_jobs_on_one_slot_is_not_the_nodes_fault() -> None:
 
 def test_retries_of_one_job_count_once() -> None:
     retries = [run(minute, 3, FAIL)._replace(job="ap#1.0#1", run=minute) for minute in range(20)]
-    trials = [of for of in pool([]) if of.node != "node3"]
+    trials = [trial for trial in pool([]) if trial.node != "node3"]
     assert blamed(trials + retries) == (set(), set())
 
 
 def test_a_job_that_fails_at_random_and_then_succeeds_elsewhere_blames_nobody() -> None:
     """How often its group fails by itself is what decides."""
     trials = []
-    for n, of in enumerate(pool([], minutes=40)):
+    for n, trial in enumerate(pool([], minutes=40)):
         if n % 7:
-            trials.append(of)
+            trials.append(trial)
         else:
-            second = of._replace(run=2, node="node39", pilot="pilot39")
-            trials += [of._replace(result=FAIL), second._replace(start_us=of.start_us + 10**7)]
+            second = trial._replace(run=2, node="node39", pilot="pilot39")
+            trials += [
+                trial._replace(result=FAIL),
+                second._replace(start_us=trial.start_us + 10**7),
+            ]
     assert blamed(trials) == (set(), set())
 
 
@@ -169,7 +172,7 @@ def test_one_failure_whose_job_succeeds_elsewhere_is_not_enough() -> None:
 
 def test_a_run_that_goes_on_speaks_for_its_place() -> None:
     """Where jobs last longer than a verdict may wait."""
-    trials = [of._replace(result=LASTED) if of.result is OK else of for of in pool([3])]
+    trials = [trial._replace(result=LASTED) if trial.result is OK else trial for trial in pool([3])]
     assert blamed(trials) == ({3}, {"node"})
 
 
@@ -177,13 +180,13 @@ def test_the_outcome_of_what_is_blamed() -> None:
     """An early exit gets a label of its own; a code keeps its label."""
     trials = pool([3])
     evidence = weigh(trials)
-    bad = next(of for of in trials if of.result is FAIL)
+    bad = next(trial for trial in trials if trial.result is FAIL)
     assert judge(bad, FAILED, evidence) == EARLY_EXIT
     misconfigured = Outcome(Category.MISCONFIGURATION_BADPUT, "program_not_started")
     assert judge(bad, NO_PROGRAM, evidence) == misconfigured
     guess = FAILED._replace(evidence="estimated")
     assert judge(bad, guess, evidence) == EARLY_EXIT._replace(evidence="estimated")
-    good = next(of for of in trials if of.result is OK)
+    good = next(trial for trial in trials if trial.result is OK)
     assert judge(good, GOOD, evidence) == GOOD
 
 
@@ -196,24 +199,25 @@ def test_nothing_is_known_of_nothing() -> None:
 
 def test_a_node_whose_jobs_succeed_at_once_is_suspected_and_not_blamed() -> None:
     trials = [
-        of._replace(end_us=of.start_us + SHORT_US) if of.node == "node3" else of for of in pool([])
+        trial._replace(end_us=trial.start_us + SHORT_US) if trial.node == "node3" else trial
+        for trial in pool([])
     ]
-    assert [of[:4] for of in suspects(trials)] == [("node", "node3", "entry0", "site0")]
+    assert [suspect[:4] for suspect in suspects(trials)] == [("node", "node3", "entry0", "site0")]
     evidence = weigh(trials)
     assert set(evidence.suspected) == {("node", "node3")}
     assert evidence.blamed == {}
 
 
 def test_jobs_that_are_short_everywhere_are_not_suspicious() -> None:
-    assert suspects([of._replace(end_us=of.start_us + SHORT_US) for of in pool([])]) == ()
+    assert suspects([trial._replace(end_us=trial.start_us + SHORT_US) for trial in pool([])]) == ()
     assert suspects(pool([3])) == ()  # failures are no successes
 
 
 def test_a_success_on_a_suspected_node_convicts_no_other() -> None:
     """One user's jobs fail on every node, but on the black hole that ends all jobs with 0."""
     trials = [
-        of._replace(end_us=of.start_us + 10**6, result=OK if of.node == "node3" else FAIL)
-        for of in pool([])
+        trial._replace(end_us=trial.start_us + 10**6, result=OK if trial.node == "node3" else FAIL)
+        for trial in pool([])
     ]
     good = [
         run(m, n, group="joe x", seconds=1 if n == 3 else 1800)

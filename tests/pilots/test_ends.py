@@ -165,7 +165,7 @@ def test_the_best_source_of_its_end_decides(collector: str, files: tuple[str, ..
     for order, early in tellings(files):
         row = played(collector, order, early)
         assert (row.ended, row.end_us) == (source, us(end)), order
-        assert row.ended == next(of for of in END_ORDER if of in row.ends)
+        assert row.ended == next(literal for literal in END_ORDER if literal in row.ends)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,9 @@ def test_what_a_worse_source_said_stands_again(first: str) -> None:
     play.restart()
     play.book.report([output(20, 1100, name=NAME._replace(schedd="other"))], play.stored, SIZE)
     play.rest(20_000)
-    ends = {of.identity.factory_job: (of.ended, of.end_us) for of in play.stored.pilots.values()}
+    ends = {
+        pilot.identity.factory_job: (pilot.ended, pilot.end_us)
+        for pilot in play.stored.pilots.values()
+    }
     assert ends[JOB] == ("logged", us(1221))
     _check(play.stored)

@@ -28,10 +28,10 @@ MEASURED, ESTIMATED = "measured", "estimated"
 def spent(play: Play) -> dict[tuple[str, str, str], set[str]]:
     """On what each resource, measure and category rests."""
     found: dict[tuple[str, str, str], set[str]] = {}
-    for (_, of), micros in play.stored.hours.items():
+    for (_, pilot_series), micros in play.stored.hours.items():
         if micros:
-            key = of.resource, of.measure, of.category.value
-            found.setdefault(key, set()).add(of.evidence)
+            key = pilot_series.resource, pilot_series.measure, pilot_series.category.value
+            found.setdefault(key, set()).add(pilot_series.evidence)
     return found
 
 
@@ -56,7 +56,7 @@ def test_an_assumed_number_of_gpus() -> None:
     others = [output(gpus=2, name=output().name._replace(proc=n)) for n in (1, 2)]
     told(play, *others, at=2000)
     told(play, busy(), at=60_000)
-    (row,) = (of for of in play.stored.pilots.values() if of.assumed)
+    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.assumed)
     assert set(row.assumed) == {Assumption.GPUS}
     found = spent(play)
     assert {key[0] for key, of in found.items() if ESTIMATED in of} == {"gpu"}
@@ -81,7 +81,7 @@ def test_an_assumed_size() -> None:
     assert counted(play) == {("cpu", "size"): 8 * 1200.0}
     _check(play.stored)
     told(play, busy(gpus=1), at=60_000)  # it tells its size after all
-    assert {of for some in spent(play).values() for of in some} == {MEASURED}
+    assert {name for some in spent(play).values() for name in some} == {MEASURED}
     assert counted(play) == {}
     _check(play.stored)
 
@@ -100,7 +100,7 @@ def test_the_end_bears_on_both() -> None:
     """When a pilot ended decides how long it had its cores and its GPUs."""
     play = Play()
     told(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
-    assert {of for some in spent(play).values() for of in some} == {ESTIMATED}
+    assert {name for some in spent(play).values() for name in some} == {ESTIMATED}
     assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
 
 
@@ -114,11 +114,13 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[By, ...]) -> Non
             book.settle(us(at), us(at), ledger)
             ledger.commit_pilots(book.batch(us(at)))
             book.stored()
-        assert not any(of.micros for of in ledger.check_pilots())
+        assert not any(check_pilot.micros for check_pilot in ledger.check_pilots())
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)
         total = gather(ledger, scope, 2000).total
-        (run,) = (of for some in ledger.attempts_of([1, 0]).values() for of in some)
+        (run,) = (
+            attempt_key for some in ledger.attempts_of([1, 0]).values() for attempt_key in some
+        )
     assert total.estimated is not None
     own = 0 if by == ("user",) else 2 * 1200 * S - run.settled["cpu", "canonical"]
     assert total.estimated["cpu", "canonical"] == own + run.settled["cpu", "canonical"]

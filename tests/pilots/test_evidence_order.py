@@ -123,18 +123,18 @@ def tellings(draw: st.DrawFn, facts: list[FileFact]) -> Told:
     return Told(order, again, polls, draw(st.frozensets(st.integers(0, 12), max_size=2)))
 
 
-def play(of: Told) -> Play:
+def play(pilot_name: Told) -> Play:
     """Tell it, with hours between some of the facts."""
     made, at = Play(), LATEST
-    for number, fact in enumerate([*of.facts, *of.again]):
+    for number, fact in enumerate([*pilot_name.facts, *pilot_name.again]):
         made.book.report([fact], made.stored, SIZE)
-        if number in of.polls:
+        if number in pilot_name.polls:
             made.poll(at)
             made.rest(at + 60, hours=2)
             at += 3 * 3600
         else:
             made.poll(at)
-        if number in of.restarts:
+        if number in pilot_name.restarts:
             made.restart()
     told(made, at=at + 60, hours=3)
     return made

@@ -20,16 +20,18 @@ STRATA = st.tuples(*(st.integers(0, 8) for _ in range(4))).map(
 
 @settings(max_examples=examples(150))
 @given(STRATA)
-def test_with_one_group_it_is_fishers_exact_test(of: Stratum) -> None:
-    good_here, failed_far = of.here - of.failed_here, of.failed - of.failed_here
+def test_with_one_group_it_is_fishers_exact_test(stratum: Stratum) -> None:
+    good_here, failed_far = stratum.here - stratum.failed_here, stratum.failed - stratum.failed_here
     table = [
-        [of.failed_here, good_here],
-        [failed_far, of.jobs - of.here - failed_far],
+        [stratum.failed_here, good_here],
+        [failed_far, stratum.jobs - stratum.here - failed_far],
     ]
-    p = p_value([of])
+    p = p_value([stratum])
     assert p == pytest.approx(fisher_exact(np.array(table), alternative="greater").pvalue)
-    assert least_p([of]) <= p * (1 + 1e-9)
-    assert least_p([of]) == pytest.approx(p_value([of._replace(failed_here=min(of[0], of[3]))]))
+    assert least_p([stratum]) <= p * (1 + 1e-9)
+    assert least_p([stratum]) == pytest.approx(
+        p_value([stratum._replace(failed_here=min(stratum[0], stratum[3]))])
+    )
 
 
 @settings(max_examples=examples(60))
@@ -37,32 +39,37 @@ def test_with_one_group_it_is_fishers_exact_test(of: Stratum) -> None:
 def test_groups_are_independent(strata: list[Stratum]) -> None:
     """The same by going through all ways in which the failures could have fallen."""
     ways: dict[int, float] = {0: 1.0}
-    for of in strata:
+    for stratum in strata:
         chances = {}
-        for here in range(min(of.here, of.failed) + 1):
-            at_least = [p_value([of._replace(failed_here=n)]) for n in (here, here + 1)]
+        for here in range(min(stratum.here, stratum.failed) + 1):
+            at_least = [p_value([stratum._replace(failed_here=n)]) for n in (here, here + 1)]
             chances[here] = (
-                at_least[0] - at_least[1] if here < min(of.here, of.failed) else at_least[0]
+                at_least[0] - at_least[1]
+                if here < min(stratum.here, stratum.failed)
+                else at_least[0]
             )
         ways = {
             total: sum(ways.get(total - n, 0) * chance for n, chance in chances.items())
             for total in range(max(ways) + len(chances))
         }
-    seen = sum(of.failed_here for of in strata)
+    seen = sum(stratum.failed_here for stratum in strata)
     expected = sum(chance for total, chance in ways.items() if total >= seen)
     assert p_value(strata) == pytest.approx(min(1.0, expected), abs=1e-9)
 
 
 @settings(max_examples=examples(60))
 @given(STRATA, st.integers(1, 6))
-def test_strata_that_are_alike_are_summed_at_once(of: Stratum, number: int) -> None:
+def test_strata_that_are_alike_are_summed_at_once(stratum: Stratum, number: int) -> None:
     """As if each were added for itself."""
-    each = [p_value([of._replace(failed_here=n)]) for n in range(min(of.here, of.failed) + 1)]
+    each = [
+        p_value([stratum._replace(failed_here=n)])
+        for n in range(min(stratum.here, stratum.failed) + 1)
+    ]
     chances = np.ones(1)
     for _ in range(number):
         chances = np.convolve(chances, -np.diff([*each, 0]))
-    expected = chances[of.failed_here * number :].sum()
-    assert p_value([of] * number) == pytest.approx(expected, abs=1e-9)
+    expected = chances[stratum.failed_here * number :].sum()
+    assert p_value([stratum] * number) == pytest.approx(expected, abs=1e-9)
 
 
 def test_chance_blames_hardly_anybody() -> None:
@@ -74,8 +81,8 @@ def test_chance_blames_hardly_anybody() -> None:
         for unit in range(2000)
     }
     found = compare(tables)
-    assert any(of.failures >= 3 for of in found.values())
-    assert not any(of.significant() for of in found.values())
+    assert any(finding.failures >= 3 for finding in found.values())
+    assert not any(finding.significant() for finding in found.values())
 
 
 def test_all_that_could_be_significant_is_counted_as_a_test() -> None:
@@ -84,8 +91,8 @@ def test_all_that_could_be_significant_is_counted_as_a_test() -> None:
     tables["bad"] = [Stratum(20, 5, 620, 9)]
     found = compare(tables)
     assert (found["20"].failures, found["20"].p) == (0, 1)
-    adjusted = false_discovery_control([of.p for of in found.values()], method="by")
-    assert [of.adjusted for of in found.values()] == list(adjusted)
+    adjusted = false_discovery_control([finding.p for finding in found.values()], method="by")
+    assert [finding.adjusted for finding in found.values()] == list(adjusted)
     assert found["bad"].expected == pytest.approx(9 * 20 / 620)
 
 

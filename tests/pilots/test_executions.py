@@ -31,12 +31,12 @@ def again(first: int, last: int, gone: list[QueueEvent]) -> list[QueueEvent]:
 def times(play: Play) -> list[tuple[float, float | None]]:
     """When each pilot began and ended, in seconds from T0."""
     rows = play.stored.pilots.values()
-    return sorted(((of.start_us - us(0)) / 1e6, ((of.end_us or 0) - us(0)) / 1e6) for of in rows)
+    return sorted(((row.start_us - us(0)) / 1e6, ((row.end_us or 0) - us(0)) / 1e6) for row in rows)
 
 
 def rows(play: Play) -> list[PilotRow]:
     """The pilots, by when they began."""
-    return sorted(play.stored.pilots.values(), key=lambda of: of.start_us)
+    return sorted(play.stored.pilots.values(), key=lambda pilot: pilot.start_us)
 
 
 @pytest.mark.parametrize("gone", [EVICTED, HELD])
@@ -47,9 +47,9 @@ def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
     told(play, *again(first, first + 3000, gone), at=2 * DAY)
     assert times(play) == [(100, 1000), (first, first + 3000)]
     assert play.seconds() == {"unclassified": 4 * 3900.0}
-    assert {Assumption.NO_OUTPUT in of.assumed for of in rows(play)} == {True}
-    assert len({(of.identity.name, of.identity.started) for of in rows(play)}) == 2
-    assert all(of.closed for of in rows(play))
+    assert {Assumption.NO_OUTPUT in row.assumed for row in rows(play)} == {True}
+    assert len({(row.identity.name, row.identity.started) for row in rows(play)}) == 2
+    assert all(row.closed for row in rows(play))
     assert not play.stored.places["entry#7.0"].open
     assert not play.book.left_out.get("ambiguous")
 
@@ -69,7 +69,7 @@ def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> N
         told(play, *some, at=2 * DAY * (number + 1))
     assert times(play) == [(100, 1000), (first + 10, last - 10)]
     assert play.seconds() == {"unclassified": 4 * 900.0, "decision_problem": 4 * 2980.0}
-    assert [of.ended for of in rows(play)] == ["queue", "reported"]
+    assert [row.ended for row in rows(play)] == ["queue", "reported"]
     assert not play.book.contradictions
     assert not play.book.left_out.get("ambiguous")
 
@@ -98,7 +98,7 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
     play.restart()
     told(play, *events[4:], output(1105, 4090), at=4200)
     assert times(play) == [(100, 1000), (1105, 4090)]
-    assert [of.ended for of in rows(play)] == ["queue", "reported"]
+    assert [row.ended for row in rows(play)] == ["queue", "reported"]
 
 
 def test_both_were_shown_by_a_collector() -> None:
@@ -114,7 +114,7 @@ def test_both_were_shown_by_a_collector() -> None:
         play.poll(at, [two._replace(last_heard=two.started + 1800)])
     told(play, *again(1100, 3500, EVICTED), at=4260)
     assert times(play) == [(150, 1000), (1200, 3500)]
-    assert {of.ended for of in rows(play)} == {"queue"}
+    assert {row.ended for row in rows(play)} == {"queue"}
     assert not play.book.left_out.get("ambiguous")
 
 
@@ -131,7 +131,11 @@ def test_what_ran_on_is_not_ended_by_another_execution() -> None:
 @pytest.mark.parametrize("first", ["events", "output"])
 def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> None:
     """Its own output tells that it lived through both executions."""
-    events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), *(event(of, until) for of in gone)]
+    events = [
+        event(S.SUBMITTED, -300),
+        event(S.STARTED, 0),
+        *(event(queue_state, until) for queue_state in gone),
+    ]
     events += [event(S.STARTED, until + 1000), event(S.ENDED, DAY)]
     facts: list[list[FileFact]] = [[*events], [output(5, DAY - 10)]]
     play = Play()
@@ -193,7 +197,7 @@ def test_an_output_is_of_the_job_after_a_lost_end() -> None:
     events += [event(S.SUBMITTED, DAY), event(S.STARTED, DAY + 5), event(S.ENDED, DAY + 5000)]
     told(play, *events, output(DAY + 10, None), at=3 * DAY)
     assert times(play) == [(DAY + 10, DAY + 5000)]
-    assert [of.ended for of in rows(play)] == ["queue"]
+    assert [row.ended for row in rows(play)] == ["queue"]
 
 
 @pytest.mark.parametrize("ahead", [4000, 1200])

@@ -47,12 +47,16 @@ class Checked(Play):
     def verdicts(self) -> dict[tuple[str, str], int]:
         """How many were checked, by state and whether they agreed."""
         counts = self.stored.counts.items()
-        return {(of.category.value, of.outcome): n for of, n in counts if of.what == "verdicts"}
+        return {
+            (count_key.category.value, count_key.outcome): n
+            for count_key, n in counts
+            if count_key.what == "verdicts"
+        }
 
     def result(self) -> Result:
         """What became of the one experiment."""
-        (of,) = self.stored.experiments.values()
-        return of.result
+        (key,) = self.stored.experiments.values()
+        return key.result
 
 
 def pilot(at: int = 0, started: int = 0) -> Pilot:
@@ -70,8 +74,8 @@ def test_a_pilot_that_runs_a_job_confirms_a_bottleneck() -> None:
     play.poll(300, [pilot(300, 30)], [record("1.0", 100, 250, started=30)])
     play.rest(400)
     assert play.verdicts() == {("provisioning_bottleneck", "true"): 1}
-    (of,) = play.stored.experiments.values()
-    assert (of.verdict, of.entry, of.group, of.registered_us) == (
+    (key,) = play.stored.experiments.values()
+    assert (key.verdict, key.entry, key.group, key.registered_us) == (
         *(BOTTLENECK, KEY, "frontend.main"),
         (T0 + 30) * US,
     )
@@ -128,7 +132,7 @@ def test_a_result_that_was_not_stored_counts_once() -> None:
     for at in (900, 960):
         batch = play.lost(at, [pilot(at, 30)])
         assert batch.counts[key] == 1
-        assert [of.result for of in batch.experiments] == [Result.IDLE]
+        assert [experiment.result for experiment in batch.experiments] == [Result.IDLE]
         assert play.verdicts() == {}
     for at in range(1020, 1500, POLL_S):
         play.poll(at, [pilot(at, 30)])
@@ -153,7 +157,7 @@ def test_pilots_that_start_together_each_count() -> None:
     play.begin(60, both)
     play.poll(120, both, claims=[claim("1.0", 100, startd="a@node", started=30)])
     for at in range(180, 960, POLL_S):
-        play.poll(at, [of._replace(last_heard=T0 + at) for of in both])
+        play.poll(at, [key._replace(last_heard=T0 + at) for key in both])
     assert play.verdicts() == {
         ("provisioning_bottleneck", "true"): 1,
         ("provisioning_bottleneck", "false"): 1,

@@ -163,10 +163,13 @@ def test_a_lost_end_is_that_of_one_job(
     second = [(S.SUBMITTED, 9000), (S.STARTED, 9010), (S.ENDED, 9100), last]
     third = [(S.SUBMITTED, 20_000), (S.STARTED, 20_010), (S.ENDED, 20_100)]
     *_, first, then, later = found(*(event(*of) for of in [*lost, *second, *third]))
-    assert [of.mixed for of in (first, then, later)] == [False] * 3
+    assert [pilot_name.mixed for pilot_name in (first, then, later)] == [False] * 3
     assert (first.ended_us, first.life, first.over, first.runs) == (None, None, False, False)
     assert first.settled_us == (T0 + 9000) * US
-    assert [times(of) for of in (then, later)] == [(9000, 9010, 9100), (20_000, 20_010, 20_100)]
+    assert [times(pilot_name) for pilot_name in (then, later)] == [
+        (9000, 9010, 9100),
+        (20_000, 20_010, 20_100),
+    ]
 
 
 def test_jobs_of_which_each_end_is_lost() -> None:
@@ -174,8 +177,12 @@ def test_jobs_of_which_each_end_is_lost() -> None:
     told = [(S.SUBMITTED, n * DAY + at) for n in range(3) for at in (0, 1)]
     told += [(S.STARTED, n * DAY + 10) for n in range(3)]
     every = found(*(event(*of) for of in told))
-    assert [(of.mixed, of.runs) for of in every] == [(False, n == 2) for n in range(3)]
-    assert [times(of) for of in every] == [(n * DAY, n * DAY + 10, None) for n in range(3)]
+    assert [(pilot_name.mixed, pilot_name.runs) for pilot_name in every] == [
+        (False, n == 2) for n in range(3)
+    ]
+    assert [times(pilot_name) for pilot_name in every] == [
+        (n * DAY, n * DAY + 10, None) for n in range(3)
+    ]
 
 
 def test_which_events_are_kept() -> None:
@@ -217,7 +224,10 @@ def test_lines_find_their_job() -> None:
     other, mine = found(*one, line(150, user="cms"))
     assert {other.line is None, mine.line is None} == {True, False}
     first, second = found(*one, line(150), event(S.SUBMITTED, 500), line(900))
-    assert [(of.settled_us or 0, of.line and of.line.written_us) for of in (first, second)] == [
+    assert [
+        (pilot_name.settled_us or 0, pilot_name.line and pilot_name.line.written_us)
+        for pilot_name in (first, second)
+    ] == [
         ((T0 + 110) * US, (T0 + 150) * US),
         ((T0 + 900) * US, (T0 + 900) * US),
     ]
@@ -256,7 +266,7 @@ def test_order_and_repetition_do_not_matter(
     rng.shuffle(again)
     assert add(add(Place("e", "7.0"), again[:7]).place, again[7:]).place == place
     every = jobs(place)
-    lines = [of.line for of in every if of.line is not None]
+    lines = [pilot_name.line for pilot_name in every if pilot_name.line is not None]
     assert len(set(lines)) == len(lines)
     for job in every:
         if job.life is not None:

@@ -192,7 +192,10 @@ def test_jobs_that_only_a_summary_tells_of() -> None:
         "unclassified": 4 * 170.0,
         "pilot_overhead": 4 * (1200.0 - 570),
     }
-    assert {of.outcome for (_, of), n in play.stored.hours.items() if n} == {"", "summarised"}
+    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n} == {
+        "",
+        "summarised",
+    }
     assert attempts_counted(play) == 0
     assert only(play).assumed[Assumption.JOBS] == (us(60), us(60 + 570))
     assert only(play).validation_end_us == us(60)
@@ -215,7 +218,7 @@ def test_no_collector_has_shown_it_although_one_was_watched() -> None:
     play.live(0, 3000, [shown("glidein@other")])
     play.book.report(queue(600, 1200), play.stored, SIZE)
     play.live(3060, 9000, [shown("glidein@other", heard=3060)])
-    (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
+    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.validation is Validation.FAILED
     assert Assumption.VALIDATION in row.assumed
     assert play.seconds()["validation_fails"] == 4 * 600.0
@@ -266,7 +269,7 @@ def test_two_that_may_be_meant() -> None:
     second = shown("glidein@two", factory_job="two#7.0")
     play.live(0, 600, [first, second])
     told(play, *queue(-60, 780), at=660)
-    assert {of.end_us for of in play.stored.pilots.values()} == {us(600)}
+    assert {pilot.end_us for pilot in play.stored.pilots.values()} == {us(600)}
     assert len(play.stored.pilots) == 2
     assert play.book.left_out["ambiguous"] == 1
 
@@ -277,7 +280,7 @@ def test_a_number_that_is_used_again() -> None:
     later = 100 * 86400.0
     told(play, *queue(0, 1200), line(1300, 1200))
     told(play, *queue(later, later + 600), line(later + 700, 600), at=round(later) + 2000)
-    lives = sorted((of.start_us, of.end_us) for of in play.stored.pilots.values())
+    lives = sorted((pilot.start_us, pilot.end_us) for pilot in play.stored.pilots.values())
     assert lives == [(us(0), us(1200)), (us(later), us(later + 600))]
     assert play.seconds() == {"decision_problem": 4 * 1800.0}
 

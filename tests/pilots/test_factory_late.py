@@ -54,7 +54,7 @@ def test_another_that_may_be_meant_comes_later() -> None:
         vanish(play)
         told(play, *first, at=3000)
         told(play, *then, at=DAY)
-        lives = sorted((of.ended, of.end_us) for of in play.stored.pilots.values())
+        lives = sorted((pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values())
         assert lives == [("reported", us(1000)), ("vanished", us(600))]
         assert play.book.left_out["ambiguous"] == 1
         assert not play.stored.places["entry#7.0"].open
@@ -68,7 +68,7 @@ def test_another_that_may_be_meant_is_shown_later() -> None:
     assert only(play).ended == "queue"
     play.poll(DAY, [shown("glidein@two", started=700, heard=1000, factory_job="factory2#7.0")])
     play.rest(DAY + 60)
-    assert {(of.ended, of.end_us) for of in play.stored.pilots.values()} == {
+    assert {(pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values()} == {
         ("vanished", us(600)),
         ("vanished", us(1000)),
     }

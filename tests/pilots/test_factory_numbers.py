@@ -47,7 +47,11 @@ def sums(*facts: PlaceFact) -> Sums:
     """What is to be stored of facts, but zeros."""
     numbers = FactoryNumbers()
     numbers.take(facts)
-    return {(*of[:3], of.kind.value): n for of, n in numbers.changes().items() if n}
+    return {
+        (*factory_key[:3], factory_key.kind.value): n
+        for factory_key, n in numbers.changes().items()
+        if n
+    }
 
 
 def test_every_event_counts_in_its_own_hour() -> None:
@@ -128,7 +132,11 @@ def test_an_output_that_is_empty_at_first(restart: bool) -> None:
         if restart:
             play.rest(100_000_000, hours=3)
             play.restart()
-    found = {(of.hour, of.kind.value): n for of, n in numbers.changes().items() if n}
+    found = {
+        (factory_key.hour, factory_key.kind.value): n
+        for factory_key, n in numbers.changes().items()
+        if n
+    }
     assert found == {
         (HOUR, "outputs_pilots"): 2,
         (HOUR, "outputs_empty"): 2,
@@ -137,8 +145,8 @@ def test_an_output_that_is_empty_at_first(restart: bool) -> None:
     at_once = FactoryNumbers()
     at_once.take(Play().book.report([early, whole, early, other], Play().stored))
     told = Counter[str]()
-    for of, n in at_once.changes().items():
-        told[of.kind.value] += n
+    for factory_key, n in at_once.changes().items():
+        told[factory_key.kind.value] += n
     assert told == {"outputs_pilots": 2, "outputs_empty": 1, "outputs_filled": 0}
 
 
@@ -187,14 +195,16 @@ def test_copies_of_files_count_once(restart: bool) -> None:
             play.rest(100_000_000, hours=3)
             play.restart()
     found: Counter[str] = Counter()
-    for of, number in numbers.changes().items():
-        found[of.kind.value] += number
+    for factory_key, number in numbers.changes().items():
+        found[factory_key.kind.value] += number
     assert {kind: n for kind, n in found.items() if kind.startswith("queue")} == {
         f"queue_{state.value}": 1 for state in QueueState
     }
     assert (found["summary_pilots"], found["summary_seconds"]) == (2, 2000)
     assert (found["outputs_pilots"], found["outputs_empty"]) == (3, 1)
-    assert {of.client for of in numbers.changes() if of.kind is K.QUEUE_HELD} == {"FE.main"}
+    assert {change.client for change in numbers.changes() if change.kind is K.QUEUE_HELD} == {
+        "FE.main"
+    }
 
 
 def test_a_copy_is_not_another_job() -> None:
@@ -238,7 +248,10 @@ def test_what_ads_say_is_summed_over_time() -> None:
     ]
     numbers.watch(asks, HOUR, 60)
     numbers.watch(asks[:1], HOUR, 30)
-    found = {(of.client, of.kind.value): n for of, n in numbers.changes().items()}
+    found = {
+        (factory_key.client, factory_key.kind.value): n
+        for factory_key, n in numbers.changes().items()
+    }
     assert found == {
         ("FE.main", "watched_seconds"): 90,
         ("FE.dark", "watched_seconds"): 60,

@@ -51,7 +51,7 @@ def own(play: Play) -> dict[str, float]:
     for (_, series), micros in play.stored.hours.items():
         if (series.resource, series.measure, series.outcome) == ("cpu", "resource", ""):
             sums[series.evidence] += micros
-    return {of: n / SECOND_US for of, n in sums.items() if n}
+    return {name: n / SECOND_US for name, n in sums.items() if n}
 
 
 def test_all_of_its_time_is_lost() -> None:
@@ -63,9 +63,11 @@ def test_all_of_its_time_is_lost() -> None:
     row = only(play)
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert row.end_us == (T0 + DIES) * SECOND_US
-    assert {of.what: n for of, n in play.stored.counts.items() if of.what != "assumed"} == {
-        "pilots": 1
-    }
+    assert {
+        count_key.what: n
+        for count_key, n in play.stored.counts.items()
+        if count_key.what != "assumed"
+    } == {"pilots": 1}
     assert own(play) == {"estimated": float(DIES)}
     assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
     assert row.assumed[Assumption.SIZE] == (row.start_us, row.end_us)
@@ -95,7 +97,7 @@ def test_how_large_it_is(others: int, expected: dict[str, Resources], size: Reso
     play.book.report((), play.stored, expected)
     play.poll(-60, [shown(f"p{n}@node", -600, -60, cores=8, memory=16000) for n in range(others)])
     wait(play)
-    (row,) = (of for of in play.stored.pilots.values() if of.identity.factory_job == JOB)
+    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.factory_job == JOB)
     assert [step.size for step in row.steps] == [size]
 
 

@@ -23,12 +23,12 @@ class Ran(NamedTuple):
     every: int
 
 
-def line(**of: int | None) -> CompletedPilot:
+def line(**record: int | None) -> CompletedPilot:
     """A pilot of 8300 s; its HTCondor ran for 8000 s."""
     made = CompletedPilot(
         "", PilotName(), 0, 8300, True, CONDOR, 1, None, None, None, 12, None, 0, 0
     )
-    return made._replace(**of)  # type: ignore[arg-type]
+    return made._replace(**record)  # type: ignore[arg-type]
 
 
 def written(ran: Ran, cores: int, *, mixed: bool) -> CompletedPilot:
@@ -78,7 +78,8 @@ def test_both_ways_to_write_the_same_pilot(cores: int, data: st.DataObject) -> N
     ended = data.draw(st.integers(every * 2 // 3, every))
     zero = data.draw(st.integers(0, ended))
     new, old = (
-        of_line(written(Ran(zero, ended, every), cores, mixed=of), cores) for of in (True, False)
+        of_line(written(Ran(zero, ended, every), cores, mixed=literal), cores)
+        for literal in (True, False)
     )
     assert new.busy_s == pytest.approx(every / cores, abs=2)
     assert new.good_s == pytest.approx(ended / cores, abs=2)
@@ -111,8 +112,8 @@ def test_no_more_than_was(cores: int, data: st.DataObject) -> None:
 )
 def test_statistics(factor: int | None, total: int, cores: float, expected: Sums) -> None:
     """More than HTCondor's time cannot be a divided number, unless that is said."""
-    of = JobStatistics(Jobs(4, total), Jobs(2, total // 2), Jobs(1, total // 4), factor=factor)
-    assert of_statistics(of, CONDOR, cores) == expected
+    jobs = JobStatistics(Jobs(4, total), Jobs(2, total // 2), Jobs(1, total // 4), factor=factor)
+    assert of_statistics(jobs, CONDOR, cores) == expected
 
 
 @pytest.mark.parametrize(

@@ -69,20 +69,20 @@ def tell(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
 
 def told(play: Play) -> list[tuple[str, float | None]]:
     """How, and when after T0, each pilot ended, by start."""
-    rows = sorted(play.stored.pilots.values(), key=lambda of: (of.start_us, of.id))
-    return [(of.ended, of.end_us and of.end_us / SECOND_US - T0) for of in rows]
+    rows = sorted(play.stored.pilots.values(), key=lambda pilot: (pilot.start_us, pilot.id))
+    return [(row.ended, row.end_us and row.end_us / SECOND_US - T0) for row in rows]
 
 
 def played(*facts: CentralEvent | PilotOutput | QueueEvent) -> Play:
     """A book to which outputs were told, and lines when all is settled; it waits for no more."""
     play = Play()
-    tell(play, *(of for of in facts if not isinstance(of, CentralEvent)))
-    ends = [of.at_us for of in facts if isinstance(of, CentralEvent)]
+    tell(play, *(fact for fact in facts if not isinstance(fact, CentralEvent)))
+    ends = [fact.at_us for fact in facts if isinstance(fact, CentralEvent)]
     at = max([50_000, *(end_us // SECOND_US - T0 for end_us in ends)])
     play.rest(100)
     play.rest(at)
     assert not play.book.pilots
-    tell(play, *(of for of in facts if isinstance(of, CentralEvent)))
+    tell(play, *(fact for fact in facts if isinstance(fact, CentralEvent)))
     play.rest(at + 50_000, hours=3)
     return play
 
@@ -151,10 +151,12 @@ def test_the_entry_tells() -> None:
     ],
 )
 def test_a_pilot_of_which_the_site_is_not_known(
-    name: PilotName, of: PilotOutput, ended: str
+    name: PilotName, pilot_output: PilotOutput, ended: str
 ) -> None:
     """Its process, or its entry, and the host tell."""
-    play = played(of._replace(name=of.name._replace(site="")), line(LATER, name))
+    play = played(
+        pilot_output._replace(name=pilot_output.name._replace(site="")), line(LATER, name)
+    )
     assert [how for how, _ in told(play)] == [ended]
 
 
@@ -282,18 +284,18 @@ def test_the_order_makes_no_difference(
     assert told(plays[0]) == told(plays[1])
     assert plays[0].seconds() == plays[1].seconds()
     for play in plays:
-        life = sum((of.end_us or 0) - of.start_us for of in play.stored.pilots.values())
+        life = sum((pilot.end_us or 0) - pilot.start_us for pilot in play.stored.pilots.values())
         assert sum(play.seconds().values()) == life / SECOND_US
 
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_where_no_site_is_known(closed: bool) -> None:
     """Neither the line nor the output names one: the process and the host do, also of the past."""
-    of = output()
-    of = of._replace(name=of.name._replace(site=""))
+    pilot_name = output()
+    pilot_name = pilot_name._replace(name=pilot_name.name._replace(site=""))
     end = line(900, FIGURE_7._replace(site="", resource=""))
     play = Play()
-    play.book.report([of], play.stored)
+    play.book.report([pilot_name], play.stored)
     play.rest(100, hours=10 if closed else 0)
     play.book.report([end], play.stored)
     play.rest(LATER)

@@ -61,7 +61,7 @@ def test_a_pilot_whose_validation_failed() -> None:
     (row,) = play.stored.pilots.values()
     assert row.failure == "WN_Resource main/validate_node.sh"
     assert (row.identity.origin, row.identity.factory_job) == ("files", JOB)
-    assert {of.what: n for of, n in play.stored.counts.items()} == {"pilots": 1}
+    assert {count_key.what: n for count_key, n in play.stored.counts.items()} == {"pilots": 1}
 
 
 def test_it_began_before_its_startd_and_ended_after() -> None:
@@ -118,8 +118,12 @@ def test_a_pilot_that_never_returned_its_end() -> None:
     told(play, output(end=None, attempts=(job,), condor_start_us=us(60)))
     (row,) = play.stored.pilots.values()
     assert (row.end_us, row.ended) == (us(700), "assumed")
-    own = [of for (_, of), n in play.stored.hours.items() if n and not of.outcome]
-    assert {of.evidence for of in own} == {"estimated"}
+    own = [
+        pilot_series
+        for (_, pilot_series), n in play.stored.hours.items()
+        if n and not pilot_series.outcome
+    ]
+    assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,9 @@ def test_a_pilot_whose_size_is_not_known(
     unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
     told(play, *of_others, unknown, expected=expected)
     assert play.seconds() == {"validation_fails": cores * 1200.0}
-    assert {of.evidence for (_, of), n in play.stored.hours.items() if n} == {"estimated"}
+    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.hours.items() if n} == {
+        "estimated"
+    }
 
 
 def test_an_output_is_read_again_when_it_has_grown() -> None:
@@ -240,7 +246,7 @@ def test_a_number_that_another_pilot_had(schedd: str, start: int) -> None:
         told(play, one, at=start + 2000)
         told(play, other, at=start + 90_000)
         rows = play.stored.pilots.values()
-        assert sorted((of.identity.factory_job, of.start_us) for of in rows) == sorted(
+        assert sorted((row.identity.factory_job, row.start_us) for row in rows) == sorted(
             [(JOB, us(0)), (f"{schedd}#7.0", us(start))]
         )
         assert play.seconds() == {"validation_fails": 2 * 4 * 1200.0}

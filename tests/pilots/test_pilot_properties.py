@@ -29,18 +29,18 @@ from tests.examples import examples
 Kind = tuple[str, str, str]
 
 
-def summed(*of: Amounts) -> Amounts:
+def summed(*attempt_key: Amounts) -> Amounts:
     total: Counter[Row] = Counter()
-    for amounts in of:
+    for amounts in attempt_key:
         total.update(amounts)
     return {row: micros for row, micros in total.items() if micros}
 
 
 def kinds(amounts: Amounts) -> Counter[Kind]:
-    of: Counter[Kind] = Counter()
+    counter: Counter[Kind] = Counter()
     for row, micros in amounts.items():
-        of[row.resource, row.measure, row.category.value] += micros
-    return of
+        counter[row.resource, row.measure, row.category.value] += micros
+    return counter
 
 
 @settings(max_examples=examples(150))
@@ -82,16 +82,16 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
     q = 2000
     own = (own_category(life) or Category.UNCLASSIFIED).value
 
-    def thousandths(of: float) -> Fraction:
-        return Fraction(round(of * 1000), 1000)
+    def thousandths(number: float) -> Fraction:
+        return Fraction(round(number * 1000), 1000)
 
     segments = cut(life)
     for segment in segments:
         seconds = segment.end_us - segment.start_us
         running = segment.running
-        cores, memory, chips = (thousandths(of) for of in segment.size)
+        cores, memory, chips = (thousandths(number) for number in segment.size)
         units = max(min(cores // 1, memory // q), min(cores // 1, 1))  # with a core, one unit
-        used = [tuple(thousandths(of) for of in attempt.size) for attempt in running]
+        used = [tuple(thousandths(number) for number in attempt.size) for attempt in running]
         free_cores = cores - sum(of[0] for of in used)
         free_memory = memory - sum(of[1] for of in used)
         idle = max(0, min(free_cores // 1, free_memory // q)) if running else None
@@ -131,7 +131,7 @@ def test_splitting_an_interval_changes_nothing(
     edges = [first, *times, max(life.until_us, times[-1]) + 1]
     pieces = [partition(life, window) for window in pairwise(edges)]
     whole = partition(life)
-    assert summed(*(of.settled for of in pieces)) == whole.settled
+    assert summed(*(piece.settled for piece in pieces)) == whole.settled
 
     steps = list(life.steps)
     for time, _ in cuts:
@@ -153,7 +153,7 @@ def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, a
         chosen._replace(end_us=us(at)),
         chosen._replace(key=chosen.key._replace(run=2), start_us=us(at)),
     )
-    others = tuple(of for of in life.attempts if of is not chosen)
+    others = tuple(attempt for attempt in life.attempts if attempt is not chosen)
     split = life._replace(attempts=(*others, *halves))
     assert kinds(partition(split).settled) == kinds(partition(life).settled)
 
@@ -176,16 +176,18 @@ def test_any_two_versions_differ_by_what_is_added_and_corrected(
     """Booked once, corrected with a sign; increments are never negative."""
     delta = advance(before, after)
     old = partition(before).settled if before is not None else {}
-    corrections = summed(*({of.row: of.micros} for of in delta.corrections))
+    corrections = summed(*({correction.row: correction.micros} for correction in delta.corrections))
     assert summed(old, delta.increments, corrections) == partition(after).settled
     assert min(delta.increments.values(), default=1) > 0
     assert not (delta.corrections and before is None)
     revised: Counter[tuple[str, str, int]] = Counter()
-    for of in delta.corrections:
-        if of.cause is Cause.WITHDRAWN:
-            assert of.micros < 0
+    for correction in delta.corrections:
+        if correction.cause is Cause.WITHDRAWN:
+            assert correction.micros < 0
         elif before is not None and set(before.steps) == set(after.steps):
-            revised[of.row.resource, of.row.measure, of.row.hour] += of.micros
+            revised[correction.row.resource, correction.row.measure, correction.row.hour] += (
+                correction.micros
+            )
     assert not any(revised.values())
 
 
@@ -197,17 +199,19 @@ def histories(draw: st.DrawFn) -> list[PilotLife]:
     """
     final = draw(pilots(finished=True))
     until = final.until_us
-    final = final._replace(attempts=tuple(of for of in final.attempts if of.start_us <= until))
+    final = final._replace(
+        attempts=tuple(attempt for attempt in final.attempts if attempt.start_us <= until)
+    )
     moments = sorted(draw(st.lists(st.integers(0, 3 * HOUR), min_size=1, max_size=5)))
     versions = []
-    for moment in (us(of) for of in moments):
+    for moment in (us(moment) for moment in moments):
         now = min(moment, until)
         seen = tuple(
-            of
-            if of.end_us is not None and of.end_us <= now
-            else of._replace(end_us=None, outcome=None)
-            for of in final.attempts
-            if of.start_us <= now
+            attempt
+            if attempt.end_us is not None and attempt.end_us <= now
+            else attempt._replace(end_us=None, outcome=None)
+            for attempt in final.attempts
+            if attempt.start_us <= now
         )
         ended = moment >= until
         versions.append(
@@ -216,7 +220,9 @@ def histories(draw: st.DrawFn) -> list[PilotLife]:
                 now_us=now,
                 attempts=seen,
                 known_until_us=now,
-                steps=tuple(of for of in final.steps if of.at_us <= now or of == min(final.steps)),
+                steps=tuple(
+                    step for step in final.steps if step.at_us <= now or step == min(final.steps)
+                ),
             )
         )
     return [*versions, final]
@@ -244,7 +250,7 @@ def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[Pil
     before: PilotLife | None = None
     for version in (first, *rest):
         delta = advance(before, version)
-        changes = ({of.row: of.micros} for of in delta.corrections)
+        changes = ({correction.row: correction.micros} for correction in delta.corrections)
         booked = summed(booked, delta.increments, *changes)
         before = version
     assert booked == partition(before or first).settled

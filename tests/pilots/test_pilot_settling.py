@@ -75,7 +75,10 @@ def test_a_better_fact_corrects_what_was_settled() -> None:
     after = pilot(job("a", 0, 1800, outcome=BROKEN), job("b"))
     delta = advance(before, after)
     assert delta.increments == {}
-    changed = {(of.row.category, of.row.measure): (of.micros, of.cause) for of in delta.corrections}
+    changed = {
+        (correction.row.category, correction.row.measure): (correction.micros, correction.cause)
+        for correction in delta.corrections
+    }
     assert changed == {
         (category, measure): (sign * 1800 * S, Cause.REVISED)
         for category, sign in ((Category.GOODPUT, -1), (Category.MISCONFIGURATION_BADPUT, 1))
@@ -88,9 +91,9 @@ def test_an_attempt_that_turns_up_late_is_a_correction() -> None:
     delta = advance(pilot(), pilot(job("a", 0, 1800)))
     assert delta.increments == {}
     changed = {
-        of.row.category: of.micros / (HOUR * S)
-        for of in delta.corrections
-        if of.row.measure == "resource"
+        correction.row.category: correction.micros / (HOUR * S)
+        for correction in delta.corrections
+        if correction.row.measure == "resource"
     }
     assert changed == {
         Category.DECISION_PROBLEM: -8,
@@ -104,16 +107,18 @@ def test_a_pilot_that_comes_back_goes_on() -> None:
     gone, back = pilot(end=1800), pilot(end=None, now=HOUR)
     delta = advance(gone, back)
     assert delta.increments == {}
-    assert {of.cause for of in delta.corrections} == {Cause.WITHDRAWN}
-    assert {of.row: -of.micros for of in delta.corrections} == partition(gone).settled
+    assert {correction.cause for correction in delta.corrections} == {Cause.WITHDRAWN}
+    assert {correction.row: -correction.micros for correction in delta.corrections} == partition(
+        gone
+    ).settled
 
 
 def test_an_end_that_turns_out_earlier_takes_time_back() -> None:
     delta = advance(pilot(job("a")), pilot(job("a"), end=1800))
     changed = {
-        of.row.category.value: of.micros / (HOUR * S)
-        for of in delta.corrections
-        if of.row.measure == "canonical"
+        correction.row.category.value: correction.micros / (HOUR * S)
+        for correction in delta.corrections
+        if correction.row.measure == "canonical"
     }
     assert changed == {"goodput": -0.5, "pilot_overhead": -3.5}
 
@@ -147,7 +152,7 @@ def test_a_correction_touches_only_what_it_is_about() -> None:
     for changed in names:
         outcomes = {name: CUT if name == changed else GOOD for name in names}
         after = pilot(*(job(n, 0, 1000.000001, third, outcomes[n]) for n in names))
-        attempts = {of.row.attempt for of in advance(before, after).corrections}
+        attempts = {correction.row.attempt for correction in advance(before, after).corrections}
         assert {key.job for key in attempts if key} == {changed}
         assert None not in attempts
 
@@ -155,5 +160,8 @@ def test_a_correction_touches_only_what_it_is_about() -> None:
 def test_the_evidence_of_an_outcome_can_improve() -> None:
     guess = Outcome(Category.PREEMPTION_BADPUT, "lost_contact", "estimated")
     delta = advance(pilot(job("a", outcome=guess)), pilot(job("a", outcome=CUT)))
-    assert {of.row.evidence for of in delta.corrections} == {"estimated", "measured"}
-    assert sum(of.micros for of in delta.corrections) == 0
+    assert {correction.row.evidence for correction in delta.corrections} == {
+        "estimated",
+        "measured",
+    }
+    assert sum(correction.micros for correction in delta.corrections) == 0

@@ -126,7 +126,9 @@ def test_the_remainder_is_shared_by_cores(sizes: list[Resources], shares: list[f
     ],
 )
 def test_what_is_idle_beside_jobs(sizes: list[Resources], idle: int) -> None:
-    found = partition(pilot(*(job(str(i), size=of) for i, of in enumerate(sizes)), ran_jobs=True))
+    found = partition(
+        pilot(*(job(str(i), size=resources) for i, resources in enumerate(sizes)), ran_jobs=True)
+    )
     for measure in ("resource", "canonical"):
         assert hours(found, measure=measure).get("pilot_overhead", 0) == idle
 
@@ -155,7 +157,7 @@ def test_attempts_without_any_resources_share_equally() -> None:
 def test_gpus_go_to_those_who_hold_them(
     held: list[float], shares: list[float], overhead: float
 ) -> None:
-    jobs = [job(str(i), size=Resources(1, 2000, of)) for i, of in enumerate(held)]
+    jobs = [job(str(i), size=Resources(1, 2000, number)) for i, number in enumerate(held)]
     found = partition(pilot(*jobs, size=GPUS))
     for measure in ("resource", "canonical"):
         assert [of_job(found, str(i), "gpu", measure) for i in range(2)] == shares
@@ -232,7 +234,7 @@ def test_attempts_are_clipped_to_the_pilots_life(attempt: Attempt, goodput: floa
 def test_running_attempts_are_in_the_order_of_their_keys() -> None:
     """Not of their starts: so what a neighbour does never shifts a share."""
     life = pilot(job("c", 0), job("a", 1200), job("b", 600, 1800), job("b", 1800, run=2))
-    running = ["".join(attempt.key.job for attempt in of.running) for of in cut(life)]
+    running = ["".join(attempt.key.job for attempt in resources.running) for resources in cut(life)]
     assert running == ["c", "bc", "abc", "abc"]
 
 

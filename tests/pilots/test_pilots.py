@@ -109,7 +109,7 @@ def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
     many = [f"glidein{number}@node" for number in range(4)]
     for at in (60, 120, 180):
         play.poll(at, [shown(name, heard=at) for name in many])
-    heard = sorted(of.heard_us // SECOND_US - T0 for of in play.stored.pilots.values())
+    heard = sorted(pilot.heard_us // SECOND_US - T0 for pilot in play.stored.pilots.values())
     assert heard == [120, 120, 180, 180]
 
 
@@ -161,7 +161,10 @@ def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
     total = 4 * (until(play))
     assert until(play) >= back + 1140
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": total - 600}
-    assert {of.what: n for of, n in play.stored.counts.items() if n} == {"pilots": 1, "attempts": 1}
+    assert {count_key.what: n for count_key, n in play.stored.counts.items() if n} == {
+        "pilots": 1,
+        "attempts": 1,
+    }
 
 
 def test_a_startd_that_was_started_again_is_the_same_pilot() -> None:
@@ -182,7 +185,7 @@ def test_another_pilot_of_the_same_name_is_another() -> None:
     play.live(660, 1260, [shown(started=640)])
     play.poll(1320, records=[record("1.0", 100, 200), record("2.0", 700, 900, started=640)])
     play.rest(1380)
-    first, second = sorted(play.stored.pilots.values(), key=lambda of: of.start_us)
+    first, second = sorted(play.stored.pilots.values(), key=lambda pilot: pilot.start_us)
     assert (first.ended, second.ended) == ("vanished", "shutdown")
     assert first.end_us == (T0 + 600) * SECOND_US
     assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * (600.0 + 620) - 300}
@@ -202,8 +205,12 @@ def test_a_pilot_that_only_jobs_tell_of() -> None:
     assert play.pilot().ended == "assumed"
     assert (play.pilot().identity.key.site, play.pilot().identity.origin) == ("Far", "jobs")
     assert play.seconds() == {"goodput": 1400.0, "pilot_overhead": 2 * 1200 - 1400.0}
-    own = [of for (_, of) in play.stored.hours if of.category == "pilot_overhead"]
-    assert {of.evidence for of in own} == {"estimated"}
+    own = [
+        pilot_series
+        for (_, pilot_series) in play.stored.hours
+        if pilot_series.category == "pilot_overhead"
+    ]
+    assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
 
 
 def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
@@ -211,10 +218,12 @@ def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
     play = Play()
     play.poll(1800, records=[record("1.0", 100, 700, site="Far")])
     play.rest(1860, hours=3)
-    assert {of.site for _, of in play.stored.hours} == {"Far"}
+    assert {pilot_series.site for _, pilot_series in play.stored.hours} == {"Far"}
     play.live(12_660, 13_260, [shown()])
     play.rest(13_320)
-    by_site = {of.site for (_, of), micros in play.stored.hours.items() if micros}
+    by_site = {
+        pilot_series.site for (_, pilot_series), micros in play.stored.hours.items() if micros
+    }
     assert by_site == {"Site"}
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 13_260.0 - 600}
     assert {key.site for key, n in play.stored.counts.items() if n} == {"Site"}

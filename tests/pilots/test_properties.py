@@ -184,7 +184,7 @@ def play(
             if visible and T0 + start <= now < T0 + start + length + truth.ghost_s
         ]
         if names is not None:
-            names.note(Counter((of.entry, of.group) for of in shown), frozenset(), now)
+            names.note(Counter((key.entry, key.group) for key in shown), frozenset(), now)
             shown = fold_names(names, SLOTS, Slots(tuple(shown), (), ())).pilots
         book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
         claims = [
@@ -244,13 +244,15 @@ def _check(stored: Stored) -> None:
         divided = partition(stored.life(row))
         assert not residual(divided)
         expected: Counter[tuple[str, ...]] = Counter()
-        for of, micros in fold(divided.settled).items():
-            expected[of.resource, of.measure, of.category, of.outcome] += micros
+        for attempt_key, micros in fold(divided.settled).items():
+            expected[
+                attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome
+            ] += micros
         assert {k: v for k, v in row.settled.items() if v} == dict(expected)
         by_attempt: Counter[object] = Counter()
-        for of, micros in divided.settled.items():
-            if of.attempt is not None:
-                by_attempt[of.attempt, of.resource, of.measure] += micros
+        for attempt_key, micros in divided.settled.items():
+            if attempt_key.attempt is not None:
+                by_attempt[attempt_key.attempt, attempt_key.resource, attempt_key.measure] += micros
         booked: Counter[object] = Counter()
         for (pilot, key), attempt in stored.attempts.items():
             if pilot == row.id:
@@ -296,8 +298,15 @@ def test_names_that_are_not_kept_apart_change_no_sum(truth: Truth, bound: int) -
 
 def _without_places(stored: Stored) -> Counter[tuple[str, ...]]:
     sums: Counter[tuple[str, ...]] = Counter()
-    for (hour, of), micros in stored.hours.items():
-        sums[str(hour), of.resource, of.measure, of.category, of.outcome, of.evidence] += micros
+    for (hour, pilot_series), micros in stored.hours.items():
+        sums[
+            str(hour),
+            pilot_series.resource,
+            pilot_series.measure,
+            pilot_series.category,
+            pilot_series.outcome,
+            pilot_series.evidence,
+        ] += micros
     return +sums
 
 

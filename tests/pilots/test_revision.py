@@ -56,7 +56,9 @@ def one(number: int, **of: Any) -> PilotOutput:
 
 def rows(play: Play) -> dict[str, PilotRow]:
     """Pilots by their number at the factory."""
-    return {of.identity.factory_job.partition("#")[2]: of for of in play.stored.pilots.values()}
+    return {
+        pilot.identity.factory_job.partition("#")[2]: pilot for pilot in play.stored.pilots.values()
+    }
 
 
 @st.composite
@@ -117,9 +119,9 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     for play in plays:
         _check(play.stored)
         assert all(row.closed for row in play.stored.pilots.values())
-    hours = [Counter({k: n for k, n in of.stored.hours.items() if n}) for of in plays]
+    hours = [Counter({k: n for k, n in play.stored.hours.items() if n}) for play in plays]
     assert hours[0] == hours[1]
-    counts = [Counter({k: n for k, n in of.stored.counts.items() if n}) for of in plays]
+    counts = [Counter({k: n for k, n in play.stored.counts.items() if n}) for play in plays]
     assert counts[0] == counts[1]
 
 
@@ -182,5 +184,7 @@ def test_it_is_as_large_as_its_runs_were_at_once() -> None:
 def rows_name(play: Play) -> str:
     """The startd's name of the pilot 7.0."""
     return next(
-        of.identity.name for of in play.book.pilots if of.identity.factory_job == "factory#7.0"
+        pilot.identity.name
+        for pilot in play.book.pilots
+        if pilot.identity.factory_job == "factory#7.0"
     )

@@ -147,7 +147,9 @@ def test_one_whose_size_is_never_told() -> None:
     row = play.pilot()
     assert row.assumed == {SIZE: (row.start_us, row.end_us)}
     assert play.seconds() == {"decision_problem": 1200.0}
-    assert {of.evidence for (_, of), n in play.stored.hours.items() if n} == {"estimated"}
+    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.hours.items() if n} == {
+        "estimated"
+    }
 
 
 def test_the_gpus_of_an_output() -> None:
@@ -155,7 +157,7 @@ def test_the_gpus_of_an_output() -> None:
     play = Play()
     play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
     told(play, output(validation=Validation.FAILED))
-    (row,) = (of for of in play.stored.pilots.values() if of.identity.origin == "files")
+    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.steps[0].size == Resources(4, 8000, 1)
     assert row.assumed == {GPUS: (row.start_us, row.end_us)}
 

@@ -42,8 +42,8 @@ def prove(play: Play) -> None:
 def result(play: Play) -> object:
     """All that is booked and counted, and the runs that are stored."""
     runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.attempts.values()]
-    hours = {of: n for of, n in play.stored.hours.items() if n}
-    counts = {of: n for of, n in play.stored.counts.items() if n}
+    hours = {pilot_series: n for pilot_series, n in play.stored.hours.items() if n}
+    counts = {count_key: n for count_key, n in play.stored.counts.items() if n}
     return sorted(runs), hours, counts
 
 
@@ -170,7 +170,7 @@ def test_a_slot_that_showed_the_run_first() -> None:
     play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
     play.rest(1260, hours=1)
     told(play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000)
-    assert sorted(of.key.job for of in play.stored.attempts.values()) == [
+    assert sorted(attempt.key.job for attempt in play.stored.attempts.values()) == [
         "schedd#1.0#1",
         "submitter#2.0#",
     ]
@@ -194,6 +194,6 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
     play.book.tell([unended], play.stored)
     play.rest(2 * LATER)
     (attempt,) = play.stored.attempts.values()
-    assert {of.source for of in attempt.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}
+    assert {fact.source for fact in attempt.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}
     assert attempt.key.job == "schedd#1.0#1"
     prove(play)

@@ -43,9 +43,9 @@ def run(**more: Any) -> JobRecord:
 def evidence(play: Play) -> dict[str, set[str]]:
     """On what each category of CPU time rests."""
     found: dict[str, set[str]] = {}
-    for (_, of), micros in play.stored.hours.items():
-        if micros and of.resource == "cpu":
-            found.setdefault(of.category.value, set()).add(of.evidence)
+    for (_, pilot_series), micros in play.stored.hours.items():
+        if micros and pilot_series.resource == "cpu":
+            found.setdefault(pilot_series.category.value, set()).add(pilot_series.evidence)
     return found
 
 
@@ -57,7 +57,10 @@ def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
     assert play.seconds() == SUMMED_UP
     assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
     assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
-    assert {of.outcome for (_, of), n in play.stored.hours.items() if n} == {"", "summarised"}
+    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n} == {
+        "",
+        "summarised",
+    }
     assert attempts_counted(play) == 0
     assert play.book.contradictions == {}
     _check(play.stored)
@@ -145,7 +148,9 @@ def test_a_run_that_becomes_known_takes_their_place(
                     play.restart()
             assert play.seconds() == RAN
             assert attempts_counted(play) == 1
-            outcomes = {of.outcome for (_, of), n in play.stored.hours.items() if n}
+            outcomes = {
+                pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n
+            }
             assert "summarised" not in outcomes
             assert Assumption.JOBS not in only(play).assumed
             _check(play.stored)

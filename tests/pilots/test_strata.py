@@ -18,14 +18,14 @@ def start(number: int, *, failed: bool = False, at: float | None = None, job: st
 
 def play(results: str, places: str | None = None) -> Strata:
     """Runs of one group, one after the other: ``F`` failed, at these places."""
-    starts = [start(n, failed=of == "F") for n, of in enumerate(results)]
+    starts = [start(n, failed=name == "F") for n, name in enumerate(results)]
     return Strata(starts, [0] * len(starts), list(places or "a" * len(starts)))
 
 
 def jobs(number: int, group: str, cluster: int | None = None) -> list[Start]:
     """So many jobs of one group, in one cluster or in one each."""
     ids = [f"ap.example.org#{cluster or n + 1000}.{n}#1" for n in range(number)]
-    return [Start(of, group, 0, failed=False) for of in ids]
+    return [Start(name, group, 0, failed=False) for name in ids]
 
 
 def kinds(starts: Sequence[Start]) -> set[str]:

@@ -42,16 +42,16 @@ KILLED = summary(64_000, 4000, -7000, jobs=8)
     ("of", "good", "rest"),
     [(ONE, 500, 0), (FOUR, 4000, 0), (FOUR_DIVIDED, 4000, 0), (KILLED, 4000, 4000)],
 )
-def test_only_its_summary_tells(of: CompletedPilot, good: float, rest: float) -> None:
+def test_only_its_summary_tells(completed_pilot: CompletedPilot, good: float, rest: float) -> None:
     """Jobs of one core on eight: what they did not use is the pilot's own time."""
     play = Play()
-    told(play, *queue(0, LIFE), of, sizes=True)
+    told(play, *queue(0, LIFE), completed_pilot, sizes=True)
     expected = {
         "goodput": 8.0 * good,
         "unclassified": 8.0 * rest,
         "pilot_overhead": 8.0 * (LIFE - good - rest),
     }
-    assert play.seconds() == {category: of for category, of in expected.items() if of}
+    assert play.seconds() == {category: number for category, number in expected.items() if number}
     assert Assumption.JOBS in only(play).assumed
     _check(play.stored)
 
@@ -105,9 +105,9 @@ def test_a_number_of_jobs_that_cannot_be_read() -> None:
     told(play, *queue(0, 1200), unread, sizes=True)
     assert play.seconds() == {"unclassified": 8 * 1200.0}
     assert Assumption.VALIDATION in only(play).assumed
-    for of in (unread._replace(terminated_s=1000), unread._replace(goodput_s=1000)):
+    for pilot_name in (unread._replace(terminated_s=1000), unread._replace(goodput_s=1000)):
         play = Play()
-        told(play, *queue(0, 1200), of._replace(idle=122), sizes=True)
+        told(play, *queue(0, 1200), pilot_name._replace(idle=122), sizes=True)
         assert play.seconds() == {"goodput": 8 * 1000.0, "pilot_overhead": 8 * 200.0}
     play = Play()
     told(play, *queue(0, 1200), unread._replace(condor_s=None), sizes=True)
@@ -116,10 +116,12 @@ def test_a_number_of_jobs_that_cannot_be_read() -> None:
 
 def test_statistics_of_a_pilot_whose_cores_others_tell() -> None:
     """They are not divided by what is assumed: when that is known makes no difference."""
-    of = lost(jobs=JobStatistics(Jobs(16, 8000), Jobs(8, 4000)), cores=None, memory_mib=None)
+    pilot_name = lost(
+        jobs=JobStatistics(Jobs(16, 8000), Jobs(8, 4000)), cores=None, memory_mib=None
+    )
     others = [one(number, cores=8, memory_mib=16_000) for number in (3, 4)]
     found = []
-    for before, after in (([of], others), (others, [of])):
+    for before, after in (([pilot_name], others), (others, [pilot_name])):
         play = Play()
         told(play, *before, at=20_000)
         told(play, *after, at=90_000)

@@ -236,9 +236,9 @@ def test_its_name_and_site_are_told_later() -> None:
     assert only(play).identity.name.startswith("7.0@")
     name = output().name._replace(startd="glidein_1_2", site="Here")
     follow(play, 900, 5000, output(0, 1200, name=name))
-    of: PilotRow = only(play)
-    assert (of.identity.name, of.identity.key) == ("glidein_1_2@node", ("Here", "entry"))
-    assert of.start_us == T0 * SECOND_US
+    key: PilotRow = only(play)
+    assert (key.identity.name, key.identity.key) == ("glidein_1_2@node", ("Here", "entry"))
+    assert key.start_us == T0 * SECOND_US
 
 
 def test_it_makes_no_difference_what_is_told_first() -> None:
@@ -332,5 +332,5 @@ def test_each_pilot_of_a_number_has_its_own_files_time() -> None:
             validation_end_us=us(hour * HOUR - 50),
         )
         follow(play, hour * HOUR + 60, hour * HOUR + 3000, second)
-    ends = sorted((of.start_us, of.end_us) for of in play.stored.pilots.values())
+    ends = sorted((pilot.start_us, pilot.end_us) for pilot in play.stored.pilots.values())
     assert ends == [(us(0), us(60)), (us(1000), None)]

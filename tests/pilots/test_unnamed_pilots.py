@@ -24,16 +24,16 @@ def cut(start: float | None = None, end: float = 1200, **of: Any) -> PilotOutput
 
 def one(play: Play) -> PilotRow:
     """The pilot 7.0."""
-    (row,) = (of for of in play.stored.pilots.values() if of.identity.factory_job == JOB)
+    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.factory_job == JOB)
     return row
 
 
 def groups(play: Play) -> dict[str, float]:
     """Core-seconds of all pilots by group."""
     sums: dict[str, float] = {}
-    for (_, of), micros in play.stored.hours.items():
-        if (of.measure, of.resource) == ("resource", "cpu"):
-            sums[of.group] = sums.get(of.group, 0) + micros / 1e6
+    for (_, pilot_series), micros in play.stored.hours.items():
+        if (pilot_series.measure, pilot_series.resource) == ("resource", "cpu"):
+            sums[pilot_series.group] = sums.get(pilot_series.group, 0) + micros / 1e6
     return {group: seconds for group, seconds in sums.items() if seconds}
 
 
@@ -71,8 +71,8 @@ def test_its_own_output_knows_better(first: bool) -> None:
     """An output of it that tells its group, before or after the one that does not."""
     play = Play()
     whole = cut(factory="factory", frontend="frontend", group="main")
-    for number, of in enumerate((cut(), whole) if first else (whole, cut())):
-        told(play, of, *queue(0, 1210), at=2000 + 50_000 * number)
+    for number, pilot_name in enumerate((cut(), whole) if first else (whole, cut())):
+        told(play, pilot_name, *queue(0, 1210), at=2000 + 50_000 * number)
     assert (one(play).identity.group, one(play).identity.factory) == ("frontend.main", "factory")
     assert groups(play).keys() == {"frontend.main"}
 
@@ -104,7 +104,7 @@ def test_a_pilot_of_jobs_gets_its_group() -> None:
     name = "glidein_1_2@node"
     told_of = record("1.0", 100, 700, startd=name)
     play.poll(1000, records=[told_of])
-    of = cut()
-    made = of._replace(name=of.name._replace(startd="glidein_1_2"))
+    pilot_name = cut()
+    made = pilot_name._replace(name=pilot_name.name._replace(startd="glidein_1_2"))
     told(play, made, *queue(0, 1210), at=2000)
     assert groups(play).keys() == {"fe.main"}

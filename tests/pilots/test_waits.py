@@ -67,7 +67,7 @@ def test_the_run_of_a_killed_pilot_is_given_up_by_the_time_that_is_told(wait_s: 
         play.book.silence.note((T0 + at - 600) * SECOND_US)
         ads = [] if expired else [shown(heard=600)]
         play.poll(at, ads, claims=[] if expired else [claim("1", 60)])
-        told.update(of.until_us for of in waits(play) if of.why is Why.RECORD)
+        told.update(wait.until_us for wait in waits(play) if wait.why is Why.RECORD)
 
     for at in range(660, 1321, POLL_S):
         step(at)
@@ -130,7 +130,7 @@ def test_a_reader_of_the_ledger_says_the_same(tmp_path: Path) -> None:
         play.book.silence.note((T0 + 601) * SECOND_US)
         play.live(900, 1800, [shown()], claims=[claim("3", 60)])
         found = waits(play)
-        assert [(of.why, of.runs) for of in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]
+        assert [(wait.why, wait.runs) for wait in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]
         anywhere = (None, None, None)
         assert open_runs(ledger, play.rules, LATER_S * SECOND_US, anywhere) == found
         assert open_runs(ledger, play.rules, LATER_S * SECOND_US, ("Elsewhere", None, None)) == ()

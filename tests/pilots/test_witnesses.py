@@ -68,8 +68,9 @@ def estimated(play: Play) -> float:
     """Core-seconds of the pilots' own time that are estimated."""
     return sum(
         micros / 1e6
-        for (_, of), micros in play.stored.hours.items()
-        if (of.evidence, of.measure, of.outcome) == ("estimated", "resource", "")
+        for (_, pilot_series), micros in play.stored.hours.items()
+        if (pilot_series.evidence, pilot_series.measure, pilot_series.outcome)
+        == ("estimated", "resource", "")
     )
 
 
@@ -281,7 +282,7 @@ def test_of_two_pilots_on_a_node_none_is_meant() -> None:
     play.live(0, 1200, others)
     tell(play, line(END, 1230, BY_PLACE))
     play.rest(3000)
-    assert {of.ended for of in play.stored.pilots.values()} == {"vanished"}
+    assert {key.ended for key in play.stored.pilots.values()} == {"vanished"}
     assert dict(play.book.witnesses.unused) == {"several_pilots": 1}
     assert "pilot_end of Site node: message" in play.book.witnesses.examples["several_pilots"]
 
@@ -622,7 +623,7 @@ def test_a_logged_end_before_a_pilot_of_jobs_is_booked(restart: bool, adopted: b
         play.poll(120, [pilot(started=-700, heard=120)], known=-FAR)
         assert min(play.stored.counts.values(), default=0) >= 0
     play.rest(180)
-    counted = {of.what: n for of, n in play.stored.counts.items() if n}
+    counted = {count_key.what: n for count_key, n in play.stored.counts.items() if n}
     assert counted.pop("assumed", 0) >= 0
     assert counted == {"pilots": 1, "attempts": 1}
 

@@ -38,14 +38,16 @@ def compare_totals(rows: Seconds, truth: Truth, resolution: float) -> list[str]:
     for (pilot, resource, measure, _), seconds in rows.items():
         sums[pilot, resource, measure] += seconds
     found = []
-    for of in truth.pilots:
-        units = min(of.cores, of.memory // 2000)
-        for measure, rate in (("resource", of.cores), ("canonical", units)):
-            lo = rate * (of.end.lo - of.start.hi - 2 * resolution)
-            hi = rate * (of.end.hi - of.start.lo + 2 * resolution)
-            seconds = sums.get((of.name, "cpu", measure), 0.0)
+    for moment in truth.pilots:
+        units = min(moment.cores, moment.memory // 2000)
+        for measure, rate in (("resource", moment.cores), ("canonical", units)):
+            lo = rate * (moment.end.lo - moment.start.hi - 2 * resolution)
+            hi = rate * (moment.end.hi - moment.start.lo + 2 * resolution)
+            seconds = sums.get((moment.name, "cpu", measure), 0.0)
             if not lo - _ROUNDING_S <= seconds <= hi + _ROUNDING_S:
-                found.append(f"{of.name}/{measure}: {seconds:.3f} s in all, not {lo:.3f}-{hi:.3f}")
+                found.append(
+                    f"{moment.name}/{measure}: {seconds:.3f} s in all, not {lo:.3f}-{hi:.3f}"
+                )
     return found
 
 
@@ -54,7 +56,10 @@ def compare_outcomes(attempts: Outcomes, truth: Truth) -> list[str]:
 
     They are known by GlobalJobId and run.
     """
-    tags = {(of.job, of.run): f"{of.tag} run {of.run} on {of.pilot}" for of in truth.attempts}
+    tags = {
+        (attempt.job, attempt.run): f"{attempt.tag} run {attempt.run} on {attempt.pilot}"
+        for attempt in truth.attempts
+    }
     wanted = truth.outcomes()
     found = []
     for key in sorted({*attempts, *wanted}):

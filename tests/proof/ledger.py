@@ -39,7 +39,7 @@ def read(url: str) -> Said:
         if row.outcome is not None
     }
     undecided = [f"{row.key.job} run {row.key.run}" for row in attempts if row.open]
-    undecided += [of.identity.name for of in pilots if not of.closed]
+    undecided += [pilot.identity.name for pilot in pilots if not pilot.closed]
     return Said(dict(seconds), outcomes, undecided, pilots, attempts)
 
 
@@ -47,7 +47,9 @@ def shown(url: str, *names: str) -> bool:
     """Whether collectors have shown all these pilots."""
     with LedgerReader.open(url) as ledger:
         known = {
-            of.identity.name for of in ledger.pilot_rows() if of.identity.origin == "collector"
+            pilot_row.identity.name
+            for pilot_row in ledger.pilot_rows()
+            if pilot_row.identity.origin == "collector"
         }
     return set(names) <= known
 
@@ -68,6 +70,14 @@ def series(url: str) -> dict[tuple[str, ...], int]:
     with LedgerReader.open(url) as ledger:
         state = ledger.load_pilots()
     return {
-        (of.resource, of.measure, of.category.value, of.outcome, of.site, of.entry, of.group): n
-        for of, n in state.net.items()
+        (
+            pilot_series.resource,
+            pilot_series.measure,
+            pilot_series.category.value,
+            pilot_series.outcome,
+            pilot_series.site,
+            pilot_series.entry,
+            pilot_series.group,
+        ): n
+        for pilot_series, n in state.net.items()
     }

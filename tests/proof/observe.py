@@ -117,7 +117,7 @@ class Observer:
     def knows(self, _pilot: str, runs: Collection[tuple[str, int]]) -> bool:
         """Return whether startds have told of all these runs."""
         seen = list(self._seen.values())
-        return set(runs) <= {(of["GlobalJobId"], of["NumShadowStarts"]) for of in seen}
+        return set(runs) <= {(record["GlobalJobId"], record["NumShadowStarts"]) for record in seen}
 
     def dump(self) -> dict[str, Any]:
         """All that the histories say now, and what the startds said before."""

@@ -167,8 +167,8 @@ class Scenario:
         for schedd in self.pool.schedds:
             rows = self.pool.jobs(schedd, "true", ("ClusterId", "GlobalJobId"))
             ids = {row["ClusterId"]: row["GlobalJobId"] for row in rows}
-            for tag, (of, cluster) in clusters.items():
-                if of == schedd:
+            for tag, (name, cluster) in clusters.items():
+                if name == schedd:
                     self.jobs[tag] = Job(schedd, cluster, ids[cluster])
         self._note(f"{len(PLANS)} jobs submitted")
 
@@ -253,8 +253,8 @@ class Scenario:
                 f"{n.what} {n.run} {n.pilot} {n.at - self.began:.1f}" for n in self.sight.notes(tag)
             ]
             + [
-                f"{of.start - self.began:.1f}-{(of.gone or 0) - self.began:.1f}"
-                for of in self.sight.shadows(tag)
+                f"{shadow.start - self.began:.1f}-{(shadow.gone or 0) - self.began:.1f}"
+                for shadow in self.sight.shadows(tag)
             ]
             for tag in self.jobs
         }

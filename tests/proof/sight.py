@@ -125,7 +125,7 @@ class Sight:
         """Runs last as long as their starters: so long their slots are taken."""
         shadows, notes = self.shadows(plan.tag), self.notes(plan.tag)
         begun = [(note.run, note.pilot) for note in notes if note.what == "begin"]
-        planned = [(n, pilots[of.pilot].name) for n, of in enumerate(plan.runs, 1) if of.begins]
+        planned = [(n, pilots[end.pilot].name) for n, end in enumerate(plan.runs, 1) if end.begins]
         if len(shadows) != len(plan.runs) or begun != planned:
             raise Surprise(f"{plan.tag}: {len(shadows)} runs, {begun}, not {planned}")
         found = []

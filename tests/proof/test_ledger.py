@@ -214,8 +214,8 @@ def played(tmp_path_factory: pytest.TempPathFactory, htcondor: str) -> Iterator[
             rows = alone.metrics().rows("gwmond_pilot_canonical_seconds_total")
             counters: dict[tuple[str, str, str], float] = {}
             for labels, seconds in rows.items():
-                of = dict(labels)
-                key = of["category"], of["site"], of["entry"]
+                record = dict(labels)
+                key = record["category"], record["site"], record["entry"]
                 counters[key] = counters.get(key, 0.0) + seconds
             residuals = alone.metrics().rows("gwmond_ledger_residual_seconds")
             assert set(residuals.values()) == {0.0}
@@ -268,8 +268,8 @@ def test_three_ledgers_agree(played: Played) -> None:
     for other in others:
         assert _without_startds(other.outcomes) == _without_startds(alone.outcomes)
         assert len(other.attempts) == len(other.outcomes)
-        assert {of.identity.name for of in other.pilots} == {
-            of.identity.name for of in alone.pilots
+        assert {pilot.identity.name for pilot in other.pilots} == {
+            pilot.identity.name for pilot in alone.pilots
         }
         assert len(other.pilots) == len(alone.pilots)
 

@@ -107,44 +107,51 @@ def _exited(record: dict[str, Any], htcondor: str) -> bool:
 def test_each_run_ended_as_planned(played: Played) -> None:
     epochs, startds = _by_run(played.dump["epoch"]), _by_run(played.dump["startd"])
     near_s = 1.5 + played.late_s
-    assert set(epochs) == {(of.job, of.run) for of in played.truth.attempts}
-    for of in played.truth.attempts:
-        wanted = played.expected(of.outcome)
-        for record in epochs[of.job, of.run]:
-            assert {key: record.get(key) for key in wanted} == wanted, of
-            assert _exited(record, played.htcondor) is (of.outcome in EXITS), of
-            assert record["RemoteHost"].endswith(f"@{of.pilot}")
+    assert set(epochs) == {(attempt.job, attempt.run) for attempt in played.truth.attempts}
+    for attempt in played.truth.attempts:
+        wanted = played.expected(attempt.outcome)
+        for record in epochs[attempt.job, attempt.run]:
+            assert {key: record.get(key) for key in wanted} == wanted, attempt
+            assert _exited(record, played.htcondor) is (attempt.outcome in EXITS), attempt
+            assert record["RemoteHost"].endswith(f"@{attempt.pilot}")
             given = record["CpusProvisioned"], record["MemoryProvisioned"]
-            assert given == (of.cores, of.memory)
+            assert given == (attempt.cores, attempt.memory)
             # Whole seconds; the shadow begins before the job, and may leave before the starter.
-            submitted = int(of.job.rpartition("#")[2])
-            assert submitted <= record["JobCurrentStartDate"] <= of.start.hi
+            submitted = int(attempt.job.rpartition("#")[2])
+            assert submitted <= record["JobCurrentStartDate"] <= attempt.start.hi
             # In 25 a starter stays after a failed start, until its startd kills it.
             stays = {"23": "", "25": "program_not_started"}[played.htcondor]
-            if of.outcome not in {"lost_contact", "transfer_output_failed", stays}:
-                assert of.end.lo - near_s <= record["EpochWriteDate"] <= of.end.hi + near_s, of
-        for record in startds[of.job, of.run]:
-            assert _exited(record, played.htcondor) is (of.outcome in EXITS), of
-            assert record["BadputCausedByDraining"] is (of.outcome == "drained")
-            assert of.end.lo - near_s <= record["CompletionDate"] <= of.end.hi + near_s, of
+            if attempt.outcome not in {"lost_contact", "transfer_output_failed", stays}:
+                assert (
+                    attempt.end.lo - near_s <= record["EpochWriteDate"] <= attempt.end.hi + near_s
+                ), attempt
+        for record in startds[attempt.job, attempt.run]:
+            assert _exited(record, played.htcondor) is (attempt.outcome in EXITS), attempt
+            assert record["BadputCausedByDraining"] is (attempt.outcome == "drained")
+            assert attempt.end.lo - near_s <= record["CompletionDate"] <= attempt.end.hi + near_s, (
+                attempt
+            )
 
 
 def test_what_the_pilots_tell_while_they_live(played: Played) -> None:
     """A pilot's last record is only in its own directory, if jobs end with it."""
     told = set(_by_run(played.dump["startd"]))
-    for of in played.truth.attempts:
-        if of.outcome in {"pilot_shutdown", "lost_contact"}:
-            assert (of.job, of.run) not in told, of
-        elif of.pilot.partition("@")[0] not in {"graceful", "killed"}:
-            assert (of.job, of.run) in told, of
+    for attempt in played.truth.attempts:
+        if attempt.outcome in {"pilot_shutdown", "lost_contact"}:
+            assert (attempt.job, attempt.run) not in told, attempt
+        elif attempt.pilot.partition("@")[0] not in {"graceful", "killed"}:
+            assert (attempt.job, attempt.run) in told, attempt
 
 
 def test_the_schedds_have_what_is_over(played: Played) -> None:
     rows = {record["GlobalJobId"]: record for record in played.dump["schedd"]}
-    last = {of.job: of for of in sorted(played.truth.attempts, key=lambda of: of.run)}
+    last = {
+        attempt.job: attempt
+        for attempt in sorted(played.truth.attempts, key=lambda attempt: attempt.run)
+    }
     status = {last[job].tag: record["JobStatus"] for job, record in rows.items()}
     assert {tag for tag, code in status.items() if code == 3} == {"removed", "held", "given_up"}
-    ended = {of.tag for of in last.values() if of.category == "goodput"} - {"exit_hold"}
+    ended = {moment.tag for moment in last.values() if moment.category == "goodput"} - {"exit_hold"}
     assert {tag for tag, code in status.items() if code == 4} == ended
 
 
@@ -153,13 +160,13 @@ def test_the_seconds_are_the_pilots(played: Played) -> None:
     rows = {key: of.best for key, of in played.truth.expected().items()}
     assert compare(rows, played.truth.outcomes(), played.truth, 0) == []
     seconds: defaultdict[str, float] = defaultdict(float)
-    for (_, _, measure, category), of in rows.items():
-        seconds[f"{measure}/{category}"] += of
+    for (_, _, measure, category), number in rows.items():
+        seconds[f"{measure}/{category}"] += number
     # Too few jobs fail early for a comparison to blame the place: no misconfiguration.
     names = ("goodput", "preemption_badput", "unclassified", "pilot_overhead")
     told = {name: seconds[f"resource/{name}"] for name in names}
     assert {name: second for name, second in told.items() if second < 1} == {}
-    (idle,) = (of for of in played.truth.pilots if of.own == "decision_problem")
+    (idle,) = (pilot for pilot in played.truth.pilots if pilot.own == "decision_problem")
     life = idle.end.mid - idle.start.mid
     assert seconds["resource/decision_problem"] == pytest.approx(life)
 

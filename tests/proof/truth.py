@@ -93,19 +93,19 @@ def _divide(
     """Seconds by measure and category, for one choice of all moments."""
     total = {"resource": pilot.cores, "canonical": _units(pilot)}
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
-    edges = {start, end} | {t for of in spans for t in (of.start, of.end) if start < t < end}
+    edges = {start, end} | {t for span in spans for t in (span.start, span.end) if start < t < end}
     cuts = sorted(edges)
     for first, last in pairwise(cuts):
-        running = [of for of in spans if of.start <= first and of.end >= last]
-        cores = sum(of.cores for of in running)
-        memory = sum(of.memory for of in running)
+        running = [span for span in spans if span.start <= first and span.end >= last]
+        cores = sum(span.cores for span in running)
+        memory = sum(span.memory for span in running)
         idle = _canonical(pilot.cores - cores, pilot.memory - memory)
         for measure in MEASURES:
             own = idle if running else total[measure]
             seconds[measure, pilot.own] += own * (last - first)
-            for of in running:
-                share = (total[measure] - own) * of.cores / cores
-                seconds[measure, of.category] += share * (last - first)
+            for span in running:
+                share = (total[measure] - own) * span.cores / cores
+                seconds[measure, span.category] += share * (last - first)
     return seconds
 
 
@@ -118,14 +118,19 @@ def expected(
     by ``resolution`` beyond that.
     """
     moments = [pilot.start, pilot.end]
-    moments += [moment for of in attempts for moment in (of.start, of.end)]
+    moments += [moment for attempt in attempts for moment in (attempt.start, attempt.end)]
 
     def divided(chosen: Sequence[float]) -> dict[tuple[str, str], float]:
         start, end, *others = chosen
         end = max(start, end)  # one that is known badly may not have lived at all
         spans = [
-            _Span(max(start, others[2 * i]), min(end, others[2 * i + 1]), *of[4:6], of.category)
-            for i, of in enumerate(attempts)
+            _Span(
+                max(start, others[2 * i]),
+                min(end, others[2 * i + 1]),
+                *moment[4:6],
+                moment.category,
+            )
+            for i, moment in enumerate(attempts)
         ]
         return _divide(pilot, start, end, spans)
 
@@ -137,7 +142,7 @@ def expected(
         ends = moment.wider(resolution)
         moved = [divided([*middle[:i], at, *middle[i + 1 :]]) for at in ends]
         for kind in {*best, *moved[0], *moved[1]}:
-            changes = [of.get(kind, 0.0) - best.get(kind, 0.0) for of in moved]
+            changes = [record.get(kind, 0.0) - best.get(kind, 0.0) for record in moved]
             less[kind] -= min(0.0, *changes)
             more[kind] += max(0.0, *changes)
     return {
@@ -168,4 +173,7 @@ class Truth(NamedTuple):
 
     def outcomes(self) -> dict[tuple[str, int], tuple[str, str]]:
         """Category and outcome of each attempt, by GlobalJobId and run."""
-        return {(of.job, of.run): (of.category, of.outcome) for of in self.attempts}
+        return {
+            (attempt.job, attempt.run): (attempt.category, attempt.outcome)
+            for attempt in self.attempts
+        }

@@ -93,7 +93,9 @@ class ProcessWatch:
         """All processes of a program so far, in the order of their beginnings."""
         with self._lock:
             everything = [*self._past, *self._lives.values()]
-        return sorted((of for of in everything if of.program == program), key=lambda of: of.start)
+        return sorted(
+            (life for life in everything if life.program == program), key=lambda of: of.start
+        )
 
     def _run(self) -> None:
         before = time.monotonic()

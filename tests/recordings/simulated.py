@@ -72,7 +72,7 @@ class SimulatedAccess(NamedTuple):
                 ad[attribute] = f"<198.51.100.{number}:9618?sock=schedd>"
         if ad_type == "Schedd":
             ad["RecentDaemonCoreDutyCycle"] = 0.98 if name in self.day.busy else 0.1
-            ad["TotalIdleJobs"] = sum(n for (of, _), n in self.day.idle.items() if of == schedd)
+            ad["TotalIdleJobs"] = sum(n for (name, _), n in self.day.idle.items() if name == schedd)
         else:
             ad["RunningJobs"] = self.day.running.get((schedd, name.partition("@")[0]), 0)
 

@@ -107,7 +107,7 @@ class Simulation:
         self._arrive()
         for kind in self.runs.later(self.now):
             self.idle[kind] += 1
-        self.ghosts = [of for of in self.ghosts if (of.heard or 0) + GHOST_S > self.now]
+        self.ghosts = [ghost for ghost in self.ghosts if (ghost.heard or 0) + GHOST_S > self.now]
         for entry in self.entries:
             self._end(entry)
         self._start()

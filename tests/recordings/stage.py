@@ -108,10 +108,10 @@ class Stage:
     def _write(self) -> None:
         """Let the schedds write what is new; one that was deaf has written meanwhile, too."""
         pool = self._simulation
-        for schedd, kind in [of for of in self._records if of[0] not in self._deaf]:
+        for schedd, kind in [record for record in self._records if record[0] not in self._deaf]:
             del self._records[schedd, kind]
         told, pool.runs.told = pool.runs.told, Told()
-        for done in sorted(told.epochs, key=lambda of: of.written):
+        for done in sorted(told.epochs, key=lambda epoch: epoch.written):
             record = run_ads.epoch(done, pool.kinds)
             self._records[done.run.job.schedd, "epochs"].append(record)
         for left in sorted(told.history, key=lambda of: of.at):
@@ -138,7 +138,7 @@ class Stage:
             running=running,
             busy=frozenset(_SCHEDDS[n] for n in busy),
             deaf=frozenset(self._deaf),
-            heard={run_ads.startd(of): of.heard for of in pool.ghosts if of.heard},
+            heard={run_ads.startd(ghost): ghost.heard for ghost in pool.ghosts if ghost.heard},
             records=dict(self._records),
         )
         return SimulatedAccess(self.addresses, day)

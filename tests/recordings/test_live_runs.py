@@ -111,7 +111,7 @@ class Observer:
         for (_, series), micros in stored.hours.items():
             if (series.resource, series.measure) == ("cpu", "resource"):
                 seconds[series.category.value] += micros
-        return Kept(runs, pilots, Counter({of: n // SECOND_US for of, n in seconds.items()}))
+        return Kept(runs, pilots, Counter({name: n // SECOND_US for name, n in seconds.items()}))
 
 
 def play(pool: CondorPool, path: Path) -> Kept:

@@ -260,9 +260,9 @@ def test_a_failed_validation_that_was_advertised(tmp_path: Path) -> None:
     access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 500.0)
     found = slots.decode(access.collector_ads("c:9618", query), ATTRIBUTES_OF_POOL, "cm", 500)
     assert found.pilots == tuple(
-        of._replace(started=1500, dies=2500, last_heard=500) for of in live
+        key._replace(started=1500, dies=2500, last_heard=500) for key in live
     )
-    assert [of.failed for of in live] == [True]
+    assert [key.failed for key in live] == [True]
 
 
 def test_a_recording_without_what_factories_are_told(tmp_path: Path) -> None:

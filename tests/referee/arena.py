@@ -152,7 +152,9 @@ class Arena:
         self._feigned = []
 
         def empty() -> bool:
-            return not any(self.pool.jobs(of, "JobUniverse == 5") for of in self.pool.schedds)
+            return not any(
+                self.pool.jobs(schedd, "JobUniverse == 5") for schedd in self.pool.schedds
+            )
 
         self.pool.wait_for("empty queues", empty)
         self.pool.wait_for(
@@ -263,7 +265,7 @@ class Arena:
             sum(ad["IdleJobs"] for ad in by_type["Submitter"]),
             states.count(("Claimed", "Busy")),
             sum(ad["NumPendingClaims"] for ad in by_type["Scheduler"]),
-            tuple((negotiator.get(began, 0), negotiator.get(of, 0)) for began, of in _CYCLES),
+            tuple((negotiator.get(began, 0), negotiator.get(name, 0)) for began, name in _CYCLES),
         )
 
     def _settle(self) -> _View:

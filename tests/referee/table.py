@@ -23,10 +23,12 @@ def tables(trials: Sequence[Trial]) -> str:
         "verdict, evidence": lambda p: f"{p.verdict.state}, {p.verdict.evidence}",
         "reason": lambda p: p.verdict.reason or "(none)",
         "pilot": lambda p: p.entry.shape.name,
-        "START": lambda p: " and ".join(sorted(of.group.client for of in p.entry.presences)),
+        "START": lambda p: " and ".join(
+            sorted(presence.group.client for presence in p.entry.presences)
+        ),
         "capacity from": lambda p: p.verdict.capacity_evidence,
     }
-    parts = [_table(name, probes, of) for name, of in groups.items()]
+    parts = [_table(name, probes, shape) for name, shape in groups.items()]
     probed = {probe.entry.name for probe in probes}
     said: dict[str, int] = {}
     for trial in trials:
@@ -38,10 +40,10 @@ def tables(trials: Sequence[Trial]) -> str:
     return "\n\n".join(parts)
 
 
-def _table(name: str, probes: Sequence[Probe], of: Callable[[Probe], str]) -> str:
+def _table(name: str, probes: Sequence[Probe], shape: Callable[[Probe], str]) -> str:
     lines = [f"| {name} | {' | '.join(_HEAD)} |", "|---|" + "---:|" * len(_HEAD)]
-    for key in sorted({of(probe) for probe in probes}):
-        lines.append(_row(key, [probe for probe in probes if of(probe) == key]))
+    for key in sorted({shape(probe) for probe in probes}):
+        lines.append(_row(key, [probe for probe in probes if shape(probe) == key]))
     return "\n".join([*lines, _row("all", probes)])
 
 

@@ -82,7 +82,9 @@ def judge(pool: CondorPool, arena: Arena, directory: Path, scenario: Scenario) -
         judged = [entry for entry in scenario.entries if entry.judged]
         verdicts = witness.ask(scenario.entries)
         with ThreadPoolExecutor(2) as threads:
-            futures = [threads.submit(_alone, witness, scenario, of, verdicts) for of in judged]
+            futures = [
+                threads.submit(_alone, witness, scenario, shape, verdicts) for shape in judged
+            ]
             alone = [future.result() for future in futures]
         arena.arrive(scenario)
         probes = tuple(

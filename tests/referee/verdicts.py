@@ -39,7 +39,7 @@ class Witness(NamedTuple):
 
     def ask_alone(self, entries: Iterable[Entry], alone: Entry) -> Verdict:
         """Have gwmond judge where there is room for one pilot of one entry, and no other."""
-        rooms = [(of._replace(capacity="pledge"), int(of is alone)) for of in entries]
+        rooms = [(entry._replace(capacity="pledge"), int(entry is alone)) for entry in entries]
         return self._once(rooms, alone.name)[alone.name]
 
     def _once(self, rooms: list[tuple[Entry, int]], name: str) -> dict[str, Verdict]:

@@ -113,14 +113,18 @@ def test_nothing_known_is_not_zero() -> None:
 def test_parts_sum_up() -> None:
     """Entries, frontends and entries of frontends have the same sums, exact and printed."""
     every = list(records(analysis(*FOUR)))
-    (whole,) = (of for of in every if of["part"] == "total")
+    (whole,) = (record for record in every if record["part"] == "total")
     for part in ("entry", "frontend", "frontend_entry"):
-        some = [of for of in every if of["part"] == part]
+        some = [record for record in every if record["part"] == part]
         for name in ("pilots", "jobs", "time_seconds", "used_seconds", "wasted_seconds"):
-            assert sum(of[name] for of in some) == whole[name]
-            theirs = sum(of["analyze_entries"][name] for of in some)
+            assert sum(record[name] for record in some) == whole[name]
+            theirs = sum(record["analyze_entries"][name] for record in some)
             assert theirs == whole["analyze_entries"][name]
-    assert len({(of["part"], of["frontend"], of["entry"]) for of in every}) == len(every) == 8
+    assert (
+        len({(record["part"], record["frontend"], record["entry"]) for record in every})
+        == len(every)
+        == 8
+    )
 
 
 def test_rows_are_counted_back_from_the_end() -> None:
@@ -221,7 +225,7 @@ def test_each_table_of_entries_ends_with_its_total() -> None:
         ("0.0%", "0.0%", "40.0%", "1"),
     ]
     theirs = [lines[n + 1].split() for n in totals]
-    assert [(of[0], of[7], of[-1]) for of in theirs] == [
+    assert [(their[0], their[7], their[-1]) for their in theirs] == [
         ("analyze_entries", "61%", "4"),
         ("analyze_entries", "71%", "3"),
         ("analyze_entries", "40%", "1"),

@@ -90,13 +90,13 @@ def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -
 
 def compared(*runs: AttemptRow) -> tuple[PilotFigures, str]:
     """A pilot of one core with runs, and the line of time used that the original would print."""
-    of = figures_of(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    attempt_key = figures_of(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
     analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
-    analysis.add(of)
+    analysis.add(attempt_key)
     lines = entries_text(analysis)
     at = next(n for n, line in enumerate(lines) if line.startswith("Total time used:"))
-    assert lines[at].split()[3] == f"{of.used_us / MICRO / 1000:.1f}K"
-    return of, lines[at + 1].split()[1]
+    assert lines[at].split()[3] == f"{attempt_key.used_us / MICRO / 1000:.1f}K"
+    return attempt_key, lines[at + 1].split()[1]
 
 
 def test_the_original_leaves_out_the_transfer_of_input() -> None:

@@ -32,7 +32,7 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
     told(play, output(**more), at=5000)
     row = only(play)
     assert play.seconds() == {"unclassified": 4.0 * until}
-    (rule,) = (of for of in rules_of(row, row.end_us) if of.rule is Assumption.VALIDATION)
+    (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
     assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "passed"
     assert (has_started(row, 0), has_run_jobs(row, 0)) == (True, None)
@@ -43,7 +43,7 @@ def test_nothing_tells_whether_it_passed() -> None:
     play = Play()
     told(play, *queue(0, 1200))
     row = only(play)
-    (rule,) = (of for of in rules_of(row, row.end_us) if of.rule is Assumption.VALIDATION)
+    (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == RULES[Assumption.VALIDATION]
     assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "unknown"
     assert (has_started(row, 0), has_run_jobs(row, 0)) == (None, None)

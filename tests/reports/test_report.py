@@ -207,15 +207,19 @@ def test_sums_are_sums(report: Report, by: str, which: str, request: pytest.Fixt
 def test_verdicts_that_pilots_checked(report: Report, large: Path) -> None:
     """By state, and of how many how many were right, as counted by hand from the ledger's rows."""
     with LedgerReader.open(str(large)) as reader:
-        rows = [of for of in reader.experiments(0, 10**17) if of.agreed is not None]
-    day = [of for of in rows if rfc3339(of.registered_us)[:10] == "2023-11-15"]
+        rows = [
+            experiment
+            for experiment in reader.experiments(0, 10**17)
+            if experiment.agreed is not None
+        ]
+    day = [row for row in rows if rfc3339(row.registered_us)[:10] == "2023-11-15"]
     assert len(rows) > len(day) > 5
     found = as_json(report, large, "entry")
     for state, told in found["total"]["verdicts_checked"].items():
-        mine = [bool(of.agreed) for of in day if of.verdict.state == state]
+        mine = [bool(key.agreed) for key in day if key.verdict.state == state]
         assert told == {"agreed": sum(mine), "disagreed": len(mine) - sum(mine)}
     agreed = sum(of["verdicts_checked"][s]["agreed"] for of in found["groups"] for s in SITE_STATES)
-    assert agreed == sum(bool(of.agreed) for of in day)
+    assert agreed == sum(bool(key.agreed) for key in day)
     text = report(large, "--by", "entry", "--format", "markdown", *DAY)
     assert "verdicts right" in text
     assert f"{100 * agreed / len(day):.0f}% of {len(day)}" in text
@@ -229,9 +233,9 @@ def test_hours_are_those_of_the_ledger(report: Report, large: Path) -> None:
     with Ledger.open(str(large)) as reader:
         first, last = 1_700_006_400 // 3600, 1_700_092_800 // 3600 - 1
         wanted = sum(
-            of.micros
-            for of in reader.pilot_hours(first, last)
-            if of.series[:2] == ("cpu", "canonical")
+            pilot_hour.micros
+            for pilot_hour in reader.pilot_hours(first, last)
+            if pilot_hour.series[:2] == ("cpu", "canonical")
         )
     assert wanted
     for by in ("site", "entry", "group", "category", "outcome", "hour", "day", "site,hour"):
@@ -248,9 +252,9 @@ def test_adjacent_periods_sum_up(report: Report, large: Path) -> None:
             for a, b in [*pairwise(bounds), (bounds[0], bounds[-1])]
         ]
         for name in ("runs_ended", "pilots_ended"):
-            numbers = [of["total"][name] for of in parts]
+            numbers = [part["total"][name] for part in parts]
             assert None in numbers or sum(numbers[:-1]) == numbers[-1]
-        amounts = [of["total"]["total"]["cpu"]["resource_seconds"] for of in parts]
+        amounts = [part["total"]["total"]["cpu"]["resource_seconds"] for part in parts]
         assert sum(amounts[:-1]) == pytest.approx(amounts[-1], abs=1e-6)
 
 
@@ -281,7 +285,7 @@ def test_hours_only(report: Report, ledger: Path) -> None:
 
 def test_table_and_markdown_have_the_same_numbers(report: Report, ledger: Path) -> None:
     text = report(ledger, *DAY)
-    (line,) = [of for of in text.splitlines() if re.match(r"Site-A\s+8.3\s+67.4%", of)]
+    (line,) = [line for line in text.splitlines() if re.match(r"Site-A\s+8.3\s+67.4%", line)]
     assert re.search(r"2\.5\s+30%", line)
     assert re.search(r"^Site-A.*30\.2%\s+46\.4%", text, re.MULTILINE)
     assert max(map(len, text.splitlines())) <= 120
@@ -290,7 +294,7 @@ def test_table_and_markdown_have_the_same_numbers(report: Report, ledger: Path) 
     assert r"Site-B\<script>alert(1)\</script>\|\*\_\`" in marked
     assert r"\(" not in marked
     assert HOSTILE not in marked
-    rows = [of for of in marked.splitlines() if of.startswith("| Site")]
+    rows = [line for line in marked.splitlines() if line.startswith("| Site")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows[:2]}) == 1
 
 
@@ -353,7 +357,7 @@ def test_html_is_one_file(report: Report, ledger: Path, tmp_path: Path) -> None:
     assert f"Site-B{HOSTILE}" in page.cells
     assert {"8.3", "67.4%", "30.2%"} <= set(page.cells)
     assert "goodput 2.5 h (30.2%)" in text
-    assert [of.name for of in tmp_path.iterdir()] == ["report.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_bars_of_very_many_groups(report: Report, large: Path) -> None:
@@ -365,7 +369,7 @@ def test_bars_of_very_many_groups(report: Report, large: Path) -> None:
     heading = "<h2>By site and hour: canonical hours of CPUs (the 25 largest)</h2>"
     figure = text[text.index(heading) :].partition("</section>")[0]
     told = [float(of.replace(",", "")) for of in re.findall(r">([\d,.]+) h</text>", figure)]
-    assert told == [pytest.approx(of, abs=0.051) for of in hours[:25]]
+    assert told == [pytest.approx(hour, abs=0.051) for hour in hours[:25]]
     (others,) = re.findall(r"<p class=\"soft\">(\d+) others: ([\d,.]+) h together</p>", figure)
     assert int(others[0]) == len(hours) - 25
     assert float(others[1].replace(",", "")) == pytest.approx(sum(hours[25:]), abs=0.051)
@@ -378,7 +382,7 @@ def test_bars_in_the_order_of_time(report: Report, large: Path) -> None:
     text = report(large, "--by", "hour,site", "--format", "html", *DAY)
     figure = text[text.index("<h2>By hour and site:") :].partition("</section>")[0]
     labels = re.findall(r'class="label"[^>]*>([^<]+)<', figure)
-    assert labels == sorted(labels, key=lambda of: of[:16])
+    assert labels == sorted(labels, key=lambda label: label[:16])
     few = report(large, "--by", "site", "--format", "html", *DAY)
     assert " others: " not in few
 

@@ -82,7 +82,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
         book = Book(writer.load_pilots(), Rules(refresh_us=0))
-        book.report([_output(n, *of) for n, of in enumerate(PILOTS)], writer)
+        book.report([_output(n, *failure) for n, failure in enumerate(PILOTS)], writer)
         for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
             now_us = (BASE + at) * SECOND_US
             book.see(now_us, 60 * SECOND_US, ads, writer, complete=True)
@@ -168,22 +168,22 @@ def test_what_was_asked_for_comes_first(report: Report) -> None:
     """By class and test, then by entry and node, and only then where time went."""
     text = report("--format", "markdown")
     titles = [line for line in text.splitlines() if line.startswith("## ")]
-    assert ["class and test" in of for of in titles[:3]] == [True, False, False]
-    assert ["entry and node" in of for of in titles[:3]] == [False, True, False]
-    first, second = (text.index(of) for of in titles[:2])
+    assert ["class and test" in title for title in titles[:3]] == [True, False, False]
+    assert ["entry and node" in title for title in titles[:3]] == [False, True, False]
+    first, second = (text.index(title) for title in titles[:2])
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text[first:second].splitlines()
         if line.startswith("|")
     ][2:]
-    assert [of[:6] for of in rows] == [
+    assert [row[:6] for row in rows] == [
         ["WN\\_Resource", "main/validate\\_node.sh", "1", "2", "4", "44%"],
         ["VO\\_Proxy", "check\\_proxy.sh", "2", "1", "2", "22%"],
         [r"\(not told\)", "check\\_proxy.sh", "1", "1", "1", "11%"],
         ["all", "", "", "", "7", "78%"],
     ]
     assert "The share is of all 9 pilots that ended" in text[first:second]
-    assert [of[6] for of in rows] == ["4.7", "1.7", "0.3", "6.7"]
+    assert [row[6] for row in rows] == ["4.7", "1.7", "0.3", "6.7"]
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
@@ -254,7 +254,7 @@ def test_names_are_escaped(report: Report, form: str) -> None:
 def test_of_a_place_only(report: Report) -> None:
     """As the whole report is."""
     groups = failures(report, "--entry", "e2", "--by", "user")["groups"]
-    assert {of["entry"] for of in groups} == {"e2"}
+    assert {group["entry"] for group in groups} == {"e2"}
     assert failures(report, "--site", "Other") == {
         "groups": [],
         "total": failures(report, "--site", "Other")["total"],
@@ -272,7 +272,7 @@ def test_not_with_a_style(capsys: pytest.CaptureFixture[str]) -> None:
 def test_failures_come_first(report: Report, by: str) -> None:
     """Whatever is larger, pilots whose validation did not fail come last."""
     groups = json.loads(report("--by", by, "--format", "json"))["groups"]
-    failed = [bool(of["failure"]) for of in groups]
+    failed = [bool(group["failure"]) for group in groups]
     assert failed == sorted(failed, reverse=True)
     assert {True, False} == set(failed)
 

@@ -36,9 +36,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
         book = Book(writer.load_pilots(), Rules(refresh_us=0))
-        for number, of in enumerate(OUTPUTS):
-            book.report([of._replace(name=of.name._replace(proc=number))], writer)
-        (lasts,) = (of for of in book.pilots if of.identity.factory_job.endswith("7.3"))
+        for number, pilot_name in enumerate(OUTPUTS):
+            book.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))], writer)
+        (lasts,) = (pilot for pilot in book.pilots if pilot.identity.factory_job.endswith("7.3"))
         lasts.end_us = (T0 + 1200) * SECOND_US
         for at in (3000, 86_400):
             now_us = (T0 + at) * SECOND_US
@@ -76,7 +76,9 @@ def test_shares_are_of_what_is_known(report: Report) -> None:
     assert "only statistics" not in text
     assert "runs open." in text
     marked = report("--format", "markdown")
-    (header,) = (of for of in marked.splitlines() if of.startswith("| site | pilots | jobs |"))
+    (header,) = (
+        line for line in marked.splitlines() if line.startswith("| site | pilots | jobs |")
+    )
     assert "| idle | unkn | wst |" in header
     assert "| used / total |" in header
     assert not re.search(r"\| (n/k|efficiency) \|", header)
@@ -114,7 +116,7 @@ def test_shares_of_a_block_are_of_all_time(report: Report) -> None:
 def test_groups_by_failure(report: Report) -> None:
     """One that did not fail, one of which that is not known, and one that failed unnamed."""
     groups = json.loads(report("--by", "failure", "--format", "json"))["groups"]
-    names = [of["failure"] for of in groups]
+    names = [group["failure"] for group in groups]
     assert sorted(names[:2]) == sorted(["Unknown", f"{FAILED.kind.value} {FAILED.test}"])
     assert names[2:] == ["?", ""]
     text = report("--by", "failure")

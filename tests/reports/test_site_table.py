@@ -167,16 +167,16 @@ def test_jobs_that_could_not_be_asked_for_are_not_zero() -> None:
     )
     assert [jobs_text(of) for of in (at_s, at_t)] == [">=12", "?"]
     entries = entry_rows(snapshot(evaluation=made))
-    assert [jobs_text(of) for of in entries] == [">=12", "?", "?"]
+    assert [jobs_text(entry) for entry in entries] == [">=12", "?", "?"]
 
 
 def test_no_job_is_zero_where_all_were_asked_for() -> None:
     """Where all schedds have answered and no job matches, that is 0; assigned to nothing known."""
     jobs = evaluation().jobs[DARK]._replace(whole=True)
     (found,) = [
-        of
-        for of in site_rows(snapshot(evaluation=evaluation()._replace(jobs={DARK: jobs})))
-        if of.site == DARK.site
+        site_row
+        for site_row in site_rows(snapshot(evaluation=evaluation()._replace(jobs={DARK: jobs})))
+        if site_row.site == DARK.site
     ]
     assert (found.matching_idle_jobs, found.assigned_idle_jobs) == (0, None)
     assert jobs_text(found) == "0"

@@ -41,7 +41,11 @@ def spent(found: Snapshot) -> dict[str, float]:
     """Canonical seconds by category."""
     assert found.pilot_time is not None
     shown = found.pilot_time.shown.items()
-    return {of.category.value: n.micros / 1e6 for of, n in shown if of.measure == "canonical"}
+    return {
+        pilot_series.category.value: n.micros / 1e6
+        for pilot_series, n in shown
+        if pilot_series.measure == "canonical"
+    }
 
 
 @pytest.mark.parametrize("schedds", [True, False])
@@ -60,7 +64,9 @@ def test_a_pilot_without_jobs(tmp_path: Path, schedds: bool) -> None:
         found = polls.poll()
     assert spent(found) == {"decision_problem": 8 * 360.0}
     assert found.pilot_time is not None
-    assert {of.what: n.micros for of, n in found.pilot_time.counted.items()} == {"pilots": 1}
+    assert {count_key.what: n.micros for count_key, n in found.pilot_time.counted.items()} == {
+        "pilots": 1
+    }
 
 
 @pytest.mark.parametrize(("cores", "units"), [(16, 16), (None, 1)])
@@ -75,7 +81,7 @@ def test_a_failed_validation_is_as_large_as_expected(
         ad = failed_validation(1, 1, dies=dies, now=NOW) | glidein("other", "Site")
         asked = glideresource("other", cpus=cores or 8, memory=32_000)
         if cores is None:
-            asked = {name: of for name, of in asked.items() if name != "GLIDEIN_CPUS"}
+            asked = {name: number for name, number in asked.items() if name != "GLIDEIN_CPUS"}
         polls.pool.answers["cm", "slots"] = [heard(ad, min(now, NOW + 180))]
         polls.pool.answers["cm", "glideresource"] = [heard(asked, now)]
         found = polls.poll()
@@ -134,7 +140,7 @@ def test_what_a_look_finds_is_told_though_the_ledger_fails(
     assert found.problems["ledger", "full"] == 2
     assert found.problems[source, "link_outside"] == 1
     assert found.problems[source, "garbage"] == 3
-    told = [(of["event"], of["problem"]) for of in logs if of.get("source") == source]
+    told = [(log["event"], log["problem"]) for log in logs if log.get("source") == source]
     assert sorted(told) == [("problem", "garbage"), ("problem", "link_outside")]
 
 
@@ -177,7 +183,11 @@ def checked(polls: Polls, arrives_after: float) -> dict[tuple[str, str], int]:
         found = polls.poll()
     assert found.pilot_time is not None
     counted = found.pilot_time.counted.items()
-    return {(of.category.value, of.outcome): n.micros for of, n in counted if of.what == "verdicts"}
+    return {
+        (count_key.category.value, count_key.outcome): n.micros
+        for count_key, n in counted
+        if count_key.what == "verdicts"
+    }
 
 
 @pytest.mark.parametrize(

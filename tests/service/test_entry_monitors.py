@@ -156,9 +156,11 @@ def test_replicas_of_a_wms_collector(scene: Scene) -> None:
         assert shown(scene)[A.entry, GROUP].running == 2
 
 
-def entry(of: str, factory: str, running: int | None, most: int | None, heard: int) -> FactoryEntry:
+def entry(
+    name: str, factory: str, running: int | None, most: int | None, heard: int
+) -> FactoryEntry:
     numbers = EntryMonitor(Monitor(status_running=running), None, None, most)
-    return FactoryEntry(of, factory, numbers, "Site", heard)
+    return FactoryEntry(name, factory, numbers, "Site", heard)
 
 
 def test_numbers_of_entries(scene: Scene) -> None:

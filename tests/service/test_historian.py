@@ -53,7 +53,7 @@ def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     told = one.ask(access, [], 0.0, only_behind=True)
     assert next(told).cursor.state == "1"
     assert backlog.third.wait(10), "the next was not asked for while the last is accounted"
-    assert [of.cursor.state for of in told] == ["2", "3", "4"]
+    assert [resources.cursor.state for resources in told] == ["2", "3", "4"]
     assert backlog.asked == ["", "", "1", "2", "3"]
     assert not one.behind
 

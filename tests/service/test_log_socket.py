@@ -109,8 +109,8 @@ def test_a_real_rsyslog_configured_as_the_documentation_says(
     direct, _ = central_lines(listening.path, FIGURE_7.encode().splitlines())
     through, _ = central_lines(listening.path, lines)
     assert through.wrong == direct.wrong == {}
-    assert [of._replace(message="") for of in through.events] == [
-        of._replace(message="") for of in direct.events
+    assert [event._replace(message="") for event in through.events] == [
+        event._replace(message="") for event in direct.events
     ]
 
 

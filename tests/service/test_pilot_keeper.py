@@ -105,7 +105,7 @@ def test_nothing_is_taken_in_while_a_batch_waits(
         keeper.retry()  # nothing waits
         stored = ledger.load_pilots()
         assert (stored.batches, len(stored.pilots), len(stored.attempts)) == (1, 1, 1)
-        assert [of.state for of in stored.cursors.values()] == ["1"]
+        assert [cursor.state for cursor in stored.cursors.values()] == ["1"]
 
 
 @pytest.mark.parametrize("stored", [False, True])

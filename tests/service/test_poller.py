@@ -144,8 +144,8 @@ def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
             found = polls.poll()
     assert found.evaluation.rows[ENTRY, "cpu"].provisioned == 1
     assert found.problems["entries", "below_one_unit"] == 1
-    told = [of for of in logs if of.get("problem") == "below_one_unit"]
-    assert [(of["event"], of["detail"]) for of in told] == [
+    told = [log for log in logs if log.get("problem") == "below_one_unit"]
+    assert [(event["event"], event["detail"]) for event in told] == [
         ("problem", "each pilot counts as one unit: entry")
     ]
 
@@ -230,7 +230,7 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
         Problem("factory", "garbage", "/x/b.log: 2 lines", 2),
         Problem("factory", "link_outside", "/x/job.7.0.out: /etc/passwd"),
     ]
-    lasting = [of._replace(records=0) for of in told]
+    lasting = [problem._replace(records=0) for problem in told]
     with structlog.testing.capture_logs() as logs:
         polls.poller._count(told)
         polls.poller._count(lasting)
@@ -239,7 +239,7 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
         ("factory", "garbage"): 5,
         ("factory", "link_outside"): 1,
     }
-    said = [(of["event"], of["problem"], of.get("n"), of.get("detail")) for of in logs]
+    said = [(log["event"], log["problem"], log.get("n"), log.get("detail")) for log in logs]
     assert said == [
         ("problem", "garbage", 5, "/x/a.log: 3 lines; /x/b.log: 2 lines"),
         ("problem", "link_outside", 1, "/x/job.7.0.out: /etc/passwd"),
@@ -269,11 +269,11 @@ def test_what_is_wrong_with_a_backlog_is_told_once(
         for _ in range(3):
             found = polls.poller.drain(found, 1.0)
     assert found.problems["records", "no_host"] == 12
-    assert [(of["event"], of["problem"]) for of in logs] == [("problem", "no_host")]
+    assert [(log["event"], log["problem"]) for log in logs] == [("problem", "no_host")]
     polls.poll()
     ledger = polls.keeper.ledger
     assert ledger is not None
-    assert [of.problem.problem for of in ledger.problems(9)] == ["no_host"]
+    assert [problem.problem.problem for problem in ledger.problems(9)] == ["no_host"]
 
 
 def test_records_are_counted(polls: Polls) -> None:
@@ -334,7 +334,9 @@ def test_what_lasts_through_a_reload_is_told_once(
         polls.hear()
         reload()
         polls.poll()
-    told = [(of["event"], of["problem"]) for of in logs if of.get("source") in {"ap1", "records"}]
+    told = [
+        (log["event"], log["problem"]) for log in logs if log.get("source") in {"ap1", "records"}
+    ]
     assert told == [
         ("problem", "timeout"),
         ("problem", "no_host"),
@@ -343,7 +345,7 @@ def test_what_lasts_through_a_reload_is_told_once(
     ]
     ledger = polls.keeper.ledger
     assert ledger is not None
-    stored = [of.problem.problem for of in ledger.problems(9)]
+    stored = [problem.problem.problem for problem in ledger.problems(9)]
     assert sorted(stored) == ["no_host", "timeout"]
 
 

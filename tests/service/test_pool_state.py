@@ -281,7 +281,10 @@ def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
     scene.answer("cm", "startds", Startds((first, other), frozenset({"other"})))
     picture = scene.take()
     assert [(p.name, p.size) for p in picture.pilots] == [("pilot0", BIG), ("other", BIG)]
-    assert {key: of.unused for (key, _), of in picture.pilot_groups.items()} == {A: 0, B: 1}
+    assert {key: pilot_units.unused for (key, _), pilot_units in picture.pilot_groups.items()} == {
+        A: 0,
+        B: 1,
+    }
     scene.slots(age=500)
     assert scene.take().pilots == ()
 
@@ -306,9 +309,11 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> Non
     assert picture.memory.contacts.pilots == contacts.pilots
     assert picture.capacities == without.capacities
     groups = picture.pilot_groups
-    for key, of in without.pilot_groups.items():
-        assert groups[key] == of._replace(failed=1)
-    assert [of.failed for of in groups.values() if not of.registered] == [1]
+    for key, pilot_units in without.pilot_groups.items():
+        assert groups[key] == pilot_units._replace(failed=1)
+    assert [
+        pilot_units.failed for pilot_units in groups.values() if not pilot_units.registered
+    ] == [1]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +328,7 @@ def test_ads_that_outlive_their_pilot(
     told = pilot(A)._replace(size=None, free=(), failed=True, dies=dies, last_heard=heard)
     scene.slots(told)
     picture = scene.take()
-    assert [of.failed for of in picture.pilot_groups.values()] == [failed]
+    assert [pilot_group.failed for pilot_group in picture.pilot_groups.values()] == [failed]
     assert picture.pilots == (told._replace(name="pilot0"),)
 
 
@@ -345,8 +350,8 @@ def test_a_pilot_below_one_unit_counts_as_one(
     scene.requests(request(A, pilot_size=BIG), request(B, running=0, pilot_size=small))
     picture = scene.take()
     assert picture.below_one_unit == {A.entry, B.entry}
-    (of,) = picture.pilot_groups.values()
-    assert of.units["cpu"] == units
+    (pilot_units,) = picture.pilot_groups.values()
+    assert pilot_units.units["cpu"] == units
     assert picture.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
 
 
@@ -355,8 +360,8 @@ def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     scene.slots(pilot(A)._replace(size=None, free=()))
     picture = scene.take()
     assert picture.memory.provisioned[A, "cpu"] == 0
-    (of,) = picture.pilot_groups.values()
-    assert (of.registered, of.units["cpu"].total) == (1, 0)
+    (pilot_units,) = picture.pilot_groups.values()
+    assert (pilot_units.registered, pilot_units.units["cpu"].total) == (1, 0)
 
 
 def test_requests_are_merged_over_collectors(scene: Scene) -> None:
@@ -444,9 +449,11 @@ def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> 
     assert len(picture.running) == 50
     assert picture.capacities[A, "cpu"] == Capacity(400, "peak")
     assert picture.memory.provisioned[A, "cpu"] == 400
-    assert [of.units["cpu"].total for of in picture.pilot_groups.values()] == [400]
+    assert [pilot_group.units["cpu"].total for pilot_group in picture.pilot_groups.values()] == [
+        400
+    ]
     later = NOW + 86400
-    scene.slots(*[of._replace(last_heard=later) for of in new])
+    scene.slots(*[key._replace(last_heard=later) for key in new])
     assert scene.take(picture.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
 
 
@@ -612,7 +619,7 @@ def test_an_entry_that_fills_for_longer_than_the_grace(scene: Scene) -> None:
     for minute in range(0, 60, 5):
         now = NOW + 60 * minute
         started = [pilot(A, started=NOW + 600 * n) for n in range(minute // 10 + 1)]
-        scene.slots(*[of._replace(last_heard=now) for of in started])
+        scene.slots(*[key._replace(last_heard=now) for key in started])
         scene.requests(request(A, pending=1), request(B, pending=0))
         picture = scene.take(memory, now)
         memory = picture.memory

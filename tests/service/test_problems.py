@@ -63,11 +63,11 @@ def _is_word_or_else(returns: ast.expr | None) -> bool:
     return returns is not None and "str" in ast.unparse(returns).split(" | ")[1:]
 
 
-def _name(of: ast.expr) -> tuple[str, str]:
+def _name(expr: ast.expr) -> tuple[str, str]:
     """The last name of ``a.b`` or ``b``, and the one before."""
-    if isinstance(of, ast.Attribute):
-        return of.attr, _name(of.value)[0]
-    return (of.id if isinstance(of, ast.Name) else ""), ""
+    if isinstance(expr, ast.Attribute):
+        return expr.attr, _name(expr.value)[0]
+    return (expr.id if isinstance(expr, ast.Name) else ""), ""
 
 
 def test_every_word_has_its_meaning() -> None:
@@ -110,7 +110,7 @@ def test_what_is_named_counts_once_and_records_each() -> None:
     """A link that is come upon twice is one; lines are as many as there are."""
     counting = Counting()
     told = [LINK, LINES, LINK, LINK._replace(source="/x/b.out"), LINES]
-    assert [counting.new(of) for of in told] == [1, 3, 0, 1, 3]
+    assert [counting.new(problem) for problem in told] == [1, 3, 0, 1, 3]
 
 
 def test_what_a_look_finds_lasts_until_the_next() -> None:
@@ -119,19 +119,25 @@ def test_what_a_look_finds_lasts_until_the_next() -> None:
     looks.begin()
     found = looks.told([LINK, LINK, LINES])
     looks.end()
-    assert [(of.source, of.problem, occurrences(of)) for of in found] == [
+    assert [(problem.source, problem.problem, occurrences(problem)) for problem in found] == [
         ("factory", "link_outside", 1),
         ("factory", "garbage", 3),
     ]
     assert found[0].detail == "/x/a.out: /etc/passwd"
     between = looks.told([])
-    assert {of.problem: occurrences(of) for of in between} == {"link_outside": 0, "garbage": 0}
+    assert {problem.problem: occurrences(problem) for problem in between} == {
+        "link_outside": 0,
+        "garbage": 0,
+    }
     looks.begin()
-    assert {of.problem for of in looks.told([])} == {"link_outside", "garbage"}
+    assert {problem.problem for problem in looks.told([])} == {"link_outside", "garbage"}
     again = looks.told([LINK])
-    assert {of.problem: occurrences(of) for of in again} == {"link_outside": 1, "garbage": 0}
+    assert {problem.problem: occurrences(problem) for problem in again} == {
+        "link_outside": 1,
+        "garbage": 0,
+    }
     looks.end()
-    assert {of.problem for of in looks.told([])} == {"link_outside"}
+    assert {problem.problem for problem in looks.told([])} == {"link_outside"}
 
 
 def test_a_look_that_fails_ends_nothing() -> None:
@@ -143,7 +149,7 @@ def test_a_look_that_fails_ends_nothing() -> None:
     for _ in range(2):
         looks.begin()
         looks.end(Problem("factory", "no_root", "directories: /x"))
-        found = {of.problem: occurrences(of) for of in looks.told([])}
+        found = {problem.problem: occurrences(problem) for problem in looks.told([])}
         assert found == {"garbage": 0, "no_root": 0}
     looks.begin()
     looks.end()
@@ -155,7 +161,9 @@ def test_what_comes_now_and_then_lasts_for_a_while() -> None:
     lasting = Lasting()
 
     def told(problems: list[Problem], at: float) -> dict[str, int]:
-        return {of.problem: occurrences(of) for of in lasting.told(problems, at, at - 10)}
+        return {
+            problem.problem: occurrences(problem) for problem in lasting.told(problems, at, at - 10)
+        }
 
     assert told([LINES], 100) == {"garbage": 3}
     assert told([], 105) == {"garbage": 0}

@@ -58,8 +58,8 @@ class Watch:
         self.contacts = found.contacts
         self.most = max(self.most, before.get(A, 0))
         self.now_most = after.get(A, 0)
-        for of in found.silent:
-            self.silent.setdefault(of.name, time)
+        for key in found.silent:
+            self.silent.setdefault(key.name, time)
         return found
 
     def polls(self, first: int, last: int, lives: list[Life]) -> None:
@@ -92,7 +92,7 @@ def test_a_daemon_that_has_just_started_knows_the_dead_by_their_ads() -> None:
     """It has watched no update: two thirds of an ad's lifetime are two updates."""
     lives = site(0, 50, kill=0, back=0)
     found = Watch().poll(890, lives)
-    assert {of.name for of in found.running} == {f"new{n}" for n in range(50)}
+    assert {key.name for key in found.running} == {f"new{n}" for n in range(50)}
     assert provisioned(found.running, "cpu") == {A: 50 * UNITS}
 
 
@@ -167,7 +167,9 @@ def test_the_peak_is_what_surely_ran(found: list[tuple[int, int, bool]]) -> None
     watch = Watch()
     every = [Life(f"p{n}", *of) for n, of in enumerate(found)]
     watch.polls(0, 9000 + LIFETIME_S, [*every, Life("steady", -60)])
-    spans = [(of.start, of.end, of.contact((of.end - 1) // POLL_S * POLL_S)) for of in every]
+    spans = [
+        (life.start, life.end, life.contact((life.end - 1) // POLL_S * POLL_S)) for life in every
+    ]
 
     def most(ends: list[tuple[int, int]]) -> int:
         return 1 + max((sum(a <= t < b for a, b in ends) for t, _ in ends), default=0)

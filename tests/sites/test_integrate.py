@@ -64,7 +64,7 @@ def test_unknown_pilots_are_no_use_of_zero() -> None:
 @pytest.mark.parametrize("interval", [MINUTE, Elapsed(60_000, False, "reboot")])
 def test_entries_seen_for_the_first_time_accrue_nothing(interval: Elapsed) -> None:
     """Nothing is known of the time before an entry was first seen."""
-    assert {of.entry for of in integrate(evaluation(), interval, {B, C})} == {B}
+    assert {key.entry for key in integrate(evaluation(), interval, {B, C})} == {B}
     assert integrate(evaluation(), interval, set()) == []
 
 
@@ -83,8 +83,8 @@ def test_cutting_an_interval_changes_no_counter(times: list[float]) -> None:
     def counters(*pairs: tuple[Tick, Tick]) -> Counter[tuple[str, str]]:
         sums: Counter[tuple[str, str]] = Counter()
         for before, now in pairs:
-            for of in integrate(found, elapsed(before, now, 60), {A, B}):
-                sums[of.entry.entry, of.state] += of.amount
+            for key in integrate(found, elapsed(before, now, 60), {A, B}):
+                sums[key.entry.entry, key.state] += key.amount
         return sums
 
     parts = counters(*pairwise(ticks))

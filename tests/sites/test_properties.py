@@ -85,14 +85,14 @@ def pools(draw: st.DrawFn, *, all_open: bool = False, size: Size | None = None) 
         if all_open or draw(st.booleans())
     ]
     verdicts = {
-        (signature, of.signature): draw(st.sampled_from(MAYBE))
+        (signature, key.signature): draw(st.sampled_from(MAYBE))
         for signature in SIGNATURES
-        for of in templates
+        for key in templates
     }
     pilots = draw(some_pilots(keys))
     found = Facts(
         entries=frozenset(keys),
-        pilots=[of._replace(factory="") for of in pilots],
+        pilots=[key._replace(factory="") for key in pilots],
         totals={},
         waiting={},
         capacities={(key, r): draw(CAPACITIES) for key in keys for r in RESOURCES},
@@ -127,11 +127,13 @@ def pools(draw: st.DrawFn, *, all_open: bool = False, size: Size | None = None) 
 
 def in_total(found: Evaluation, resource: Resource) -> tuple[int, int, int]:
     """Absorbed, assigned and idle units over all schedds."""
-    of = [of for (_, kind), of in found.demand.items() if kind == resource]
+    demand_totals = [
+        demand_totals for (_, kind), demand_totals in found.demand.items() if kind == resource
+    ]
     return (
-        sum(t.absorbed or 0 for t in of),
-        sum(t.assigned or 0 for t in of),
-        sum(t.idle for t in of),
+        sum(t.absorbed or 0 for t in demand_totals),
+        sum(t.assigned or 0 for t in demand_totals),
+        sum(t.idle for t in demand_totals),
     )
 
 
@@ -239,9 +241,9 @@ def test_counters_get_use_and_spare_times_elapsed(pool: Facts, ms: int, known: b
     found = evaluate(pool, NOW)
     increments = integrate(found, Elapsed(ms, known, "" if known else "reboot"), pool.entries)
     sums: Counter[tuple[EntryKey, Resource]] = Counter()
-    for of in increments:
-        assert of.amount > 0
-        sums[of.entry, of.resource] += of.amount
+    for increment in increments:
+        assert increment.amount > 0
+        sums[increment.entry, increment.resource] += increment.amount
     for at, row in found.rows.items():
         units = (row.provisioned or 0) + row.spare if known else row.capacity.units
         assert sums[at] == units * SCALE * ms

@@ -789,18 +789,25 @@ def test_our_counts_are_compared_with_the_frontends() -> None:
 def test_jobs_of_an_entry_without_a_template_are_not_known() -> None:
     """Nothing tells whether they match; where there are no jobs at all there are none."""
     given = facts(capacities=peak({A: 100, B: 100}), groups=[group(10)], templates=[template(A)])
-    assert {key: of.whole for key, of in evaluate(given, NOW).jobs.items()} == {A: True, B: False}
+    assert {key: job_counts.whole for key, job_counts in evaluate(given, NOW).jobs.items()} == {
+        A: True,
+        B: False,
+    }
     none = evaluate(given._replace(groups=[]), NOW).jobs
-    assert {key: of.whole for key, of in none.items()} == {A: True, B: True}
+    assert {key: job_counts.whole for key, job_counts in none.items()} == {A: True, B: True}
 
 
 def test_no_jobs_of_ours_are_fewer_than_theirs() -> None:
     """An entry where none of our jobs could run is compared as zero."""
     found = evaluate(facts(capacities=HUNDRED, totals=totals(request(A, jobs_unique=1))), NOW)
-    of = found.jobs[A]
-    assert of.ours == JobCounts(0, 0, 0)
-    assert (of.matching_excess, of.proportional_excess, of.unique_excess) == (-5, -5, -1)
-    assert of.assigned == 0
+    job_counts = found.jobs[A]
+    assert job_counts.ours == JobCounts(0, 0, 0)
+    assert (
+        job_counts.matching_excess,
+        job_counts.proportional_excess,
+        job_counts.unique_excess,
+    ) == (-5, -5, -1)
+    assert job_counts.assigned == 0
 
 
 def test_a_single_unit_of_demand_counts() -> None:
@@ -891,5 +898,5 @@ def test_a_broken_partition_leaves_a_residual(broken: EntryTime) -> None:
 
 def test_broken_demand_leaves_a_residual() -> None:
     """Demand that does not sum up, or is assigned twice, is seen."""
-    for of in (DemandTotals(10, 1, 2, 3), DemandTotals(10, 8, 8, -6)):
-        assert residual(Evaluation({}, {("s", "cpu"): of}, {})) > 0
+    for demand_totals in (DemandTotals(10, 1, 2, 3), DemandTotals(10, 8, 8, -6)):
+        assert residual(Evaluation({}, {("s", "cpu"): demand_totals}, {})) > 0

@@ -56,7 +56,7 @@ def test_without_the_factorys_job(dies: int) -> None:
     one, two = failed(1, **nothing), failed(2, **nothing)
     found = decode(one, two | {"GLIDEIN_Expire": dies, "GLIDEIN_ToDie": dies}).pilots
     assert len(found) == (1 if dies == DIES else 2)
-    assert {of.name for of in found} == {"glidein_4711@node"}
+    assert {key.name for key in found} == {"glidein_4711@node"}
 
 
 def test_two_on_one_host() -> None:
@@ -76,7 +76,7 @@ def test_two_on_one_host() -> None:
 )
 def test_what_is_a_slot(more: dict[str, Any]) -> None:
     """A startd that drains, or that is marked otherwise, is a pilot as any."""
-    assert [of.failed for of in decode(failed(**more)).pilots] == [False]
+    assert [pilot.failed for pilot in decode(failed(**more)).pilots] == [False]
 
 
 @pytest.mark.parametrize("value", [True, "True", 1])
@@ -107,7 +107,7 @@ def test_beside_pilots_that_registered() -> None:
     """They are as if it were not there."""
     other = heard(partitionable_slot("pilot", now=NOW, glidein=glidein()))
     with_it, without = decode(other, failed()), decode(other)
-    assert [of for of in with_it.pilots if not of.failed] == list(without.pilots)
+    assert [pilot for pilot in with_it.pilots if not pilot.failed] == list(without.pilots)
     assert with_it.samples == without.samples
 
 

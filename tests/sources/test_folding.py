@@ -89,16 +89,18 @@ def test_accounting_groups_are_added_up() -> None:
         JobCount("ap", name, "idle", jobs) for name, jobs in (("a", 1), ("b", 5), ("c", 2))
     )
     groups = tuple(
-        DemandGroup("ap", of.accounting_group, of.accounting_group, "[]", of.jobs, Size(1, 1), None)
-        for of in counts
+        DemandGroup(
+            "ap", count.accounting_group, count.accounting_group, "[]", count.jobs, Size(1, 1), None
+        )
+        for count in counts
     )
     demand = ScheddDemand(groups, counts, 3, complete=True, problems=())
     kept = names()
     folding.note_accounting(kept, answered("demand", demand), NOW)
     found = folding.fold(kept, "demand", demand)
     assert found.counts == (JobCount("ap", "b", "idle", 5), JobCount("ap", OTHER, "idle", 3))
-    assert [of.accounting_group for of in found.groups] == [OTHER, "b", OTHER]
-    assert [of.jobs for of in found.groups] == [1, 5, 2]
+    assert [group.accounting_group for group in found.groups] == [OTHER, "b", OTHER]
+    assert [group.jobs for group in found.groups] == [1, 5, 2]
 
 
 def test_factories_and_pledges_vouch_for_entries() -> None:

@@ -184,9 +184,9 @@ def test_what_is_no_resource(mark: str, value: Value) -> None:
 def test_absurd_sizes_are_a_problem(more: Ad) -> None:
     """A slot of a size that cannot be is counted; its pilot is there, with a size not known."""
     found = decode(slot(more=more))
-    (of,) = found.pilots
-    assert (of.name, of.size, of.free, of.jobs) == ("pilot", None, (), ())
-    assert of.accepting
+    (key,) = found.pilots
+    assert (key.name, key.size, key.free, key.jobs) == ("pilot", None, (), ())
+    assert key.accepting
     assert found.samples == ()
     assert [(p.source, p.problem, p.detail) for p in found.problems] == [
         ("cm", "bad_size", "slot1@pilot")
@@ -196,7 +196,7 @@ def test_absurd_sizes_are_a_problem(more: Ad) -> None:
 def test_one_absurd_slot_of_several() -> None:
     """The others tell what can be known of their startd."""
     found = decode(slot(), slot(more={"Name": "slot2@pilot", "Cpus": -1}))
-    assert [of.size for of in found.pilots] == [Size(8, 16384)]
+    assert [key.size for key in found.pilots] == [Size(8, 16384)]
     assert [p.detail for p in found.problems] == ["slot2@pilot"]
 
 
@@ -204,7 +204,7 @@ def test_one_absurd_slot_of_several() -> None:
 def test_a_size_that_no_pilot_has(more: Ad) -> None:
     """No cores, or a megabyte of memory, are dummies: the size is not known."""
     found = decode(slot(more=more))
-    assert [of.size for of in found.pilots] == [None]
+    assert [key.size for key in found.pilots] == [None]
     assert found.samples == ()
 
 

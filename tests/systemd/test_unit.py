@@ -139,9 +139,9 @@ def test_what_is_to_be_typed_works(tmp_path: Path) -> None:
     )
     etc = tmp_path / "etc"
     modes = {
-        str(of.relative_to(etc)): oct(of.stat().st_mode & 0o777)
-        for of in etc.rglob("*")
-        if "gwmond" in str(of.relative_to(etc))
+        str(path.relative_to(etc)): oct(path.stat().st_mode & 0o777)
+        for path in etc.rglob("*")
+        if "gwmond" in str(path.relative_to(etc))
     }
     assert modes == {
         "gwmond": "0o755",

@@ -60,9 +60,9 @@ def test_landing_page_without_anything_down() -> None:
 def test_landing_page_of_very_many_sites() -> None:
     """The first thousand, those with the largest bottlenecks first, and how many more there are."""
     seen = snapshot()
-    (at, of), *_ = seen.evaluation.rows.items()
+    (at, key), *_ = seen.evaluation.rows.items()
     rows = {
-        (EntryKey(f"S{n:04}", "e"), at[1]): of._replace(entry=EntryKey(f"S{n:04}", "e"))
+        (EntryKey(f"S{n:04}", "e"), at[1]): key._replace(entry=EntryKey(f"S{n:04}", "e"))
         for n in range(1200)
     }
     text = page(snapshot(evaluation=seen.evaluation._replace(rows=rows)), NOW)
@@ -136,7 +136,7 @@ def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
     ]
     made = evaluation()
     by_key: dict[tuple[EntryKey, Resource], EntryTime] = {
-        (of.entry._replace(site=f"{name}{n}"), "cpu"): of for n, of in enumerate(rows)
+        (key.entry._replace(site=f"{name}{n}"), "cpu"): key for n, key in enumerate(rows)
     }
     sources = tuple(
         status(f"schedd{n}@a-long-name.example.org", "demand", "timeout") for n in range(9)

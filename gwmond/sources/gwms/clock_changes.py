@@ -117,7 +117,9 @@ def _changes(year: int) -> dict[tuple[int, int], dict[int, int]]:
     Empty where this host has no data on time zones.
     """
     found: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    first, last = (int(datetime(of, 1, 1, tzinfo=UTC).timestamp()) for of in (year, year + 1))
+    first, last = (
+        int(datetime(number, 1, 1, tzinfo=UTC).timestamp()) for number in (year, year + 1)
+    )
     for name in zoneinfo.available_timezones():
         try:
             zone = zoneinfo.ZoneInfo.no_cache(name)

@@ -77,8 +77,8 @@ def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> Comp
         return "no_pilot"
     written_us = _written(texts.text(job.get(b"terminated", b"")), zone)
 
-    def seconds(of: dict[bytes, bytes], name: bytes) -> int | None:
-        return texts.number(of.get(name, b""))
+    def seconds(record: dict[bytes, bytes], name: bytes) -> int | None:
+        return texts.number(record.get(name, b""))
 
     def life(name: bytes) -> int | None:
         told = seconds(job, name)

@@ -139,7 +139,11 @@ class _Reading(PilotReading):
         if not self.full:  # what is new from now on is read, however old it is by then
             after = after._replace(taken=max(after.taken, _FIRST))
         again = [pilot for pilot in seen if pilot.position <= state.taken]
-        again = [of for of in again if of.position in inside or of.number in numbers]
+        again = [
+            stat_result
+            for stat_result in again
+            if stat_result.position in inside or stat_result.number in numbers
+        ]
         inner = {of for span in after.spans for of in unread.within([span], positions)[1:]}
         read |= self._again(again, inner, unread.MAX_SPANS - len(after.spans))
         spans = unread.without(after.spans, positions, read)

@@ -114,7 +114,11 @@ class Following:
                 old = not state.begun and self._is_old(found)
                 known = known or (_at_its_end(found) if old else None)
                 after += [] if known is None else [known]
-        failed = {of.source for of in self._problems if of.problem in {"vanished", "unreadable"}}
+        failed = {
+            problem.source
+            for problem in self._problems
+            if problem.problem in {"vanished", "unreadable"}
+        }
         for known in left.values():
             path = layout.shown(os.path.join(self._directory, known.name))
             if known in self._renamed or path in failed:

@@ -108,7 +108,7 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
             problems.append(Problem(shown(directory), "too_many_directories", why))
     paths = tuple(sorted(directories))
-    return Tree(paths, tuple(directories[of] for of in paths), files, size, tuple(problems))
+    return Tree(paths, tuple(directories[path] for path in paths), files, size, tuple(problems))
 
 
 def is_wanted(name: str) -> bool:

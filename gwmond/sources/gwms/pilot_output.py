@@ -164,14 +164,16 @@ def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, st
     """Return a problem for each time that is long after the files were last written."""
     latest_us = (seen_us or _NEVER_US) + ZONES_US
     marks = (said.start_us, said.last_script_us, said.condor_start_us, said.condor_end_us)
-    runs = [of.fact.end_us or 0 for of in logs.attempts] + [of.start_us for of in logs.runs]
-    out = sum((of or 0) >= latest_us for of in (*marks, said.end_us))
-    err = sum(of >= latest_us for of in runs)
+    runs = [attempt.fact.end_us or 0 for attempt in logs.attempts] + [
+        run.start_us for run in logs.runs
+    ]
+    out = sum((mark or 0) >= latest_us for mark in (*marks, said.end_us))
+    err = sum(run >= latest_us for run in runs)
     return [("out", "bad_time")] * out + [("err", "bad_time")] * err
 
 
 def _ran_on_gpus(attempts: Sequence[JobRecord]) -> bool:
-    return any(of.fact.size is not None and of.fact.size.gpus > 0 for of in attempts)
+    return any(attempt.fact.size is not None and attempt.fact.size.gpus > 0 for attempt in attempts)
 
 
 def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlResult | None:

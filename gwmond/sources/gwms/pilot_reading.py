@@ -103,10 +103,10 @@ class PilotReading(Following):
 
     def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
         """Return whether an output is that of another pilot, which is there under its own name."""
-        if out is None or all(of.problem != "other_pilot" for of in fact.problems):
+        if out is None or all(problem.problem != "other_pilot" for problem in fact.problems):
             return False
-        of = same_file.told(out)
-        return (of.cluster, of.proc) in self.outs
+        pilot_name = same_file.told(out)
+        return (pilot_name.cluster, pilot_name.proc) in self.outs
 
     def _open(self, found: Found | None, stack: ExitStack) -> IO[bytes] | None:
         """Open a file; None if there is none, or it is gone or unreadable by now."""

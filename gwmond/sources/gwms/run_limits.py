@@ -32,12 +32,14 @@ def bounded(
     Those of the history come first; of too many that meet, the earlier ones.
     """
     some, others = tuple(attempts[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(attempts))])
-    spans = [_span(of) for of in some] + [(of.start_us, of.end_us) for of in others]
+    spans = [_span(resources) for resources in some] + [
+        (ending.start_us, ending.end_us) for ending in others
+    ]
     taken = _taken([(start, _FAR_US if end is None else end) for start, end in spans])
     if len(taken) < len(spans):
-        some = tuple(of for number, of in enumerate(some) if number in taken)
+        some = tuple(resources for number, resources in enumerate(some) if number in taken)
         first = len(spans) - len(others)
-        others = tuple(of for number, of in enumerate(others, first) if number in taken)
+        others = tuple(ending for number, ending in enumerate(others, first) if number in taken)
     return some, others, len(attempts) + len(runs) - len(some) - len(others)
 
 

@@ -41,25 +41,25 @@ def once(
     kept: list[Found] = []
     numbers = set[tuple[int, int]]()
     for same in sorted(by_inode.values(), key=_has_no_stdout):
-        read = [of for of in same if wanted(of.name)]
+        read = [stat_result for stat_result in same if wanted(stat_result.name)]
         if not read:
             kept += same
             continue
-        own = [of for of in read if not _is_link(directory, of)] or read
+        own = [stat_result for stat_result in read if not _is_link(directory, stat_result)] or read
         try:
             first = own[0] if len(own) == 1 else min(own, key=_preferred(own, numbers))
         except OSError as error:
             problems.append(layout.unreadable(own[0].path, error))
-            unseen += [of.name for of in read]
+            unseen += [stat_result.name for stat_result in read]
             continue
         if not _is_elsewhere(directory, first):
             kept.append(first)
             read.remove(first)
             if named := job_file(first.name):
                 numbers.add((named.cluster, named.proc))
-        for of in read:
-            if layout.is_wanted(of.name):
-                path = layout.shown(os.path.join(directory, of.name))
+        for stat_result in read:
+            if layout.is_wanted(stat_result.name):
+                path = layout.shown(os.path.join(directory, stat_result.name))
                 problems.append(Problem(path, "same_file", f"is {layout.shown(first.path)}"))
     return kept
 
@@ -70,7 +70,7 @@ def told(header: bytes | None) -> PilotName:
 
 
 def _has_no_stdout(files: list[Found]) -> bool:
-    return not any((named := job_file(of.name)) and named.kind == "out" for of in files)
+    return not any((named := job_file(file.name)) and named.kind == "out" for file in files)
 
 
 def _preferred(
@@ -80,8 +80,14 @@ def _preferred(
 
     Raises OSError where the file cannot be read.
     """
-    of = told(_header(files[0].path)) if any(job_file(one.name) for one in files) else PilotName()
-    known = {(of.cluster, of.proc)} if of.cluster is not None and of.proc is not None else kept
+    pilot_name = (
+        told(_header(files[0].path)) if any(job_file(one.name) for one in files) else PilotName()
+    )
+    known = (
+        {(pilot_name.cluster, pilot_name.proc)}
+        if pilot_name.cluster is not None and pilot_name.proc is not None
+        else kept
+    )
 
     def order(found: Found) -> tuple[object, ...]:
         named = job_file(found.name)

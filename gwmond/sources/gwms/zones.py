@@ -106,14 +106,14 @@ class Judge:
                 found.append(self._problem(samples, wrong))
         wrong = _wrong(few)
         if wrong is not None:
-            by_path = {of.path: of for of in reversed(few) if of.quarters == wrong}
+            by_path = {sample.path: sample for sample in reversed(few) if sample.quarters == wrong}
             found += [self._problem(few, wrong, path) for path in by_path]
         for problem in found:
             del self._samples[problem.source]
         return sorted(found)
 
     def _problem(self, samples: list[Sample], wrong: int, path: str = "") -> Problem:
-        alike = [of for of in samples if of.quarters == wrong]
+        alike = [sample for sample in samples if sample.quarters == wrong]
         about = datetime.fromtimestamp(alike[0].told_us // SECOND_US, UTC)
         used = about.astimezone(zone_of(self._zone)).utcoffset()
         really = round(used.total_seconds() if used is not None else 0) + wrong * QUARTER_S
@@ -131,7 +131,7 @@ def _wrong(samples: Sequence[Sample]) -> int | None:
     """Return by how many quarters of an hour times are wrong; None: they are not, or who knows."""
     if len(samples) < LEAST:
         return None
-    quarters, alike = Counter(of.quarters for of in samples).most_common(1)[0]
+    quarters, alike = Counter(sample.quarters for sample in samples).most_common(1)[0]
     return quarters if abs(quarters) > 1 and alike >= _ALIKE * len(samples) else None
 
 

@@ -178,7 +178,7 @@ class Writer:
     def _flush(self) -> None:
         number = (len(self._times) - 1) // FRAMES_A_BLOCK
         size = (len(self._times) - 1) % FRAMES_A_BLOCK + 1
-        bodies: dict[str, Any] = {name: of.body(size) for name, of in self._runs.items()}
+        bodies: dict[str, Any] = {name: block.body(size) for name, block in self._runs.items()}
         for stream, frames in (self._block | bodies).items():
             body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
             self._zip.writestr(f"{number:05d}/{stream}.json", body)

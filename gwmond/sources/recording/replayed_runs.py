@@ -125,16 +125,16 @@ class _Answer:
         self._needed = stop.names | wanted.names
         self.found: list[classad2.ClassAd] = []
 
-    def take(self, of: _Pass) -> bool:
+    def take(self, rows: _Pass) -> bool:
         """Take what is wanted of a pass; return whether that is all there is to be."""
-        for at in of.newest_first():
+        for at in rows.newest_first():
             if len(self.found) == self._match:
                 return True
-            small = of.small(at, self._needed)
+            small = rows.small(at, self._needed)
             if self._stop.holds(small):
                 return True
             if self._wanted.holds(small):
-                self.found.append(of.small(at, self._names))
+                self.found.append(rows.small(at, self._names))
         return False
 
 

@@ -54,7 +54,10 @@ def many_blocks(seed: int) -> list[Run]:
 def small_pool(seed: int) -> list[Run]:
     """One site of ten nodes, and one of fifty; users whose jobs fail in each way."""
     random = Random(seed)
-    slots = [*pool(1, 1, 10, 1, 4), *(of for of in pool(2, 1, 50, 1, 8) if of.site == "site1")]
+    slots = [
+        *pool(1, 1, 10, 1, 4),
+        *(slot for slot in pool(2, 1, 50, 1, 8) if slot.site == "site1"),
+    ]
     since = random.uniform(3600, 14400)
     works = [
         Work("dice", "mc", 1500, share=0.3, retries=3, seconds=(300, 2400), apart=True),

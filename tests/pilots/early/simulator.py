@@ -161,7 +161,7 @@ def simulate(
             heapq.heappush(queue.idle, (place, proc, tried + 1))
         end = (run.trial.end_us - BEGIN_US) / 1e6
         heapq.heappush(free, (max(end, at) + random.uniform(1, 4), number))
-    return sorted(runs, key=lambda of: (of.trial.start_us, of.trial))
+    return sorted(runs, key=lambda run: (run.trial.start_us, run.trial))
 
 
 def _queues(works: Sequence[Work]) -> list[_Queue]:
@@ -173,19 +173,21 @@ def _queues(works: Sequence[Work]) -> list[_Queue]:
 def _next(queues: Sequence[_Queue], claim: Claim, at: float, random: Random) -> _Queue | None:
     """Return the queue of the claim, else one that the negotiator draws by user."""
     waiting = [
-        of
-        for of in queues
-        if of.idle and of.work.at <= at and (not of.work.where or claim.slot.site in of.work.where)
+        queue
+        for queue in queues
+        if queue.idle
+        and queue.work.at <= at
+        and (not queue.work.where or claim.slot.site in queue.work.where)
     ]
     if not waiting:
         return None
     if claim.work is not None and at < claim.until:
-        same = [of for of in waiting if of.work.user == claim.work.user]
-        same = [of for of in same if of.work is claim.work] or same
+        same = [queue for queue in waiting if queue.work.user == claim.work.user]
+        same = [queue for queue in same if queue.work is claim.work] or same
         if same:
             return same[0]
-    user = random.choice(sorted({of.work.user for of in waiting}))
-    queue = random.choice([of for of in waiting if of.work.user == user])
+    user = random.choice(sorted({queue.work.user for queue in waiting}))
+    queue = random.choice([queue for queue in waiting if queue.work.user == user])
     claim.work, claim.until = queue.work, at + WORKLIFE
     return queue
 
@@ -203,7 +205,7 @@ def _run(
     """Return a run that begins now, and whether its job is tried again."""
     faults = [of for of in broken if of.hits(slot, at) and random.random() < of.share]
     user = work.fails(proc, at, random)
-    failing = any(not of.empty for of in faults)
+    failing = any(not fault.empty for fault in faults)
     seconds = random.uniform(*work.seconds)
     if faults:
         seconds = random.uniform(*faults[0].seconds)
@@ -260,7 +262,7 @@ class Score(NamedTuple):
 
 def score(runs: Sequence[Run], blamed: Callable[[Trial], bool]) -> tuple[Score, Score]:
     """Return the score in runs and in core-seconds; what is both's fault is no one's mistake."""
-    return _score(runs, blamed, lambda _: 1), _score(runs, blamed, lambda of: of.core_seconds)
+    return _score(runs, blamed, lambda _: 1), _score(runs, blamed, lambda run: run.core_seconds)
 
 
 def _score(

@@ -12,8 +12,8 @@ from tests.pilots.early.simulator import score
 from tests.pilots.early.verdicts import blamed
 
 SEED = 21
-USERS_FAULT = [name for name, of in SCENARIOS.items() if not of.broken]
-BROKEN = [name for name, of in SCENARIOS.items() if of.broken]
+USERS_FAULT = [name for name, trial in SCENARIOS.items() if not trial.broken]
+BROKEN = [name for name, trial in SCENARIOS.items() if trial.broken]
 
 
 @pytest.mark.parametrize("name", USERS_FAULT)

@@ -48,13 +48,13 @@ class Trials:
         limit: int = MOST_TRIALS,
     ) -> list[Trial]:
         """Return runs that began in an interval, as they were then."""
-        within = [of for of in self.every if since_us <= of.start_us <= until_us]
+        within = [trial for trial in self.every if since_us <= trial.start_us <= until_us]
         assert users is None
         assert len(within) <= limit
-        return [known_then(of, known_us) for of in within]
+        return [known_then(trial, known_us) for trial in within]
 
 
-TRIALS = Trials([of.trial for of in EMPTY])
+TRIALS = Trials([trial.trial for trial in EMPTY])
 
 
 def test_a_node_that_ends_all_jobs_at_once_is_suspected_while_it_does() -> None:
@@ -62,22 +62,22 @@ def test_a_node_that_ends_all_jobs_at_once_is_suspected_while_it_does() -> None:
     for hours, places in ((1, set()), (3, {NODE}), (6.1, set())):
         known_us = BEGIN_US + round(hours * HOUR_US)
         found = suspicions(known_us, TRIALS, rules)
-        assert {of.place for of in found} == places, hours
+        assert {finding.place for finding in found} == places, hours
     assert slice_us(rules) == HOUR_US
 
 
 def test_where_nothing_is_wrong_nothing_is_suspected() -> None:
     """Jobs of five minutes and of hours; a node that fails all jobs is no such black hole."""
     fails = played(Broken(frozenset({NODE}), 3600, 4 * 3600))
-    assert suspects(of.trial for of in fails) == ()
-    assert suspects(of.trial for of in played()) == ()
+    assert suspects(fail.trial for fail in fails) == ()
+    assert suspects(trial.trial for trial in played()) == ()
 
 
 def test_a_success_there_convicts_no_other_node() -> None:
     """The users' own failures, now and then, stay theirs."""
-    assert any(of.trial.result is Result.FAILED_EARLY for of in EMPTY)
+    assert any(trial.trial.result is Result.FAILED_EARLY for trial in EMPTY)
     verdict = blamed(EMPTY)
-    assert not any(verdict(of.trial) for of in EMPTY)
+    assert not any(verdict(trial.trial) for trial in EMPTY)
 
 
 def test_the_problem_names_the_place() -> None:
@@ -90,8 +90,8 @@ def test_the_metric_counts_places() -> None:
     found = suspicions(BEGIN_US + 3 * HOUR_US, TRIALS, Rules())
     shown = PilotTime({}, {}, {}, {}, {}, None, suspects=found)
     snapshot = cast("Snapshot", type("Shown", (), {"pilot_time": shown}))
-    (family,) = (of for of in FAMILIES if of.name == "gwmond_suspected_black_holes")
-    assert [(of.labels, of.value) for of in family.samples(snapshot)] == [
+    (family,) = (sample for sample in FAMILIES if sample.name == "gwmond_suspected_black_holes")
+    assert [(sample.labels, sample.value) for sample in family.samples(snapshot)] == [
         (("node", "site1", "entry1.0"), 1)
     ]
 

@@ -15,20 +15,24 @@ RULES = Rules()
 
 def blamed(runs: Sequence[Run]) -> Callable[[Trial], bool]:
     """Return which failures are blamed on a place, each judged when its verdict falls."""
-    trials = [of.trial for of in runs]
+    trials = [run.trial for run in runs]
     due: defaultdict[int, list[Trial]] = defaultdict(list)
-    for of in trials:
-        if of.result is Result.FAILED_EARLY:
-            due[evidence_until(of.end_us, RULES)].append(of)
+    for trial in trials:
+        if trial.result is Result.FAILED_EARLY:
+            due[evidence_until(trial.end_us, RULES)].append(trial)
     found: set[tuple[str, int, str]] = set()
     for until_us, cases in due.items():
         since_us, last_us = began_within(until_us, RULES)
-        known = [known_then(of, until_us) for of in trials if since_us <= of.start_us <= last_us]
+        known = [
+            known_then(trial, until_us) for trial in trials if since_us <= trial.start_us <= last_us
+        ]
         evidence = weigh(known)
-        found.update(of.key for of in cases if of.key in evidence.blamed)
-    return lambda of: of.key in found
+        found.update(trial.key for trial in cases if trial.key in evidence.blamed)
+    return lambda trial: trial.key in found
 
 
-def known_then(of: Trial, known_us: int) -> Trial:
+def known_then(trial: Trial, known_us: int) -> Trial:
     """Return a run as it was at a moment: one that went on has not failed early."""
-    return of if of.end_us <= known_us else of._replace(end_us=known_us, result=Result.LASTED)
+    return (
+        trial if trial.end_us <= known_us else trial._replace(end_us=known_us, result=Result.LASTED)
+    )
