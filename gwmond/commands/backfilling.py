@@ -31,14 +31,14 @@ to what it scrapes with --label, and both are one series. docs/backfill.md has a
 """
 
 
-def add_options(group: argparse._ActionsContainer, of: str) -> None:
+def add_options(group: argparse._ActionsContainer, what: str) -> None:
     """Add what OpenMetrics needs; ``of`` is the option that asks for it."""
     group.add_argument(
         "--label",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"with {of}: a further label of all series, such as job=gwmond and "
+        help=f"with {what}: a further label of all series, such as job=gwmond and "
         "instance=127.0.0.1:9818; may be given several times",
     )
 

@@ -143,9 +143,9 @@ def _named(statuses: Sequence[Status]) -> list[Status]:
 def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
     """Return how the queries went, with what a collector's answer lacks: an ad of itself."""
     lacking = {
-        of
-        for of, answer in found.answers.items()
-        if of[1] == "collector" and not answer.value.own_ad
+        query
+        for query, answer in found.answers.items()
+        if query[1] == "collector" and not answer.value.own_ad
     }
     word = "no_own_ad"
     return [

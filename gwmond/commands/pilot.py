@@ -135,8 +135,8 @@ def _not_one(text: str, found: list[PilotRow], where: str) -> None:
     print(f'gwmond: {many} pilots fit "{text}"; give one\'s number:', file=sys.stderr)
     for row in found[:20]:
         until = short(row.end_us, "now")
-        of = row.identity
-        line = f"  {row.id}  {of.name}  {of.key.site}  {short(row.start_us)} to {until}"
+        identity = row.identity
+        line = f"  {row.id}  {identity.name}  {identity.key.site}  {short(row.start_us)} to {until}"
         print(line, file=sys.stderr)
 
 

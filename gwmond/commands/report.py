@@ -156,23 +156,23 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and not arguments.failures:
         raise ConfigError("--limit is for --failures")
     now_us = round(time.time() * SECOND_US)
-    of = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
+    scope = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     terminal = arguments.output is None and sys.stdout.isatty()
     why = ""
     try:
         with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
             age = age_of(ledger, now_us, config.poll.interval)
-            if isinstance(of, Asked):
-                told = analyze_report.tell(ledger, of)
+            if isinstance(scope, Asked):
+                told = analyze_report.tell(ledger, scope)
                 text = told.written(age, arguments.format, room(terminal=terminal))
                 empty = told.empty
             else:
                 q = config.canonical.memory_mib
                 counted, failures = not arguments.hours_only, arguments.failures
-                report = gather(ledger, of, q, counted=counted, failures=failures)
+                report = gather(ledger, scope, q, counted=counted, failures=failures)
                 places = arguments.site, arguments.entry, arguments.group
                 later = later_us(config)
-                found = open_runs(ledger, rules(config), later, places, of.period)
+                found = open_runs(ledger, rules(config), later, places, scope.period)
                 report = report._replace(waits=found)
                 if arguments.limit is not None:
                     report = report._replace(most=arguments.limit)
@@ -180,13 +180,15 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 empty = not report.groups
             if empty:
                 places = arguments.site, arguments.entry, arguments.group
-                ads = isinstance(of, Asked) and of.style == "analyze-frontends"  # not of pilots
+                ads = (
+                    isinstance(scope, Asked) and scope.style == "analyze-frontends"
+                )  # not of pilots
                 cause = unknown(ledger, places) if ads else nothing(ledger, places)
                 why = cause and f"nothing in this period: {cause}"
     except LedgerError as error:
         print(f"gwmond: {error}", file=sys.stderr)
         return EXIT_FAILED
-    if age.warning and of.period.until_us > (age.written_us or 0):
+    if age.warning and scope.period.until_us > (age.written_us or 0):
         print(f"gwmond: {age.warning}", file=sys.stderr)
     if why:
         print(f"gwmond: {why}", file=sys.stderr)
@@ -212,8 +214,8 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
     try:
         period = parse_period(arguments.since, arguments.until, now_us)
         places = arguments.site, arguments.entry, arguments.group
-        of = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
-        return asked(of, arguments.by)
+        question = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
+        return asked(question, arguments.by)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -143,7 +143,7 @@ def _show(rows: list[Row], *, entries: bool) -> None:
     out = empty(headers, cells, _MAY_BE_LEFT_OUT, {"0"}) if cells else []
     grid = Grid(
         [header for at, header in enumerate(headers) if at not in out],
-        [[cell for at, cell in enumerate(of) if at not in out] for of in cells],
+        [[cell for at, cell in enumerate(row) if at not in out] for row in cells],
         len(names),
         texts=("state", "reason"),
         wrapped={"reason": 24},

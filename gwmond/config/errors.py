@@ -152,7 +152,7 @@ def _unknown(root: type[BaseModel], loc: Loc) -> str:
     if near:
         return f"unknown key; did you mean '{near[0]}'?"
     if elsewhere := _tables_with(root, name):
-        return f"unknown key; it belongs to {' or '.join(f'[{of}]' for of in elsewhere)}"
+        return f"unknown key; it belongs to {' or '.join(f'[{section}]' for section in elsewhere)}"
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return f"unknown key; did you mean '{near[0]}'?"
@@ -162,9 +162,9 @@ def _unknown(root: type[BaseModel], loc: Loc) -> str:
 def _tables_with(model: type[BaseModel], name: str, path: str = "") -> list[str]:
     """Return the tables that have a key of this name."""
     found = [path] if path and name in model.model_fields else []
-    for of, field in model.model_fields.items():
+    for key, field in model.model_fields.items():
         if inner := _inner(field):
-            found += _tables_with(inner, name, f"{path}.{of}".lstrip("."))
+            found += _tables_with(inner, name, f"{path}.{key}".lstrip("."))
     return found
 
 

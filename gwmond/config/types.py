@@ -78,7 +78,7 @@ class Section(BaseModel):
 
 def is_duration(field: FieldInfo) -> bool:
     """Return whether an option is written as a duration."""
-    return any(isinstance(of, BeforeValidator) for of in field.metadata)
+    return any(isinstance(metadata, BeforeValidator) for metadata in field.metadata)
 
 
 def wrong_type(wanted: Any, value: object, name: str) -> str:
@@ -122,7 +122,7 @@ def _kinds(wanted: Any) -> list[Any]:
     if get_origin(wanted) is tuple:
         item = get_args(wanted)[0]
         return [item] if isinstance(item, type) and issubclass(item, BaseModel) else [wanted]
-    return [of for kind in get_args(wanted) if kind is not NoneType for of in _kinds(kind)]
+    return [inner for kind in get_args(wanted) if kind is not NoneType for inner in _kinds(kind)]
 
 
 def _is(kinds: list[Any], value: object) -> bool:
@@ -134,7 +134,7 @@ def _is(kinds: list[Any], value: object) -> bool:
 def _wrong_table(wanted: Any, value: object, name: str) -> str:
     many = get_origin(wanted) is tuple
     of_tables = isinstance(value, list | tuple) and all(
-        isinstance(of, dict | Section) for of in value
+        isinstance(item, dict | Section) for item in value
     )
     if many:
         return "" if of_tables else f"write a table [[...{name}]], in double brackets, for each"
@@ -150,9 +150,11 @@ def _wrong_list(value: object) -> str:
         return f"write a list: [{shown(value)}]"
     if not isinstance(value, list | tuple):
         return f'write a list of texts, such as ["a", "b"] (found {shown(value)})'
-    for of in value:
-        if not isinstance(of, str):
-            return f'write a list of texts in quotes, such as ["a", "b"] (found {shown(of)} in it)'
+    for item in value:
+        if not isinstance(item, str):
+            return (
+                f'write a list of texts in quotes, such as ["a", "b"] (found {shown(item)} in it)'
+            )
     return ""
 
 

@@ -96,17 +96,17 @@ def decode_facts(row: AttemptRow, stored: str) -> tuple[AttemptFact, ...]:
     """Return the facts of a row whose other fields are decoded already."""
     facts = []
     same_as = dict(zip(_PLAIN.values(), _same_as(row), strict=True))
-    for of in json.loads(stored):
-        same = of.get("=", "")
+    for record in json.loads(stored):
+        same = record.get("=", "")
         told = {
-            name: same_as[letter] if letter in same else of.get(letter)
+            name: same_as[letter] if letter in same else record.get(letter)
             for name, letter in _PLAIN.items()
         }
-        if "z" in of:
-            told["size"] = Resources(*of["z"])
-        job, run = of.get("j", row.key.job), of.get("r", row.key.run)
-        ending = _stored_ending(of.get("!", {}))
-        fact = AttemptFact(Source(of["s"]), job, run, of["w"], ending=ending, **told)
+        if "z" in record:
+            told["size"] = Resources(*record["z"])
+        job, run = record.get("j", row.key.job), record.get("r", row.key.run)
+        ending = _stored_ending(record.get("!", {}))
+        fact = AttemptFact(Source(record["s"]), job, run, record["w"], ending=ending, **told)
         facts.append(fact)
         same_as["p"] = fact.pilot
     return tuple(facts)

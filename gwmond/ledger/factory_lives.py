@@ -126,7 +126,7 @@ def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, Run
     core = c.cores * inside
     by_records = case((_SUMMED_UP, 0), else_=core)
     unknown = case((c.category.is_(None), core), else_=0)
-    sums = (func.sum(of) for of in (by_records, unknown, case((_SUMMED_UP, core), else_=0)))
+    sums = (func.sum(amount) for amount in (by_records, unknown, case((_SUMMED_UP, core), else_=0)))
     query = select(pilots.c.entry, *sums)
     query = query.join_from(attempts, pilots, c.pilot == pilots.c.id)
     query = query.where(c.start_us < until_us, end > since_us, end > c.start_us)

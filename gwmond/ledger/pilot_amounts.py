@@ -161,9 +161,9 @@ def _update(connection: Connection, table: str, key: tuple[str, ...], prefix: st
 
     The micros that are stored are never negative, so a carry is rounded down.
     """
-    of = mark(connection)
-    where = " AND ".join(f"{name} = {of}" for name in key)
-    return f"UPDATE {table} SET {_sum('', prefix, of, of)} WHERE {where}"
+    marker = mark(connection)
+    where = " AND ".join(f"{name} = {marker}" for name in key)
+    return f"UPDATE {table} SET {_sum('', prefix, marker, marker)} WHERE {where}"
 
 
 def _sum(table: str, prefix: str, more_whole: str, more_micros: str) -> str:
@@ -176,10 +176,10 @@ def _sum(table: str, prefix: str, more_whole: str, more_micros: str) -> str:
 
 
 def _add_hours(connection: Connection, rows: list[_HourRow]) -> None:
-    of = mark(connection)
+    marker = mark(connection)
     many(
         connection,
-        f"INSERT INTO pilot_hours (hour, series, whole, micros) VALUES ({of}, {of}, {of}, {of}) "
+        f"INSERT INTO pilot_hours (hour, series, whole, micros) VALUES ({', '.join([marker] * 4)}) "
         "ON CONFLICT (hour, series) DO UPDATE SET "
         + _sum("pilot_hours.", "", "excluded.whole", "excluded.micros"),
         rows,

@@ -62,7 +62,7 @@ class _Residual:
                 self._worst = self._largest()
 
     def _largest(self) -> list[PilotDifference]:
-        return nlargest(WORST, self._worst, key=lambda of: abs(of.micros))
+        return nlargest(WORST, self._worst, key=lambda residual: abs(residual.micros))
 
     def result(self) -> PilotResidual:
         worst = tuple(self._largest())

@@ -175,9 +175,9 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
     try:
         sizes = [step.size for step in _stored_steps(steps)]
         rules = frozenset(_stored_rules(json.loads(estimated))[0])
-        of = _told(told)
-        of = None if of is None else of._replace(pid=None, unnamed=False)
-        return PilotKind(of, sizes[-1], rules, *who) if sizes else None
+        size = _told(told)
+        size = None if size is None else size._replace(pid=None, unnamed=False)
+        return PilotKind(size, sizes[-1], rules, *who) if sizes else None
     except (ValueError, KeyError, TypeError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
 

@@ -122,21 +122,20 @@ def stored_batches(connection: Connection, *, lock: bool = False) -> Stored:
 
 
 def store_batches(connection: Connection, stored: Stored) -> None:
-    statement = upsert(connection, pilot_batches).values(id=1, **stored._asdict())
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["id"], set_=stored._asdict())
-    )
+    marker = upsert(connection, pilot_batches).values(id=1, **stored._asdict())
+    connection.execute(marker.on_conflict_do_update(index_elements=["id"], set_=stored._asdict()))
 
 
 @lru_cache
-def _replace(of: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+def _replace(marker: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
     """Return the upsert of whole rows; columns that are not named keep what they have.
 
     ``of`` stands for a parameter.
     """
     changed = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
+    values = ", ".join([marker] * len(columns))
     return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([of] * len(columns))}) "
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "
         f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
     )
 
@@ -172,11 +171,11 @@ def store_counts(connection: Connection, counts: Mapping[CountKey, int], created
         rows[number >= 0].append({**record, "number": number, "high": number, "created": created})
     old = pilot_counts.c
     if rows[True]:
-        statement = upsert(connection, pilot_counts)
-        now = old.number + statement.excluded.number
+        marker = upsert(connection, pilot_counts)
+        now = old.number + marker.excluded.number
         changed = {"number": now, "high": case((now > old.high, now), else_=old.high)}
         connection.execute(
-            statement.on_conflict_do_update(index_elements=list(keys), set_=changed), rows[True]
+            marker.on_conflict_do_update(index_elements=list(keys), set_=changed), rows[True]
         )
     if rows[False]:
         added = bindparam("add", type_=old.number.type)
@@ -214,10 +213,10 @@ def store_cursors(connection: Connection, moved: Iterable[Cursor]) -> None:
         for cursor in moved
     ]
     if rows:
-        statement = upsert(connection, cursors)
-        changed = {c: statement.excluded[c] for c in ("state", "complete_us")}
+        marker = upsert(connection, cursors)
+        changed = {c: marker.excluded[c] for c in ("state", "complete_us")}
         connection.execute(
-            statement.on_conflict_do_update(index_elements=["source", "kind"], set_=changed), rows
+            marker.on_conflict_do_update(index_elements=["source", "kind"], set_=changed), rows
         )
 
 

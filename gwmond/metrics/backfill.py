@@ -52,8 +52,8 @@ def _factory(family: Family) -> Read:
 
 
 SOURCES: Mapping[str, Read] = {
-    "gwmond_pilot_resource_seconds_total": lambda *of: _pilot_time("resource", *of),
-    "gwmond_pilot_canonical_seconds_total": lambda *of: _pilot_time("canonical", *of),
+    "gwmond_pilot_resource_seconds_total": lambda *arguments: _pilot_time("resource", *arguments),
+    "gwmond_pilot_canonical_seconds_total": lambda *arguments: _pilot_time("canonical", *arguments),
     "gwmond_job_runs_total": hourly.ended_attempts,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,

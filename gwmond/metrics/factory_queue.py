@@ -32,11 +32,11 @@ def _events(s: Snapshot) -> Iterator[Sample]:
         for (entry, client, kind), shown in s.pilot_time.factory.items()
         if kind.value.startswith(_QUEUE)
     }
-    clients = dict.fromkeys(of[1:] for of in counted)
+    clients = dict.fromkeys(labels[1:] for labels in counted)
     if clients:  # the logs are read: each group that has pilots, or asks for some, is a client
         clients |= {(entry, group): None for _, entry, group in places(s)}
     known = ((event, *client) for client in clients for event in _QUEUE_EVENTS)
-    samples = (Sample(of, shown.micros, shown.created) for of, shown in counted.items())
+    samples = (Sample(labels, shown.micros, shown.created) for labels, shown in counted.items())
     return with_zeros(samples, known)
 
 
@@ -62,10 +62,10 @@ def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:
     return {_KINDS[family.name]: ()}
 
 
-def _family(kind: FactoryKind, name: str, unit: str, meaning: str, of: str = _LINES) -> Family:
+def _family(kind: FactoryKind, name: str, unit: str, meaning: str, source: str = _LINES) -> Family:
     _KINDS[name] = kind
     return Family(
-        name, "counter", unit, meaning + of + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
+        name, "counter", unit, meaning + source + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
     )
 
 

@@ -61,7 +61,7 @@ def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
 def _samples(
     micros: Mapping[tuple[str, ...], int], created: Mapping[tuple[str, ...], float]
 ) -> Iterator[Sample]:
-    return (Sample(of, amount / MICRO, created[of]) for of, amount in micros.items())
+    return (Sample(labels, amount / MICRO, created[labels]) for labels, amount in micros.items())
 
 
 def _unsettled(s: Snapshot) -> Iterator[Sample]:
@@ -101,7 +101,9 @@ def _verdicts(s: Snapshot) -> Iterator[Sample]:
         created[labels] = min(shown.created, created.get(labels, shown.created))
     keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
     known = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
-    return with_zeros((Sample(of, number, created[of]) for of, number in sums.items()), known)
+    return with_zeros(
+        (Sample(labels, number, created[labels]) for labels, number in sums.items()), known
+    )
 
 
 def _assumed(s: Snapshot) -> Iterator[Sample]:

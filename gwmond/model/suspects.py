@@ -19,10 +19,11 @@ class Suspect(NamedTuple):
     @property
     def shown(self) -> str:
         """What is said of it."""
-        where, of = f"{self.kind} {self.place}", self.finding
+        where, finding = f"{self.kind} {self.place}", self.finding
         return (
-            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {of.failures} of {of.jobs} "
-            f"jobs exited with 0 within a minute; as elsewhere it would be {of.expected:.1f}"
+            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {finding.failures} of "
+            f"{finding.jobs} jobs exited with 0 within a minute; as elsewhere "
+            f"it would be {finding.expected:.1f}"
         )
 
 

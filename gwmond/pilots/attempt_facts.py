@@ -141,7 +141,7 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
         told = [(fact, values) for fact, values in told if _tells(field, values)]
         if not told:
             continue
-        best, kept = min(told, key=lambda of: _rank(field, *of))
+        best, kept = min(told, key=lambda known: _rank(field, *known))
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
         for fact, values in told:
@@ -169,7 +169,7 @@ def tells_exit(fact: AttemptFact) -> bool:
 def executing(facts: Iterable[AttemptFact]) -> int | None:
     """Return when the program of a run began, by its facts; None if no fact has it."""
     known = [(fact, _values(fact, _PROGRAM)) for fact in facts if fact.executing_us is not None]
-    best = min(known, key=lambda of: _rank(_PROGRAM, *of), default=None)
+    best = min(known, key=lambda fact: _rank(_PROGRAM, *fact), default=None)
     return None if best is None else best[0].executing_us
 
 

@@ -68,9 +68,9 @@ class Counts:
             return
         pilot = attempt.pilot
         (site, entry), group = pilot.identity.key, pilot.identity.group
-        for of, n in ((attempt.counted, -1), (outcome, 1)):
-            if of is not None:
-                key = CountKey("attempts", of.category, of.label, site, entry, group)
+        for counted, n in ((attempt.counted, -1), (outcome, 1)):
+            if counted is not None:
+                key = CountKey("attempts", counted.category, counted.label, site, entry, group)
                 self._changes[pilot.id][key] += n
         attempt.counted, attempt.dirty = outcome, True
 
@@ -84,9 +84,12 @@ class Counts:
             if (micros := pilot.canonical_total(resource, self._q, within))
         }
         (site, entry), group = pilot.identity.key, pilot.identity.group
-        for of, amounts, sign in ((pilot.counted, pilot.counted_micros, -1), (category, now, 1)):
+        for counted, amounts, sign in (
+            (pilot.counted, pilot.counted_micros, -1),
+            (category, now, 1),
+        ):
             for (rule, resource), micros in amounts.items():
-                own_ = of or Category.UNCLASSIFIED
+                own_ = counted or Category.UNCLASSIFIED
                 key = CountKey(ASSUMED[resource], own_, rule, site, entry, group)
                 self._changes[pilot.id][key] += sign * micros
         pilot.dirty |= pilot.counted_micros != now
@@ -95,8 +98,8 @@ class Counts:
     def _pilot(self, pilot: OpenPilot, category: Category | None) -> None:
         self._assumed(pilot, category)
         (site, entry), group = pilot.identity.key, pilot.identity.group
-        for of, n in ((pilot.counted, -1), (category, 1)):
-            if of is not None:
-                self._changes[pilot.id][CountKey("pilots", of, "", site, entry, group)] += n
+        for counted, n in ((pilot.counted, -1), (category, 1)):
+            if counted is not None:
+                self._changes[pilot.id][CountKey("pilots", counted, "", site, entry, group)] += n
         pilot.dirty |= pilot.counted != category  # stored with the count, or it is counted again
         pilot.counted = category

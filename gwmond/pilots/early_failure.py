@@ -238,8 +238,8 @@ class _Runs(NamedTuple):
         """Return how the better half of a place's nodes compares with what is elsewhere."""
         places, nodes = self.at(kind), self.at("node")
         excess = strata.excess(nodes, lambda index: places[index] == name)
-        better = set(sorted(excess, key=lambda of: (excess[of], of))[: len(excess) // 2])
-        half = self.of([i for i, of in enumerate(places) if of != name or nodes[i] in better])
+        better = set(sorted(excess, key=lambda place: (excess[place], place))[: len(excess) // 2])
+        half = self.of([i for i, place in enumerate(places) if place != name or nodes[i] in better])
         return finding_of(half.tables(half.strata(), kind).get(name, []))
 
     def of(self, kept: Collection[int]) -> _Runs:

@@ -89,7 +89,7 @@ class Joining:
     def absorb(self, lookup: Lookup) -> None:
         """Take out the runs that only a pilot's logs told of, and now something better tells of."""
         guard_us, shelf = self._rules.start_guard_us, self._shelf
-        for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda of: of.id):
+        for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda one: one.id):
             shelf.load_whole(pilot, lookup)
             pilot.know(Assumption.JOBS)
             for attempt in [attempt for attempt in pilot.attempts.values() if attempt.summarised]:
@@ -265,7 +265,7 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
         and not resources.ending.over
         and (resources.pilot, claim_of(resources)) == claim
     ]
-    latest = max(before, key=lambda of: of.written_us, default=None)
+    latest = max(before, key=lambda fact: fact.written_us, default=None)
     if latest is None or latest.written_us > fact.written_us:
         return False
     if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:

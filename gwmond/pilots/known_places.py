@@ -61,9 +61,9 @@ class KnownPlaces:
                 told[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
             else:
                 new.append(fact)
-        stored = self._stored_of({place_name(*of) for of in told}, lookup)
-        for of, some in told.items():
-            new += self._add(Place(*of, open=False), some, stored)
+        stored = self._stored_of({place_name(*place) for place in told}, lookup)
+        for place, some in told.items():
+            new += self._add(Place(*place, open=False), some, stored)
         return new
 
     def _add(

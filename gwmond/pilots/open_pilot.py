@@ -148,7 +148,7 @@ class OpenPilot:
         self.assumed.pop(rule, None)
         if now is not None:
             self.assumed[rule] = now
-        self.touch(min(of[0] for of in (before, now) if of is not None))
+        self.touch(min(interval[0] for interval in (before, now) if interval is not None))
 
     def know(self, *rules: Assumption) -> None:
         """Withdraw rules: better facts have come."""
@@ -216,7 +216,7 @@ class OpenPilot:
             mark_us=self.mark_us,
             ran_jobs=self.ran_jobs or bool(self.attempts),
             closed=self.closed,
-            settled={of: micros for of, micros in self.settled.items() if micros},
+            settled={account: micros for account, micros in self.settled.items() if micros},
             failure=self.failure,
             validation_end_us=self.validation_end_us,
             assumed_micros=dict(self.counted_micros),

@@ -127,7 +127,7 @@ class Outputs:
                 return pilot
         here = self._shelf.at_place(output.name.entry, _number(output))
         near = [pilot for pilot in here if _may_be(pilot, output)]
-        return min(near, key=lambda of: (*_apart(of, output), of.id), default=None)
+        return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Let an output that has grown since it was read first tell what its pilot is called."""

@@ -16,11 +16,11 @@ def divide(batch: PilotBatch, changes: Changes, counts: Counts) -> Parts:
     for row in batch.pilots:
         parts[row.id]["pilots"].append(row)
     for name in ("attempts", "corrections"):
-        for of in getattr(batch, name):
-            parts[of.pilot][name].append(of)
+        for part in getattr(batch, name):
+            parts[part.pilot][name].append(part)
     for name in ("moved", "heard"):
-        for of in getattr(batch, name):
-            parts[of[0]][name].append(of)
+        for part in getattr(batch, name):
+            parts[part[0]][name].append(part)
     for pilot in batch.withdrawn:
         parts[pilot]["withdrawn"].append(pilot)
     for pilot in (*changes.pilots, *counts.pilots):

@@ -117,7 +117,9 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
     edges = {start, until, life.known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
-    edges.update(edge for of in life.estimated for interval in of for edge in interval)
+    edges.update(
+        edge for intervals in life.estimated for interval in intervals for edge in interval
+    )
     cuts = sorted(edge for edge in edges if start <= edge <= until)
 
     waiting = sorted(range(len(spans)), key=lambda i: spans[i][0], reverse=True)
@@ -137,7 +139,7 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
                 steps[current].size,
                 tuple(spans[i][2] for i in running),
                 end <= life.known_us,
-                Estimated(*[_covers(of, begin) for of in life.estimated]),
+                Estimated(*[_covers(intervals, begin) for intervals in life.estimated]),
                 steps[current].least,
             )
         )
@@ -150,10 +152,10 @@ def _covers(intervals: Iterable[Interval], time_us: int) -> bool:
 
 def evidence(segment: Segment, resource: Resource, measure: Measure) -> list[Evidence]:
     """Return on what amounts rest: the pilot's own first, then those of each running attempt."""
-    of = segment.estimated
-    own = of.cpu if resource == "cpu" else of.gpu
+    by = segment.estimated
+    own = by.cpu if resource == "cpu" else by.gpu
     found: list[Evidence] = ["estimated" if own else "measured"]
-    sized = of.runs and (resource, measure) == ("cpu", "canonical")
+    sized = by.runs and (resource, measure) == ("cpu", "canonical")
     for attempt in segment.running:
         outcome = attempt.outcome
         estimated = sized or (outcome is not None and outcome.evidence == "estimated")
@@ -224,14 +226,14 @@ class Meter:
         return [tuple(cascade(accrued(rate, at), weights)) for at in times_us]
 
 
-def meters(segment: Segment, of: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) -> list[Meter]:
+def meters(segment: Segment, amounts: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) -> list[Meter]:
     """Return the meters of some kinds of amounts; those that read the same are the same."""
     size, running = segment.size, segment.running
     idle = idle_units(segment, q) if running else 0
     weights = _weights(segment) if running else None
     made: dict[tuple[Resource, int], Meter] = {}
     found = []
-    for resource, measure in of:
+    for resource, measure in amounts:
         rate = total_rate(size, resource, measure, q, segment.least)
         meter = made.get((resource, rate))
         if meter is None:

@@ -53,12 +53,13 @@ def changes(
             factories[kind.factory] += len(ids)
     site, factory = most(sites), most(factories)
     for kind, ids in kinds.items():
-        of = told[kind]
-        size, rules = _filled(kind, of, sizes.fill(entry, *of[:3]), sizes.told(entry))
+        reported = told[kind]
+        filled = sizes.fill(entry, *reported[:3])
+        size, rules = _filled(kind, reported, filled, sizes.told(entry))
         change = Change(
             size,
             rules,
-            kind.site if of.site or site is None else site,
+            kind.site if reported.site or site is None else site,
             factory if factory is not None and Assumption.NO_OUTPUT in kind.rules else kind.factory,
         )
         if change != (kind.size, kind.rules & SIZES, kind.site, kind.factory):
@@ -105,7 +106,9 @@ class Revision:
         for first in range(0, len(every), AT_ONCE):
             some = dict(every[first : first + AT_ONCE])
             self._shelf.recall_pilots(lookup.pilots_by_id(some).values())
-            pilots = [of for number in some if (of := self._shelf.pilots.get(number)) is not None]
+            pilots = [
+                known for number in some if (known := self._shelf.pilots.get(number)) is not None
+            ]
             self._shelf.load_each(pilots, lookup)
             for pilot in pilots:
                 self._apply(pilot, some[pilot.id])
@@ -122,7 +125,9 @@ class Revision:
             resize(pilot, size)
             if any(attempt.summarised for attempt in pilot.attempts.values()):
                 self._resized(pilot)  # how long its jobs ran may depend on its cores
-        of = pilot.identity
-        key = EntryKey(change.site, of.key.entry)
-        if (key, change.factory) != (of.key, of.factory):
-            self._sightings.relabelled.append((pilot, of._replace(key=key, factory=change.factory)))
+        identity = pilot.identity
+        key = EntryKey(change.site, identity.key.entry)
+        if (key, change.factory) != (identity.key, identity.factory):
+            self._sightings.relabelled.append(
+                (pilot, identity._replace(key=key, factory=change.factory))
+            )

@@ -78,7 +78,7 @@ class Sizes:
             Assumption.SIZE: bool(self._sizes.get(entry)),
             Assumption.GPUS: bool(self._gpus.get(entry)),
         }
-        return frozenset(rule for rule, of in known.items() if of)
+        return frozenset(rule for rule, number in known.items() if number)
 
     def note_pilot(self, pilot: OpenPilot) -> None:
         """Say what was told of a pilot's size."""
@@ -128,9 +128,9 @@ class Sizes:
             return cores, min(memory, MAX_MEMORY_MIB)
         told = cores, memory_mib
         same = {
-            of: number
-            for of, number in (known or {}).items()
-            if all(mine in {None, its} for mine, its in zip(told, of, strict=True))
+            size: number
+            for size, number in (known or {}).items()
+            if all(mine in {None, its} for mine, its in zip(told, size, strict=True))
         }
         if alike := most(Counter(same)):
             return alike
@@ -189,7 +189,7 @@ def _sound(cores: float, memory_mib: float) -> bool:
 
 def most(known: Counter[T] | None) -> T | None:
     """Return what is most frequent; of several the least."""
-    return min(known, key=lambda of: (-known[of], of)) if known else None
+    return min(known, key=lambda size: (-known[size], size)) if known else None
 
 
 def _add(to: Counter[T], what: T, number: int) -> None:

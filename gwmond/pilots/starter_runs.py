@@ -35,7 +35,7 @@ class Better:
             for rank in range(_rank(attempt)) if number else ():
                 self._runs[number, rank].append(attempt)
                 spans[number, rank] += _spans(attempt, guard_us)
-        self._spans = {of: union(told) for of, told in spans.items()}
+        self._spans = {job: union(told) for job, told in spans.items()}
 
     def knows(self, job: str, start_us: int) -> bool:
         """Return whether something better tells of a run of a log."""

@@ -53,7 +53,7 @@ def groups_of(starts: Sequence[Start]) -> list[Hashable]:
     levels = {(start.job, start.group): _levels(start.job, start.group) for start in starts}
     size = Counter(level for of_job in levels.values() for level in of_job)
     group = {
-        job: next(of for of in of_job if of[0] == "user" or size[of] >= MIN_GROUP)
+        job: next(level for level in of_job if level[0] == "user" or size[level] >= MIN_GROUP)
         for job, of_job in levels.items()
     }
     return [group[start.job, start.group] for start in starts]

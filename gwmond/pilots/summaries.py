@@ -149,8 +149,8 @@ def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -
     if any(not attempt.summarised or attempt.key.job.startswith(_STATISTICS) for attempt in there):
         return
     start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
-    of = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
-    _tell(pilot, of, joining, LINE, (of.terminated[0], end) if of is not None else None)
+    jobs = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
+    _tell(pilot, jobs, joining, LINE, (jobs.terminated[0], end) if jobs is not None else None)
 
 
 def says_none(pilot: OpenPilot) -> bool:
@@ -238,7 +238,7 @@ def resize(pilot: OpenPilot, size: Resources) -> None:
 
 def _tell(
     pilot: OpenPilot,
-    of: Busy | None,
+    jobs: Busy | None,
     joining: Joining,
     word: str = LINE,
     within: Interval | None = None,
@@ -248,12 +248,12 @@ def _tell(
     ``within``: when that is an estimate, as long as they ran if not given.
     """
     wanted: set[AttemptFact] = set()
-    if of is not None:
-        for completed, (start, end) in ((True, of.terminated), (False, of.rest)):
+    if jobs is not None:
+        for completed, (start, end) in ((True, jobs.terminated), (False, jobs.rest)):
             if start < end:
                 made = _fact(pilot, completed=completed, start_us=start, end_us=end)
                 wanted.add(made._replace(job=f"{word}{made.job}"))
-        pilot.assume(Assumption.JOBS, *(within or (of.terminated[0], of.rest[1])))
+        pilot.assume(Assumption.JOBS, *(within or (jobs.terminated[0], jobs.rest[1])))
     else:
         pilot.know(Assumption.JOBS)
     by_job = {fact.job: fact for fact in wanted}

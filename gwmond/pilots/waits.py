@@ -34,8 +34,9 @@ def waits(
     """
     found: dict[Why, list[int | None]] = {}
     for attempt in attempts:
-        if attempt.is_open and (of := _wait(attempt, rules, silent_before_us, silent)) is not None:
-            why, until_us = of
+        wait = _wait(attempt, rules, silent_before_us, silent) if attempt.is_open else None
+        if wait is not None:
+            why, until_us = wait
             found.setdefault(why, []).append(until_us)
     made = []
     for why in Why:

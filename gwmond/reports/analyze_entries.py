@@ -86,18 +86,18 @@ def _share(some: float | None, number: float) -> float | None:
 
 
 SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
-    "strt": lambda of: _share(of.failed, of.base.started),
-    "fval": lambda of: _share(of.all_validation, of.base.started_s),
-    "0job": lambda of: _share(of.without_jobs, of.base.jobs),
-    "val": lambda of: _share(of.validation, of.base.validated_s),
-    "idle": lambda of: _share(of.idle, of.base.validated_s),
-    "wst": lambda of: _share(of.waste, of.time),
-    "badp": lambda of: _share(of.badput, of.time),
+    "strt": lambda sums: _share(sums.failed, sums.base.started),
+    "fval": lambda sums: _share(sums.all_validation, sums.base.started_s),
+    "0job": lambda sums: _share(sums.without_jobs, sums.base.jobs),
+    "val": lambda sums: _share(sums.validation, sums.base.validated_s),
+    "idle": lambda sums: _share(sums.idle, sums.base.validated_s),
+    "wst": lambda sums: _share(sums.waste, sums.time),
+    "badp": lambda sums: _share(sums.badput, sums.time),
 }
 AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
-    "waste": lambda of: of.waste / 3600,
-    "time": lambda of: of.time / 3600,
-    "total": lambda of: of.pilots,
+    "waste": lambda sums: sums.waste / 3600,
+    "time": lambda sums: sums.time / 3600,
+    "total": lambda sums: sums.pilots,
 }
 """Hours, hours, pilots."""
 COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}

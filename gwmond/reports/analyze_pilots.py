@@ -293,10 +293,10 @@ class Sums(CountedJobs):
         return self.used - self.good
 
 
-def total(of: Iterable[Sums]) -> Sums:
+def total(several: Iterable[Sums]) -> Sums:
     """Return the sum of sums."""
     found = Sums()
-    for one in of:
+    for one in several:
         for field in fields(Sums):
             setattr(found, field.name, getattr(found, field.name) + getattr(one, field.name))
     return found

@@ -48,24 +48,30 @@ class Asked(NamedTuple):
     compare: bool = False
 
 
-def asked(of: Asked, by: str | None) -> Asked:
+def asked(question: Asked, by: str | None) -> Asked:
     """Return what is asked for, checked; else ``ValueError``, which tells what can be given."""
     if by not in {None, "entry", "group"}:
-        raise ValueError(f'--by "{by}": --style {of.style} is by entry (the default) or group')
-    sort = of.sort
-    if of.style == "analyze-entries":
+        raise ValueError(
+            f'--by "{by}": --style {question.style} is by entry (the default) or group'
+        )
+    sort = question.sort
+    if question.style == "analyze-entries":
         known: Sequence[str] = list(COLUMNS)
         sort = None if sort is None else sort.lower()
     else:
-        if of.site is not None:
-            raise ValueError(f"--site: what --style {of.style} tells is by entry; give --entry")
+        if question.site is not None:
+            raise ValueError(
+                f"--site: what --style {question.style} tells is by entry; give --entry"
+            )
         known = list(SORTS)
         sort = None if sort is None else SORTS.get(sort.lower(), sort)
         known = [*known, *SORTS.values()]
     if sort is not None and sort not in known:
-        raise ValueError(f'--sort "{of.sort}": there is only {", ".join(dict.fromkeys(known))}')
-    period = of.period if of.style == "analyze-entries" else of.period.whole_hours
-    return of._replace(by_entry=by != "group", sort=sort, period=period)
+        raise ValueError(
+            f'--sort "{question.sort}": there is only {", ".join(dict.fromkeys(known))}'
+        )
+    period = question.period if question.style == "analyze-entries" else question.period.whole_hours
+    return question._replace(by_entry=by != "group", sort=sort, period=period)
 
 
 class Told(NamedTuple):

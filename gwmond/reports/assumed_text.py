@@ -66,4 +66,6 @@ def rules_of(row: PilotRow, until_us: int) -> list[Rule]:
         Rule(rule, max(start, row.start_us), min(end, until_us), passed)
         for rule, (start, end) in row.assumed.items()
     ]
-    return sorted(found, key=lambda of: (of.start_us, of.end_us, of.rule.value))
+    return sorted(
+        found, key=lambda estimated: (estimated.start_us, estimated.end_us, estimated.rule.value)
+    )

@@ -132,7 +132,7 @@ class Failures:
             at[key.place] += failed.pilots
         return sorted(
             self.of.items(),
-            key=lambda of: (-at[of[0].place], of[0].place, -of[1].pilots, of[0]),
+            key=lambda pair: (-at[pair[0].place], pair[0].place, -pair[1].pilots, pair[0]),
         )
 
     def rows(self, most: int = 0) -> list[tuple[str, ...]]:
@@ -164,10 +164,11 @@ class Failures:
         """
         causes: dict[tuple[str, str], tuple[Failed, set[str], set[str]]] = {}
         for key, failed in self.of.items():
-            of = causes.setdefault((key.kind, key.test), (Failed(), set(), set()))
-            of[0].add(failed)
-            of[1].add(key.entry)
-            of[2].update({key.node} - {""})
+            empty = (Failed(), set[str](), set[str]())
+            together, entries, nodes = causes.setdefault((key.kind, key.test), empty)
+            together.add(failed)
+            entries.add(key.entry)
+            nodes.update({key.node} - {""})
         ended = self.ended.total()
         return [
             *(
@@ -277,7 +278,7 @@ def split(failure: str) -> tuple[str, str]:
 
 
 def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, Any]:
-    named = {{"kind": "class"}.get(name, name): of or None for name, of in names.items()}
+    named = {{"kind": "class"}.get(name, name): label or None for name, label in names.items()}
     return {
         **named,
         "pilots": failed.pilots,

@@ -173,7 +173,7 @@ class Figures(CountedJobs):
             ("Time efficiency", ratio(self.used, self.total)),
             ("Goodput fraction", ratio(self.exited_zero, self.total)),
         )
-        told.append("   ".join(f"{name}: {self._mark(_number(of))}" for name, of in shares))
+        told.append("   ".join(f"{name}: {self._mark(_number(share))}" for name, share in shares))
         return told
 
     def _mark(self, text: str) -> str:

@@ -28,10 +28,10 @@ _NOT_READ = {SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:
     """Return a line for each kind of cursors, or for each of them."""
     read = (cursor for cursor in cursors if cursor.kind not in _NOT_READ)
-    ordered = sorted(read, key=lambda of: (of.kind, of.source))
+    ordered = sorted(read, key=lambda cursor: (cursor.kind, cursor.source))
     if each:
         return [_one(cursor, now_us) for cursor in ordered]
-    kinds = ((kind, list(some)) for kind, some in groupby(ordered, key=lambda of: of.kind))
+    kinds = ((kind, list(some)) for kind, some in groupby(ordered, key=lambda cursor: cursor.kind))
     return [
         _one(some[0], now_us) if len(some) == 1 else _many(kind, some, now_us)
         for kind, some in kinds

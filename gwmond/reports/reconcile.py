@@ -47,25 +47,27 @@ def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconcil
     """
     found: dict[str, Reconciled] = {}
 
-    def of(entry: str) -> Reconciled:
+    def row_of(entry: str) -> Reconciled:
         return found.setdefault(entry, Reconciled(entry))
 
     for (entry, kind), number in known.numbers.items():
-        of(entry).numbers[kind] = number
+        row_of(entry).numbers[kind] = number
     for entry, runs in known.runs.items():
-        of(entry).jobs = runs
+        row_of(entry).jobs = runs
     for (entry, _), micros in known.booked.items():
-        of(entry).booked_core_us += micros
+        row_of(entry).booked_core_us += micros
     for entry in known.told & {*found, *(life.entry for life in known.lives)}:
-        of(entry).factory_us = of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
+        row_of(entry).factory_us = (
+            row_of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
+        )
     pairs, alone = _paired(known)
     lines: Counter[str] = Counter()
     for life, job in pairs:
-        lines[life.entry] += _add(of(life.entry), life, job, period, now_us)
+        lines[life.entry] += _add(row_of(life.entry), life, job, period, now_us)
     for entry, job in alone:
         if job.line is not None and _within(job.line.written_us, period) and job.duration_us:
             lines[entry] += job.duration_us
-            of(entry).add(Cause.UNKNOWN_PILOT, job.duration_us)
+            row_of(entry).add(Cause.UNKNOWN_PILOT, job.duration_us)
     for row in found.values():
         if row.factory_us is not None and (rest := row.factory_us - lines[row.entry]):
             row.add(Cause.REPEATED_LINES, rest)
@@ -95,10 +97,10 @@ def _paired(
     """Return each pilot with the factory's job that it ran as, and the jobs that are left."""
     left = {key: list(jobs) for key, jobs in known.jobs.items()}
     pairs: list[tuple[FactoryLife, FactoryJob | None]] = []
-    for life in sorted(known.lives, key=lambda of: (of.entry, of.number, of.start_us)):
+    for life in sorted(known.lives, key=lambda life: (life.entry, life.number, life.start_us)):
         jobs = left.get((life.entry, life.number), []) if life.number else []
         fitting = [job for job in jobs if job.fits(life.start_us, GUARD_US)]
-        job = min(fitting, key=lambda of: _distance(of, life), default=None)
+        job = min(fitting, key=lambda job: _distance(job, life), default=None)
         if job is not None:
             jobs.remove(job)
         pairs.append((life, job))

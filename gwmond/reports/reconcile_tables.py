@@ -217,23 +217,23 @@ JOBS = (
 
 
 def _pilots(row: Reconciled) -> tuple[str, ...]:
-    of = record(row)
+    fields = record(row)
     numbers = ("factory_queue_started", "factory_queue_ended", "factory_lines")
     return (
         row.entry,
         f"{row.ended}",
         hours(row.pilots_us),
         hours(row.pilot_core_us),
-        *(number(of[name]) for name in (*numbers, "factory_lines_without_duration")),
+        *(number(fields[name]) for name in (*numbers, "factory_lines_without_duration")),
         "no factory numbers" if row.factory_us is None else hours(row.factory_us),
-        seconds(of["factory_condor_seconds"]),
+        seconds(fields["factory_condor_seconds"]),
         *(hours(row.residual_us), percent(row.residual_ratio)),
         *(hours(row.unexplained_us), percent(row.unexplained_ratio)),
     )
 
 
 def _jobs(row: Reconciled) -> tuple[str, ...]:
-    of = record(row)
+    fields = record(row)
     return (
         row.entry,
         hours(row.jobs.core_us),
@@ -241,9 +241,9 @@ def _jobs(row: Reconciled) -> tuple[str, ...]:
         hours(row.jobs.summarised_core_us or None),
         hours(row.booked_core_us),
         hours(row.shared_core_us),
-        seconds(of["factory_job_seconds"]),
-        of["factory_job_seconds_are"] or "-",
-        *(seconds(of["registered_slot_seconds"]), seconds(of["claimed_slot_seconds"])),
+        seconds(fields["factory_job_seconds"]),
+        fields["factory_job_seconds_are"] or "-",
+        *(seconds(fields["registered_slot_seconds"]), seconds(fields["claimed_slot_seconds"])),
     )
 
 

@@ -202,8 +202,8 @@ class Report(NamedTuple):
         by = self.scope.by
         failure = by.index("failure") if "failure" in by else None
 
-        def order(of: tuple[Key, Group]) -> tuple[object, ...]:
-            key, group = of
+        def order(pair: tuple[Key, Group]) -> tuple[object, ...]:
+            key, group = pair
             cpu, gpu = group.total(("cpu", "canonical")), group.total(("gpu", "canonical"))
             if by[0] in STEPS:
                 return (key[0], -cpu, -gpu, key)

@@ -96,13 +96,15 @@ def _colours() -> str:
 
 
 def _legend() -> str:
-    items = (f'<li><i class="c-{of}"></i>{escape(words(of))}</li>' for of in STACK)
+    items = (
+        f'<li><i class="c-{category}"></i>{escape(words(category))}</li>' for category in STACK
+    )
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
 def _plots(report: Report) -> list[str]:
     made = []
-    for resource, of in (("cpu", "canonical hours of CPUs"), ("gpu", "chip-hours of GPUs")):
+    for resource, unit in (("cpu", "canonical hours of CPUs"), ("gpu", "chip-hours of GPUs")):
         kind = next((kind for kind in report.kinds if kind == (resource, "canonical")), None)
         if kind is None:
             continue
@@ -111,14 +113,14 @@ def _plots(report: Report) -> list[str]:
             step = report.scope.step_us
             name = "hour" if step == STEPS["hour"] else "day" if step == STEPS["day"] else "week"
             at = "" if report.scope.basis == "time_spent" else " in which they ended"
-            told = f"{name}{at}: {of}"
+            told = f"{name}{at}: {unit}"
             made.append(_figure(f"By {told}", series(steps, kind, told)))
         if report.groups and not set(report.scope.by) <= set(STEPS):
             largest, others = _largest(report, kind)
             by = " and ".join(report.scope.by)
             more = f" (the {len(largest)} largest)" if others else ""
-            drawn = bars(largest, kind, f"{of} by {by}") + _together(others, kind)
-            made.append(_figure(f"By {by}: {of}{more}", drawn))
+            drawn = bars(largest, kind, f"{unit} by {by}") + _together(others, kind)
+            made.append(_figure(f"By {by}: {unit}{more}", drawn))
     return made
 
 
@@ -129,7 +131,7 @@ def _steps(report: Report) -> list[Bar]:
     starts = range(since // step * step, until, step)
     from_text = [_when(start, hourly=hourly) for start in starts]
     groups = (report.series.get(start, Group()) for start in starts)
-    return [Bar(*of) for of in zip(from_text, groups, strict=True)] if report.series else []
+    return [Bar(*values) for values in zip(from_text, groups, strict=True)] if report.series else []
 
 
 def _when(time_us: int, *, hourly: bool) -> str:

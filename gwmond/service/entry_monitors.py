@@ -38,19 +38,19 @@ def monitored(
     clients: dict[_Of, FactoryClient] = {}
     for answer in fresh.all("factoryclient")[0]:
         for client in ours(answer, totals or {}):
-            of = client.entry, client.factory, client.client
-            if of not in clients or clients[of].last_heard < client.last_heard:
-                clients[of] = client
+            client_key = client.entry, client.factory, client.client
+            if client_key not in clients or clients[client_key].last_heard < client.last_heard:
+                clients[client_key] = client
     asks = _asks(fresh)
     sites = {key.entry: key for key in totals or ()}
     shown = [
-        _asked(_told(request, clients.pop(of, None)), asks.get(of))
+        _asked(_told(request, clients.pop(client_key, None)), asks.get(client_key))
         for request in requests
-        for of in [(request.entry.entry, request.factory, request.group)]
+        for client_key in [(request.entry.entry, request.factory, request.group)]
     ]
-    for of, client in clients.items():
+    for client_key, client in clients.items():
         key = sites.get(client.entry, EntryKey(client.site or client.entry, client.entry))
-        shown.append(_asked(_request(key, client), asks.get(of)))
+        shown.append(_asked(_request(key, client), asks.get(client_key)))
     return Monitored(tuple(sorted(shown, key=_identity)), _entries(fresh, sites))
 
 
@@ -152,7 +152,7 @@ def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, Entr
 def _freshest(entries: Iterable[FactoryEntry]) -> dict[tuple[str, str], FactoryEntry]:
     found: dict[tuple[str, str], FactoryEntry] = {}
     for entry in entries:
-        of = entry.entry, entry.factory
-        if of not in found or found[of].last_heard < entry.last_heard:
-            found[of] = entry
+        key = entry.entry, entry.factory
+        if key not in found or found[key].last_heard < entry.last_heard:
+            found[key] = entry
     return found

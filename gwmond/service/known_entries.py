@@ -139,10 +139,10 @@ def waiting(
     queues, queues_whole = fresh.all("queue")
     counts = [count for answer in queues for count in answer.counts] if queues_whole else []
     for count in ours(counts, totals or {}):
-        of = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
+        waiting_there = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
         if count.status == "pending":
-            of[0] += count.pilots
-            of[1] += count.waiting_long
+            waiting_there[0] += count.pilots
+            waiting_there[1] += count.waiting_long
     started = starts(pilots)
     grace = int(config.site.pending_grace)
     found = {}
@@ -173,7 +173,7 @@ def fillings(
     found = {
         key: filling(before.get(key), waits.get(key), int(now), grace) for key in {*before, *waits}
     }
-    return {key: of for key, of in found.items() if of is not None}
+    return {key: since for key, since in found.items() if since is not None}
 
 
 def long_filling(
@@ -183,8 +183,8 @@ def long_filling(
     started, grace = starts(pilots), int(config.site.pending_grace)
     return frozenset(
         key
-        for key, of in memory.filling.items()
-        if of.is_long(started.get(key, ()), int(now), grace)
+        for key, since in memory.filling.items()
+        if since.is_long(started.get(key, ()), int(now), grace)
     )
 
 

@@ -284,7 +284,7 @@ class PilotKeeper:
 
     def _batch(self, now_us: int) -> PilotBatch:
         book, _ = self._both()
-        moved_on = [self._cursors[of] for of in sorted(self._moved_on)]
+        moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
         return book.batch(now_us, moved_on, self._gaps)._replace(factory=self._factory.changes())
 
     def _leave_out(self, batch: PilotBatch, error: LedgerRefused) -> None:

@@ -284,10 +284,10 @@ class Poller:
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
         for status in statuses:
-            of = status.source, status.kind
-            if status.up and status.last_success != self._succeeded.get(of):  # it was run
-                self._records[of] += status.records
-                self._succeeded[of] = status.last_success
+            query = status.source, status.kind
+            if status.up and status.last_success != self._succeeded.get(query):  # it was run
+                self._records[query] += status.records
+                self._succeeded[query] = status.last_success
 
     def _snapshot(
         self,
@@ -359,10 +359,10 @@ def _limits(config: Config) -> Limits:
 def _too_many_names(together: Iterable[Together]) -> list[Problem]:
     """Return one problem as long as names are taken together."""
     kinds = []
-    for of in together:
-        few = (name if len(name) <= _SHOWN else name[:_SHOWN] + "..." for name in of.few)
+    for names in together:
+        few = (name if len(name) <= _SHOWN else name[:_SHOWN] + "..." for name in names.few)
         named = ", ".join(map(ascii, few))
-        kinds.append(f"{of.number} {of.kind} besides {of.most}, such as {named}")
+        kinds.append(f"{names.number} {names.kind} besides {names.most}, such as {named}")
     return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 

@@ -234,9 +234,9 @@ def _requests(
     merged: dict[tuple[EntryKey, str, str], EntryRequest] = {}
     for answer in answers:
         for request in answer.requests:
-            of = request.entry, request.factory, request.group
-            if of not in merged or merged[of].last_heard < request.last_heard:
-                merged[of] = request
+            client_key = request.entry, request.factory, request.group
+            if client_key not in merged or merged[client_key].last_heard < request.last_heard:
+                merged[client_key] = request
     requests = tuple(merged[key] for key in sorted(merged))
     if not answers:
         return (), None
@@ -296,7 +296,11 @@ def _clock(clocks: Sequence[int], now: float) -> int:
 
 def _young_until(fresh: Fresh, within_s: float, now: float) -> float | None:
     """Return when the last collector that was started within some time is older; None: all are."""
-    started = [of.started for of in fresh.all("collector")[0] if of.started is not None]
+    started = [
+        collector.started
+        for collector in fresh.all("collector")[0]
+        if collector.started is not None
+    ]
     return max((at + within_s for at in started if now - at < within_s), default=None)
 
 

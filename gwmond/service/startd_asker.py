@@ -82,7 +82,9 @@ class StartdAsker:
             else:
                 located |= {daemon.name: daemon for daemon in found}
         with ThreadPoolExecutor(self._parallel, "startd") as pool:
-            answers = pool.map(lambda of: (of.name, self._one(access, of, now)), located.values())
+            answers = pool.map(
+                lambda startd: (startd.name, self._one(access, startd, now)), located.values()
+            )
             for name, answer in answers:
                 if isinstance(answer, child.QueryError):
                     wait_s = self._note(name, answer.problem, names[name])

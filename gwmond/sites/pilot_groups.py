@@ -23,9 +23,9 @@ def pilot_groups(
     A pilot whose validation failed has not registered: it is counted apart, until it has ended, and
     has no units.  Neither has one of unknown size.
     """
-    of: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
+    groups: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
     for pilot in pilots:
-        of[pilot.entry, pilot.group].append(pilot)
+        groups[pilot.entry, pilot.group].append(pilot)
     return {
         key: PilotGroup(
             busy=sum(1 for p in found if not p.failed and p.accepting and p.jobs),
@@ -38,7 +38,7 @@ def pilot_groups(
             },
             failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
         )
-        for key, found in sorted(of.items())
+        for key, found in sorted(groups.items())
     }
 
 

@@ -49,7 +49,7 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
             berths.update(theirs)
             vouched.update(theirs)
         elif kind in {"factory", "factoryclient"}:
-            by_name.update(of.entry for of in answer.value)
+            by_name.update(pilot.entry for pilot in answer.value)
     names.note(berths, vouched, now, by_name=by_name)
 
 

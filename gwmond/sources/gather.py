@@ -124,10 +124,10 @@ class Gatherer:
             self._fold(folding.ACCOUNTING, self._answers)
 
     def _fold(self, kinds: Collection[str], answers: Mapping[tuple[str, str], Answer]) -> None:
-        for of, answer in answers.items():
-            if self._names is not None and of[1] in kinds:
-                value = folding.fold(self._names, of[1], answer.value)
-                self._folded[of] = answer._replace(value=value)
+        for query, answer in answers.items():
+            if self._names is not None and query[1] in kinds:
+                value = folding.fold(self._names, query[1], answer.value)
+                self._folded[query] = answer._replace(value=value)
 
     def allow(self, seconds: float) -> None:
         """Give what is run from now on this long; what went wrong before is forgotten."""
@@ -306,7 +306,7 @@ class Gatherer:
     def _start_keys(self, schedd: str) -> demand.StartKeys:
         """Return the job attributes that START expressions need, but not those left out before."""
         keys = demand.StartKeys(self._templates.start_references())
-        return keys.without(name for of, name in list(self._ungrouped) if of == schedd)
+        return keys.without(name for owner, name in list(self._ungrouped) if owner == schedd)
 
     def _discover(self) -> None:
         seen: list[schedds.ScheddSeen] = []
@@ -340,8 +340,8 @@ class Gatherer:
         return 0.0 if standing is None else standing.first
 
     def _answer(self, source: str, kind: str) -> Answer | None:
-        of = source, kind
-        return self._folded.get(of) or self._answers.get(of)
+        query = source, kind
+        return self._folded.get(query) or self._answers.get(query)
 
     def _ask_templates(self, access: Access, now: float) -> None:
         """Fetch whole ads of sample slots where they are new, changed, or old."""

@@ -61,7 +61,7 @@ class Connections:
         if len(self._open) >= MOST:
             self._forget_closed()
         if len(self._open) >= MOST:
-            worst = min(self._open, key=lambda of: self._worth(self._open[of]))
+            worst = min(self._open, key=lambda client: self._worth(self._open[client]))
             self._close(worst, "too_many_connections")
         self._open[client] = _Connection(connection, self._clock())
 
@@ -105,7 +105,8 @@ class Connections:
             known.socket.shutdown(socket.SHUT_RDWR)  # its reader sees the end, and closes it
 
     def _forget_closed(self) -> None:
-        for client in [of for of, known in self._open.items() if known.socket.fileno() < 0]:
+        closed = [client for client, known in self._open.items() if known.socket.fileno() < 0]
+        for client in closed:
             del self._open[client]
 
 

@@ -158,7 +158,7 @@ def _summary(s: Snapshot) -> str:
 def _together(s: Snapshot) -> str:
     """Return which names are taken together; empty if none are."""
     found = s.names.together if s.names is not None else ()
-    kinds = " and ".join(f"{of.number} {escape(of.kind)}" for of in found)
+    kinds = " and ".join(f"{folded.number} {escape(folded.kind)}" for folded in found)
     what = "are taken together as <em>other</em>: see too_many_names in the log."
     return f"<p class=bad>{kinds} {what}</p>" if found else ""
 
@@ -210,9 +210,9 @@ def _silent(s: Snapshot) -> str:
     if not silent:
         return ""
     lines = [
-        f"<tr><td>{escape(of.entry.site)}<td>{escape(of.entry.entry)}<td>{escape(of.name)}"
-        f"<td>{_time(of.heard_us / SECOND_US)}, {_ago(of.heard_us / SECOND_US)}"
-        for of in silent[:_SILENT]
+        f"<tr><td>{escape(pilot.entry.site)}<td>{escape(pilot.entry.entry)}<td>{escape(pilot.name)}"
+        f"<td>{_time(pilot.heard_us / SECOND_US)}, {_ago(pilot.heard_us / SECOND_US)}"
+        for pilot in silent[:_SILENT]
     ]
     more = f"<p>And {len(silent) - _SILENT} more." if len(silent) > _SILENT else ""
     return (

@@ -144,7 +144,9 @@ class _Reading(PilotReading):
             for stat_result in again
             if stat_result.position in inside or stat_result.number in numbers
         ]
-        inner = {of for span in after.spans for of in unread.within([span], positions)[1:]}
+        inner = {
+            interval for span in after.spans for interval in unread.within([span], positions)[1:]
+        }
         read |= self._again(again, inner, unread.MAX_SPANS - len(after.spans))
         spans = unread.without(after.spans, positions, read)
         numbers -= {position[1:] for position in read}

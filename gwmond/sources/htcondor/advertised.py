@@ -85,11 +85,11 @@ def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterato
     Where the factory's job is not told, the process, the host and the end that is announced tell
     which ads are of one pilot.
     """
-    of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)
+    ads_of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)
     for ad in found:
         job = origin.factory_job(ad)
-        of[(job, None) if job else (_stem(ad), ads.integer(ad, "GLIDEIN_Expire"))].append(ad)
-    for same in of.values():
+        ads_of[(job, None) if job else (_stem(ad), ads.integer(ad, "GLIDEIN_Expire"))].append(ad)
+    for same in ads_of.values():
         same.sort(key=lambda ad: (ads.number(ad, "DaemonStartTime") or 0, _name(ad)))
         yield _pilot(same, attributes)
 

@@ -288,7 +288,7 @@ def _by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
     for group in sorted(groups, key=lambda g: (-g.jobs, g.signature, g.accounting_group)):
         ranked.append((place[group.accounting_group], group))
         place[group.accounting_group] += 1
-    return [group for _, group in sorted(ranked, key=lambda of: of[0])]  # stable
+    return [group for _, group in sorted(ranked, key=lambda pair: pair[0])]  # stable
 
 
 def _with_counts(

@@ -84,10 +84,10 @@ def decode(
             problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
             continue
         requests.append(request)
-        of = request.entry.entry, request.factory
-        if of not in entries or entries[of].last_heard < request.last_heard:
+        key = request.entry.entry, request.factory
+        if key not in entries or entries[key].last_heard < request.last_heard:
             numbers = monitors.of_entry_in_resource(ad)
-            entries[of] = FactoryEntry(*of, numbers, request.entry.site, request.last_heard)
+            entries[key] = FactoryEntry(*key, numbers, request.entry.site, request.last_heard)
         berth = request.entry, request.group
         if berth not in templates and request.pilot_size is not None:
             templates[berth] = template_from_glideresource(

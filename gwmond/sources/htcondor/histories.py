@@ -143,7 +143,9 @@ def told_by(kind: str, told: Told) -> Told:
     if kind == "history":
         return told
     prefix = "MATCH_EXP_"
-    return Told(*(tuple(n.removeprefix(prefix) for n in of if n.startswith(prefix)) for of in told))
+    return Told(
+        *(tuple(n.removeprefix(prefix) for n in names if n.startswith(prefix)) for names in told)
+    )
 
 
 def query(kind: str, constraint: str = "", told: Told = TOLD) -> Query:

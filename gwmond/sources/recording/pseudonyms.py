@@ -45,7 +45,9 @@ class Pseudonyms:
     def clean(self, ad: Ad) -> Ad:
         """Return the ad with every known user name replaced in all of its texts; and ``_NAMES``."""
         pattern = self._pattern
-        secret = {name: f'"{of}-{self._digest(ad[name])}"' for name, of in _NAMES if name in ad}
+        secret = {
+            name: f'"{prefix}-{self._digest(ad[name])}"' for name, prefix in _NAMES if name in ad
+        }
         ad = {**ad, **secret} if secret else ad
         if pattern is None:
             return ad

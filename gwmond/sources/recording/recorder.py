@@ -149,11 +149,11 @@ class Recorder:
 
     def _runs(self, access: Access, schedd: Daemon, kind: str, floor: float) -> None:
         """Take what a history has that is new; a schedd may keep none."""
-        of, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
-        before = self._taken.get(of, recorded_runs.Taken())
+        history, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
+        before = self._taken.get(history, recorded_runs.Taken())
         taken = self._ask(stream, recorded_runs.take, access, schedd, kind, before, floor)
         if taken is not None:
-            self._answers[stream], self._taken[of], more = taken
+            self._answers[stream], self._taken[history], more = taken
             if more:
                 self.errors[stream] = f"more than {recorded_runs.MOST} new records in a frame"
         elif self.errors[stream].startswith("not_kept"):
