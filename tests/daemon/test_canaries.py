@@ -90,7 +90,7 @@ def test_secrets_of_real_jobs_and_pilots_are_told_nowhere(
         found |= {name: archive.read(name).decode() for name in archive.namelist()}
     for path in tmp_path.iterdir():
         found[path.name] = path.read_bytes().decode(errors="replace")
-    assert {"gwmond.service.log", "ledger.sqlite"} <= set(found)
+    assert {"gwmond.log", "ledger.sqlite"} <= set(found)
     shown = json.loads(found["pilots --format json"])["pilots"]
     assert sum(pilot["attempts"] for pilot in shown) == 1
     assert json.loads(found["report --format json"])

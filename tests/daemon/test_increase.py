@@ -29,13 +29,15 @@ Answer = dict[tuple[str, ...], float]
 class Truth(NamedTuple):
     """What HTCondor, the test's clock and counters that began with 0 say; seconds.
 
-    ``lives`` are those of the two pilots together, ``watched`` is how long Poor was accounted.
+    ``lives`` are those of the two pilots together.  Poor was accounted for longer than ``watched``,
+    and not for longer than ``ran``.
     """
 
     metrics: Metrics
     goodput: float
     lives: float
     watched: float
+    ran: float
     dead: str
 
 
@@ -114,7 +116,8 @@ def told(
     last = running.metrics()
     seen.wait_for(f"gwmond_polls_total > {last.polls}")
     dead = str(tables["pool.wms"]["collectors"][0])  # type: ignore[index]
-    truth = Truth(last, goodput, lives, last.accounted_at - first.accounted_at, dead)
+    watched, ran = (last.accounted_at - since for since in (first.accounted_at, running.began))
+    truth = Truth(last, goodput, lives, watched, ran, dead)
     return seen, truth
 
 
@@ -159,7 +162,10 @@ def test_the_readmes_queries_give_what_was_so(told: tuple[Prometheus, Truth]) ->
 
     ((at, units),) = _ask(seen, "canonical units that jobs", "resource", "site", "reason").items()
     assert at[:2] == ("cpu", "Poor")
-    assert units * 3600 == pytest.approx(WANTED * truth.watched, rel=0.1)
+    lacked = truth.metrics.sum(SITE_SECONDS, state="provisioning_bottleneck", entry="e-Poor")
+    assert units * 3600 == pytest.approx(lacked, rel=0.05)
+    # Polls before the one from which on it was watched count, too.
+    assert WANTED * truth.watched <= lacked + 0.001 <= WANTED * truth.ran
     idle = _ask(seen, "the share of an entry's capacity", "resource", "entry")
     assert set(idle) == {("cpu", "e-Real"), ("cpu", "e-Poor")}
     for (resource, entry), share in idle.items():

@@ -64,7 +64,7 @@ def test_strangers_keep_nobody_from_work(
 ) -> None:
     """Scrapes with the token are answered, polls succeed, the log grows by lines."""
     scene.pilot("Alpha", busy=1)
-    token, log = tmp_path / "token", tmp_path / "gwmond.service.log"
+    token, log = tmp_path / "token", tmp_path / "gwmond.log"
     token.write_text("se-cret")
     http = {"auth_token_file": str(token)}
     running = daemon(scene.pool.collector, tables={"http": http}, ready=False)

@@ -191,7 +191,7 @@ def test_faults_are_counted_once_each_and_lines_by_their_number(
 
 def _in_small_chunks(directory: Path) -> str:
     script = (
-        "import sys; from gwmond import importer, cli; "
+        "import sys; from gwmond import cli; from gwmond.service import importer; "
         "importer.LIMITS = importer.LIMITS._replace(facts=20); sys.exit(cli.main(sys.argv[1:]))"
     )
     return run(directory / "l.sqlite", directory / "factory", python=("-c", script))

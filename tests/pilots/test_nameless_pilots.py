@@ -141,7 +141,7 @@ def test_the_entry_tells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "of", "ended"),
+    ("name", "pilot_output", "ended"),
     [
         (FIGURE_7, output(), "logged"),
         (BY_PLACE._replace(entry="entry"), output(), "logged"),

@@ -39,7 +39,7 @@ KILLED = summary(64_000, 4000, -7000, jobs=8)
 
 
 @pytest.mark.parametrize(
-    ("of", "good", "rest"),
+    ("completed_pilot", "good", "rest"),
     [(ONE, 500, 0), (FOUR, 4000, 0), (FOUR_DIVIDED, 4000, 0), (KILLED, 4000, 4000)],
 )
 def test_only_its_summary_tells(completed_pilot: CompletedPilot, good: float, rest: float) -> None:

@@ -357,7 +357,7 @@ def test_matching_leaves_ads_as_they_are() -> None:
 def test_attributes_are_looked_up_in_both_ads() -> None:
     """An attribute without MY or TARGET is found in the other ad, in a process of its own too."""
     script = (
-        "from gwmond.sources import matching\n"
+        "from gwmond.sources.htcondor import matching\n"
         "from gwmond.model.facts import EntryKey, Size, Template\n"
         'slot = \'[ Site = "A"; Requirements = VO == "cms" ]\'\n'
         "template = Template(EntryKey('a', 'a'), slot, '', Size(1, 1), None, 'measured')\n"
