@@ -30,8 +30,12 @@ from gwmond.model.facts import Problem
 MOST = 200
 REQUEST_S = 10.0
 ANSWER_S = 60.0
-AT_ONCE = 64
-"""So many connections are accepted before one of them can be closed."""
+AT_ONCE = 16
+"""So many connections are accepted before requests are read.  It is far below ``MOST``, so that a
+client which sends its request at once is read before others take its place."""
+
+QUEUED = 1024
+"""So many connections may wait in the kernel to be accepted."""
 
 SOURCE = "http"
 Client = tuple[str, int]
@@ -116,6 +120,10 @@ class Listener(socket.socket):
     def __init__(self, family: socket.AddressFamily) -> None:
         super().__init__(family, socket.SOCK_STREAM)
         self.connections = Connections()
+
+    def listen(self, _backlog: int = QUEUED) -> None:
+        """Listen; how many connections wait does not depend on how many are accepted at once."""
+        super().listen(QUEUED)
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection, see ``socket.socket.accept``."""

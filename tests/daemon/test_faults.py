@@ -111,8 +111,7 @@ def test_a_schedd_that_is_stopped(sites: Scene, daemon: Start) -> None:
         problem = metrics.value("gwmond_problems_total", source=schedd, problem="timeout")
         assert problem is not None
         assert problem >= 2
-        (event,) = [event for event in running.log("problem") if event["source"] == schedd]
-        assert event["problem"] == "timeout"
+        (event,) = running.log("problem", source=schedd, problem="timeout")
         assert "no answer within" in event["detail"]
         sites.pool.signal("SCHEDD2", signal.SIGCONT)
         _complete(running, first, _recovered(running, schedd, "timeout"))
@@ -129,8 +128,7 @@ def test_a_schedd_that_denies_and_then_dies(sites: Scene, daemon: Start) -> None
         config.write_text(f"{allowed}\nSCHEDD2.DENY_READ = *\n")
         sites.pool.tool("condor_reconfig", "-full")
         _unknown_demand(running, "Poor", "Idle")
-        (event,) = [event for event in running.log("problem") if event["source"] == schedd]
-        assert (event["source"], event["problem"]) == (schedd, "denied")
+        (event,) = running.log("problem", source=schedd, problem="denied")
         assert "DENIED" in event["detail"]
 
         config.write_text(allowed)
