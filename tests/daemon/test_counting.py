@@ -151,12 +151,12 @@ def test_a_collector_that_is_asked_twice(empty: Scene, daemon: Start) -> None:
     assert metrics.state("Twice") == "provisioning_bottleneck"
 
 
-def test_a_schedd_that_flocks_here(empty: Scene, daemon: Start) -> None:
+def test_a_schedd_that_flocks_here(scene: Scene, daemon: Start) -> None:
     """Schedds of another pool are asked, and count once: one that really flocks here, and one of
-    which nothing but submitter ads is here."""
-    empty.resource("Flocked")
+    which nothing but submitter ads is here. Their ads would stay in a shared collector."""
+    scene.resource("Flocked")
     config = f"""
-FLOCK_TO = {empty.pool.collector}
+FLOCK_TO = {scene.pool.collector}
 SCHEDD2.FLOCK_TO =
 SCHEDD_INTERVAL = 1
 NEGOTIATOR_INTERVAL = 1
@@ -178,12 +178,12 @@ NEGOTIATOR_MIN_INTERVAL = 1
             "RunningJobs": 0,
             "HeldJobs": 0,
         }
-        empty.pool.advertise([submitter], "UPDATE_SUBMITTOR_AD")
+        scene.pool.advertise([submitter], "UPDATE_SUBMITTOR_AD")
         for schedd in other.schedds:
-            find = partial(empty.pool.query, "Submitter", f'ScheddName == "{schedd}"')
-            empty.pool.wait_for(f"a submitter of {schedd}", find)
-        assert not empty.pool.query("Schedd", f'Name == "{other.schedds[1]}"')
-        address = empty.pool.collector
+            find = partial(scene.pool.query, "Submitter", f'ScheddName == "{schedd}"')
+            scene.pool.wait_for(f"a submitter of {schedd}", find)
+        assert not scene.pool.query("Schedd", f'Name == "{other.schedds[1]}"')
+        address = scene.pool.collector
         both = address, address.replace("127.0.0.1", "localhost")
         metrics = daemon(*both, tables=pledged(Flocked=16)).metrics()
         jobs = [_jobs(metrics, status="idle", schedd=schedd) for schedd in other.schedds]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,7 @@ from gwmond.sources.htcondor.access import Access, Daemon, Query
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
+from tests.pool.sandbox import Process
 
 if TYPE_CHECKING:
     import classad2
@@ -224,16 +225,27 @@ class _Cases:
 
     def kill_shadow(self, case: str) -> None:
         job = f"{self._clusters[case]}.0"
-        for process in self._pool.processes():
-            if process.argv[0].endswith("condor_shadow") and job in process.argv:
-                os.kill(process.pid, signal.SIGKILL)
+
+        def killed() -> bool:
+            return _kill(self._pool.processes(), "condor_shadow", job)
+
+        self._pool.wait_for(f"the shadow of {case}", killed)
 
     def kill_starter(self, case: str, pilot: Pilot) -> None:
-        (job,) = self._pool.jobs(self._pool.schedds[0], self._of(case), ["RemoteHost"])
-        slot = job["RemoteHost"].partition("@")[0]
-        for process in pilot.processes():
-            if process.argv[0].endswith("condor_starter") and slot in process.argv:
-                os.kill(process.pid, signal.SIGKILL)
+        def killed() -> bool:
+            (job,) = self._pool.jobs(self._pool.schedds[0], self._of(case), ["RemoteHost"])
+            slot = job.get("RemoteHost", "").partition("@")[0]
+            return _kill(pilot.processes(), "condor_starter", slot)
+
+        self._pool.wait_for(f"the starter of {case}", killed)
+
+
+def _kill(processes: Iterable[Process], program: str, argument: str) -> bool:
+    """Kill those that run a program with this argument; whether there were any."""
+    found = [p for p in processes if p.argv[0].endswith(program) and argument in p.argv]
+    for process in found:
+        os.kill(process.pid, signal.SIGKILL)
+    return bool(found)
 
 
 def startd_files(played: Played) -> dict[str, Path]:
