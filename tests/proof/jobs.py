@@ -108,7 +108,7 @@ _RETRY = (End("sick", OTHER, "exit_retried"), End("steady", GOOD, "exit_zero"))
 
 #: An input file which takes a while, so that the run can be seen.
 LARGE_INPUT = "input-that-is-large"
-LARGE_BYTES = 200_000_000
+LARGE_BYTES = 600_000_000
 #: An input file that is removed after the submission.
 LOST_INPUT = "input-that-is-removed"
 
