@@ -28,6 +28,9 @@ from gwmond.model.times import SECOND_US
 if TYPE_CHECKING:
     from gwmond.model.evaluation import EntryTime, Evaluation
 
+ADVERTISED_US = 60 * SECOND_US
+"""How long a startd that has begun may take until its first ad is in the collector."""
+
 
 class Verdicts(NamedTuple):
     """What a poll at ``at_us`` says of entries, and the names of all pilots that it has seen."""
@@ -67,9 +70,9 @@ def registered(
     """Yield pilots that have registered since ``before``, each with its experiment (of pilot 0).
 
     ``now_us`` is the time of the next poll, which has seen ``pilots``.  A pilot that began earlier
-    than one poll before ``before`` was only out of sight.
+    than one poll, and than ``ADVERTISED_US``, before ``before`` was only out of sight.
     """
-    earliest_us = before.at_us - (now_us - before.at_us)
+    earliest_us = before.at_us - max(now_us - before.at_us, ADVERTISED_US)
     for pilot in pilots:
         verdict = before.entries.get(pilot.entry)
         if verdict is None or verdict.state not in CHECKED or pilot.name in before.pilots:

@@ -54,6 +54,12 @@ def test_a_pilot_whose_start_and_registration_lie_around_a_poll() -> None:
     assert begun(shown("a@node", 65, entry="bored"))["a@node"].registered_us == at(60)
 
 
+def test_a_startd_may_take_longer_to_advertise_than_a_poll() -> None:
+    """On a busy node, with polls every few seconds: it has registered, and was not out of sight."""
+    slow, unseen = (shown(name, start, entry="bored") for name, start in (("a", -60), ("b", -61)))
+    assert [pilot for pilot, _ in registered(BEFORE, (slow, unseen), at(3), WAIT_US)] == [slow]
+
+
 @pytest.mark.parametrize(
     "pilot",
     [

@@ -110,13 +110,17 @@ class Pilot:
         self.wait_gone(timeout)
 
     def kill9(self, timeout: float = PATIENCE_S) -> None:
-        """The hard end, as by a batch system or a power cut: the ads stay behind as ghosts."""
+        """The hard end, as by a batch system or a power cut: the ads stay behind as ghosts.
+
+        All are stopped before the first is killed: none sees the end of another, and records it.
+        """
 
         def dead() -> bool:
             left = self.processes()
-            for process in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, number)
             return not left and not self.alive()
 
         wait_until(f"the death of {self.name}", dead, timeout)

@@ -58,7 +58,7 @@ def _once(mark: str, first: str, then: str = "exit 0") -> str:
 
 #: A program that ends itself when it is asked to.
 _CATCH = "trap : TERM; sleep 600 & wait; exit 0"
-_LONG = "JobStatus == 2 && time() - JobCurrentStartDate > 4"
+_LONG = "JobStatus == 2 && time() - JobCurrentStartExecutingDate > 2"
 #: Ready to run again after any exit, but not a third time.
 _TWICE = {
     "on_exit_remove": "false",
