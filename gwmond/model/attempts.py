@@ -1,13 +1,8 @@
-"""Facts of one attempt from several sources become one attempt.
+"""What sources report of one attempt.
 
 Units: times are microseconds since the epoch, memory is MiB.
 
-Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
-which attribute of which history is about which run).  The best source that tells a field decides
-it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
-
-Invariants: the result does not depend on the order of the facts, and giving one twice changes
-nothing; no field has a value that no fact gave it.
+How facts of several sources become one attempt is in ``gwmond.pilots.attempt_facts``.
 """
 
 from __future__ import annotations

@@ -11,12 +11,19 @@ from gwmond.model.pilot_evidence import CompletedPilot, QueueEvent
 from gwmond.model.times import SECOND_US
 
 AGE_US = 60 * 86400 * SECOND_US
+"""A pilot's job lasts no longer; who starts and is not heard of again has ended by then."""
+
+MOST = 200
+"""So many events, and so many lines, are kept of one place; the oldest are left out."""
 
 GUARD_US = 3600 * SECOND_US
 """Clocks of a factory and of nodes differ by less, and a summary's rounding is below that."""
 
 ZONES_US = 86400 * SECOND_US
 """Two clocks whose zones are not told differ by less."""
+
+Output: TypeAlias = tuple[int | None, int]
+"""When a pilot began (None: unknown), and when its output was last written."""
 
 
 class FactoryJob(NamedTuple):
@@ -87,11 +94,6 @@ class FactoryJob(NamedTuple):
         if last is not None and last != self.next_us:
             last += guard_us  # those after the next submission are of that
         return first - guard_us <= start_us and (last is None or start_us <= last)
-
-
-MOST = 200
-
-Output: TypeAlias = tuple[int | None, int]
 
 
 class Place(NamedTuple):

@@ -28,9 +28,9 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import Berth, EntryKey
 
 OTHER = "other"
 """What stands for all names that are not kept apart."""
@@ -42,10 +42,7 @@ DAY_S = 86400.0
 FEW = 5
 """So many of the names that were taken together are remembered, to be shown."""
 
-Name = TypeVar("Name", EntryKey, tuple[EntryKey, str], str)
-
-Berth: TypeAlias = tuple[EntryKey, str]
-"""An entry and a frontend group for which pilots run there."""
+Name = TypeVar("Name", EntryKey, Berth, str)
 
 
 class Claim(IntEnum):
@@ -236,7 +233,7 @@ class Names:
         theirs |= {key for key in entries if key.entry in by_name or key.site in by_name}
         self._say("entries", self._entries.note(entries, theirs, now), self._limits.entries)
         known = self._entries.known
-        self._groups.drop([berth for berth in self._groups.known if berth[0] not in known])
+        self._groups.drop([berth for berth in self._groups.known if berth.entry not in known])
         named = {berth: number for berth, number in berths.items() if _is_named(berth, known)}
         self._say("groups", self._groups.note(named, vouched, now), self._limits.groups)
         self._late.clear()
@@ -287,19 +284,20 @@ class Names:
     def berth(self, key: EntryKey, group: str) -> Berth:
         """Return under which names pilots of an entry and a group are accounted."""
         if key not in self._entries.known:
-            return OTHER_ENTRY, OTHER
-        return key, group if (key, group) in self._groups.known else OTHER
+            return Berth(OTHER_ENTRY, OTHER)
+        berth = Berth(key, group)
+        return berth if berth in self._groups.known else Berth(key, OTHER)
 
     def admit(self, key: EntryKey, group: str) -> Berth:
         """Return the same for a pilot that no ad has shown; its names may take free places."""
         if key == OTHER_ENTRY:
-            return OTHER_ENTRY, OTHER
+            return Berth(OTHER_ENTRY, OTHER)
         if not self._entries.admit(key, self._now):
             if len(self._late) < self._limits.entries:
                 self._late.add(key)
-            return OTHER_ENTRY, OTHER
+            return Berth(OTHER_ENTRY, OTHER)
         if group != OTHER:
-            self._groups.admit((key, group), self._now)
+            self._groups.admit(Berth(key, group), self._now)
         return self.berth(key, group)
 
     def accounting_group(self, name: str) -> str:
@@ -316,12 +314,10 @@ def _later(known: Mapping[Name, Standing], seconds: float) -> dict[Name, Standin
 
 
 def _is_named(berth: Berth, entries: Mapping[EntryKey, Standing]) -> bool:
-    return berth[0] in entries and berth[1] != OTHER
+    return berth.entry in entries and berth.group != OTHER
 
 
 def _words(name: EntryKey | Berth | str) -> tuple[str, ...]:
     if isinstance(name, str):
         return (name,)
-    if isinstance(name, EntryKey):
-        return name
-    return (*name[0], name[1])
+    return (*name.entry, name.group) if isinstance(name, Berth) else name

@@ -1,4 +1,33 @@
-"""x"""
+"""Pilots' time against jobs' time against the factory's numbers, and what explains the difference.
+
+Units: times and lengths are whole microseconds; of pilots they are wall-clock time, of jobs
+core-time (``_core_us``) or wall-clock time (``_wall_us``).
+
+The factory's pilot time of a period is the sum of the durations of the lines of completed_jobs
+that it wrote in the period; gwmond's is the part of all pilots' lives within the period.  These
+differ by construction, and more where the factory lost lines.  The residual, factory less gwmond,
+is divided among causes, pilot by pilot:
+
+==================== ===========================================================================
+outside              lines count whole lives: the parts of them before (or after) the period
+running              pilots that run on at the period's end: their lines are written later
+line_later           pilots that ended in the period, with their line written after it
+line_earlier         pilots whose line was written before the period although they end in it
+no_line              the queue told that the pilot ended, but there is no line (a pilot that is
+                     killed hard stops the factory's writer for all pilots of that round)
+no_duration          the line tells no duration: -1, or 0 where the output is missing
+only_jobs            the factory does not tell of the pilot, only records of jobs do
+estimated            the line's duration differs from a life that rests on an estimate
+repeated_lines       lines that came again (a log that was read again), or that no longer are in
+                     the ledger one by one
+not_told             the factory's files that were read tell neither end nor line of the pilot
+unknown_pilot        lines of pilots that gwmond does not know
+different            the line's duration differs from a life that was measured
+==================== ===========================================================================
+
+The last three explain nothing: they are what is left ``unexplained``.  Invariant: for every entry
+the parts sum to the residual, exactly.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +40,7 @@ from gwmond.model.factory_totals import FactoryKind, RunTime
 from gwmond.model.times import SECOND_US, Period
 
 FIT_US = SECOND_US
+"""A line's time fits a sum of runs within this and a hundredth: GlideinWMS cuts to seconds."""
 
 
 class Cause(StrEnum):

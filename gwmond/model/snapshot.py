@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.model.factory_totals import FactoryTotalKey
-from gwmond.model.facts import Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
-from gwmond.model.names import Berth, Together
+from gwmond.model.facts import Berth, Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
+from gwmond.model.names import Together
 from gwmond.model.pilot_facts import Measure
 from gwmond.model.stored_pilots import CountKey, PilotSeries, Shown
 from gwmond.model.totals import SiteKey, Total
@@ -160,7 +160,7 @@ class Snapshot:
     residual: int
     entries: Mapping[EntryKey, EntryTotals]
     requests: tuple[EntryRequest, ...]
-    pilots: Mapping[tuple[EntryKey, str], PilotGroup]
+    pilots: Mapping[Berth, PilotGroup]
     jobs: tuple[JobCount, ...]
     frontends: tuple[FrontendJobs, ...]
     ledger: LedgerStatus

@@ -1,10 +1,31 @@
-"""Places at which jobs succeed far too soon."""
+"""Places whose jobs end too soon more often than chance explains."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["site", "entry", "node", "pilot"]
+
+
+FALSE_DISCOVERIES = 0.01
+"""Of the units that are blamed, this share may be blamed by chance."""
+
+MIN_FAILURES = 3
+"""Fewer failures are never significant."""
+
+
+class Finding(NamedTuple):
+    """How a unit compares with the others: jobs, failures, and how many would be expected."""
+
+    jobs: int
+    failures: int
+    expected: float
+    p: float
+    adjusted: float
+
+    def significant(self, rate: float = FALSE_DISCOVERIES) -> bool:
+        """Return whether it fails too often for chance."""
+        return self.failures >= MIN_FAILURES and self.adjusted <= rate
 
 
 class Suspect(NamedTuple):
@@ -25,23 +46,3 @@ class Suspect(NamedTuple):
             f"{finding.jobs} jobs exited with 0 within a minute; as elsewhere "
             f"it would be {finding.expected:.1f}"
         )
-
-
-FALSE_DISCOVERIES = 0.01
-"""Of the units that are blamed, this share may be blamed by chance."""
-
-MIN_FAILURES = 3
-
-
-class Finding(NamedTuple):
-    """How a unit compares with the others: jobs, failures, and how many would be expected."""
-
-    jobs: int
-    failures: int
-    expected: float
-    p: float
-    adjusted: float
-
-    def significant(self, rate: float = FALSE_DISCOVERIES) -> bool:
-        """Return whether it fails too often for chance."""
-        return self.failures >= MIN_FAILURES and self.adjusted <= rate

@@ -1,9 +1,14 @@
-"""Durations as people write them: numbers with units, as in Prometheus."""
+"""Units of time, periods, and durations as people write them (``"1h30m"``, as in Prometheus)."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
+
+SECOND_US = 1_000_000
+
+HOUR_S = 3600
+HOUR_US = HOUR_S * SECOND_US
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdwy]))+")
@@ -19,12 +24,6 @@ def parse_duration(text: object) -> float:
     if isinstance(text, str) and _DURATION.fullmatch(text.strip()):
         return sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text))
     raise ValueError('write a duration as a string with its unit, such as "60s", "1h30m" or "30d"')
-
-
-SECOND_US = 1_000_000
-
-HOUR_S = 3600
-HOUR_US = HOUR_S * SECOND_US
 
 
 class Period(NamedTuple):

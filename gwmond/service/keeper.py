@@ -16,7 +16,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model import totals as model
 from gwmond.model.elapsed import Elapsed, Tick
-from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.facts import Berth, EntryKey, Problem
 from gwmond.model.names import Standing
 from gwmond.model.snapshot import Checked, LedgerStatus, checked_verdicts
 from gwmond.model.times import HOUR_S
@@ -235,7 +235,7 @@ def _names(state: model.LedgerState) -> Recalled | None:
     groups = {}
     for (key, group), created in state.groups.items():
         entry = entries.setdefault(key, Standing(created, now))
-        groups[key, group] = Standing(min(created, entry.last), entry.last)
+        groups[Berth(key, group)] = Standing(min(created, entry.last), entry.last)
     return Recalled(entries, groups, now)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config, Pledge
 from gwmond.model.evaluation import Capacity, Taken
-from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Size
-from gwmond.model.names import Berth, Standing
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Pilot, Size
+from gwmond.model.names import Standing
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.model.waiting import PendingHistory, Waiting

@@ -13,7 +13,7 @@ import structlog
 from gwmond.config.settings import Config
 from gwmond.model.elapsed import elapsed
 from gwmond.model.evaluation import Evaluation, residual
-from gwmond.model.facts import EntryKey, Problem, Status, Verdict
+from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
 from gwmond.model.names import Limits, Names, Together
 from gwmond.model.snapshot import KeptNames, LedgerStatus, Snapshot, Stage, checked_verdicts
 from gwmond.model.times import HOUR_S, SECOND_US
@@ -341,7 +341,7 @@ class Poller:
     def _kept(self, picture: Picture, evaluation: Evaluation) -> KeptNames:
         """Return what is kept apart: by the rule, and what is shown now."""
         names = self._names
-        asked = ((request.entry, request.group) for request in picture.requests)
+        asked = (Berth(request.entry, request.group) for request in picture.requests)
         groups = frozenset({*names.groups, *picture.pilot_groups, *asked})
         entries = {
             *names.entries,

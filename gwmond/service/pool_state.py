@@ -15,6 +15,7 @@ from gwmond.config.settings import Config
 from gwmond.model.evaluation import Capacity
 from gwmond.model.facts import (
     AD_LIFETIME_S,
+    Berth,
     DemandGroup,
     EntryKey,
     EntryRequest,
@@ -69,7 +70,7 @@ class Picture(NamedTuple):
 
     pilots: tuple[Pilot, ...]
     running: tuple[Pilot, ...]
-    pilot_groups: Mapping[tuple[EntryKey, str], PilotGroup]
+    pilot_groups: Mapping[Berth, PilotGroup]
     pilots_known: bool
     pilots_complete: bool
     young_until: float | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable
 
-from gwmond.model.facts import FAILED_SILENT_S, EntryKey, Pilot
+from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
 from gwmond.model.snapshot import PilotGroup, PilotUnits
 from gwmond.model.units import RESOURCES, Resource
@@ -13,7 +13,7 @@ from gwmond.model.units import RESOURCES, Resource
 
 def pilot_groups(
     pilots: Iterable[Pilot], unused: Container[str], q: int, now: float
-) -> dict[tuple[EntryKey, str], PilotGroup]:
+) -> dict[Berth, PilotGroup]:
     """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
 
     ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
@@ -23,11 +23,11 @@ def pilot_groups(
     A pilot whose validation failed has not registered: it is counted apart, until it has ended, and
     has no units.  Neither has one of unknown size.
     """
-    groups: dict[tuple[EntryKey, str], list[Pilot]] = defaultdict(list)
+    groups: dict[Berth, list[Pilot]] = defaultdict(list)
     for pilot in pilots:
-        groups[pilot.entry, pilot.group].append(pilot)
+        groups[Berth(pilot.entry, pilot.group)].append(pilot)
     return {
-        key: PilotGroup(
+        berth: PilotGroup(
             busy=sum(1 for p in found if not p.failed and p.accepting and p.jobs),
             idle=sum(1 for p in found if not p.failed and p.accepting and not p.jobs),
             retiring=sum(1 for p in found if not p.failed and not p.accepting),
@@ -38,7 +38,7 @@ def pilot_groups(
             },
             failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
         )
-        for key, found in sorted(groups.items())
+        for berth, found in sorted(groups.items())
     }
 
 

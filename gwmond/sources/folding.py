@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gwmond.model.facts import EntryKey, EntryRequest, JobCount, Pilot
-from gwmond.model.names import OTHER, OTHER_ENTRY, Berth, Names
+from gwmond.model.facts import Berth, EntryKey, EntryRequest, JobCount, Pilot
+from gwmond.model.names import OTHER, OTHER_ENTRY, Names
 from gwmond.sources.htcondor import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Answer
 
@@ -41,11 +41,11 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
     by_name = set(pledged)
     for (_, kind), answer in answers.items():
         if kind in {SLOTS, STARTDS}:
-            berths.update((pilot.entry, pilot.group) for pilot in answer.value.pilots)
+            berths.update(Berth(pilot.entry, pilot.group) for pilot in answer.value.pilots)
         elif kind == advertised.KIND:
-            berths.update((pilot.entry, pilot.group) for pilot in answer.value)
+            berths.update(Berth(pilot.entry, pilot.group) for pilot in answer.value)
         elif kind == REQUESTS:
-            theirs = [(request.entry, request.group) for request in answer.value.requests]
+            theirs = [Berth(request.entry, request.group) for request in answer.value.requests]
             berths.update(theirs)
             vouched.update(theirs)
         elif kind in {"factory", "factoryclient"}:
@@ -136,9 +136,9 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         return _sum(value(request) for request in requests)
 
     found = freshest._replace(
-        entry=berth[0],
-        group=berth[1],
-        factory=freshest.factory if berth[0] != OTHER_ENTRY else OTHER,
+        entry=berth.entry,
+        group=berth.group,
+        factory=freshest.factory if berth.entry != OTHER_ENTRY else OTHER,
         down=all(request.down for request in requests),
         monitor=monitor,
         pending=added(lambda key: key.pending),
@@ -153,7 +153,7 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         jobs_effective=added(lambda key: key.jobs_effective),
         slots_idle=added(lambda key: key.slots_idle),
     )
-    if berth[0] != OTHER_ENTRY:
+    if berth.entry != OTHER_ENTRY:
         return found
     return found._replace(
         total_pending=None,

@@ -16,7 +16,16 @@ from gwmond.model.evaluation import (
     Part,
 )
 from gwmond.model.factory_totals import FactoryKind, RunTime
-from gwmond.model.facts import Cursor, EntryKey, Evidence, FrontendJobs, JobCount, Limit, Status
+from gwmond.model.facts import (
+    Berth,
+    Cursor,
+    EntryKey,
+    Evidence,
+    FrontendJobs,
+    JobCount,
+    Limit,
+    Status,
+)
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.names import Together
 from gwmond.model.pilot_facts import Category, Measure
@@ -201,8 +210,8 @@ def snapshot(**changes: Any) -> Snapshot:
         "gpu": PilotUnits(4, 4, 0),
     }
     pilots = {
-        (STARVING, "frontend.main"): PilotGroup(9, 1, 2, 1, units, failed=3),
-        (BORED, ""): PilotGroup(
+        Berth(STARVING, "frontend.main"): PilotGroup(9, 1, 2, 1, units, failed=3),
+        Berth(BORED, ""): PilotGroup(
             0, 5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
         ),
     }
@@ -254,11 +263,11 @@ def names(made: Snapshot) -> KeptNames:
     series = made.pilot_time.shown if made.pilot_time is not None else {}
     counts = made.pilot_time.counted if made.pilot_time is not None else {}
     places = {
-        (EntryKey(pilot_series.site, pilot_series.entry), pilot_series.group)
+        Berth(EntryKey(pilot_series.site, pilot_series.entry), pilot_series.group)
         for pilot_series in series
     }
-    places |= {(EntryKey(count.site, count.entry), count.group) for count in counts}
-    places |= {(key.entry, key.group) for key in made.requests}
+    places |= {Berth(EntryKey(count.site, count.entry), count.group) for count in counts}
+    places |= {Berth(request.entry, request.group) for request in made.requests}
     entries = {key for key, _ in (*places, *made.evaluation.rows, *made.pilots)}
     entries |= {EntryKey(site_key.site, site_key.entry) for site_key in made.totals}
     together = (Together("entries", 98_000, 2000, ("X/x", "Y/y")),)

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from gwmond.metrics import catalog
 from gwmond.metrics.family import Family, Kind, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import OTHER
 from gwmond.model.snapshot import KeptNames, LedgerStatus
 from tests.build.facts import request
@@ -265,7 +265,7 @@ def test_whole_snapshot_within_a_small_budget() -> None:
 def test_counters_of_entries_that_were_forgotten_leave() -> None:
     """Of their groups, too; gauges, counters of anything else, and what is ``other`` stay."""
     key, gone = EntryKey("A", "a"), EntryKey("B", "b")
-    names = KeptNames(frozenset({key}), frozenset({(key, "g")}), frozenset(), ())
+    names = KeptNames(frozenset({key}), frozenset({Berth(key, "g")}), frozenset(), ())
     labels = ("site", "entry", "group")
     samples = [
         Sample((*of, group), 1, 1.0)

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import (
     DAY_S,
     OTHER,
     OTHER_ENTRY,
-    Berth,
     Claim,
     Limits,
     Names,
@@ -34,7 +33,7 @@ def key(name: str) -> EntryKey:
 
 def berths(*names: str, group: str = "g") -> dict[Berth, int]:
     """One pilot at each of these entries."""
-    return {(key(name), group): 1 for name in names}
+    return {Berth(key(name), group): 1 for name in names}
 
 
 def names(entries: int = 2, groups: int = 10, accounting: int = 2) -> Names:
@@ -113,7 +112,7 @@ def test_what_was_known_before_a_restart_has_its_places() -> None:
         key("gone"): Standing(T0 - 10 * DAY_S, T0 - 9.5 * DAY_S),
         OTHER_ENTRY: Standing(T0 - 10 * DAY_S, T0),
     }
-    known = {(of, "g"): standing for of, standing in entries.items()}
+    known = {Berth(entry, "g"): standing for entry, standing in entries.items()}
     found.recall(entries, known, T0, T0 + 20 * DAY_S)
     assert set(found.entries) == {key("old"), key("new")}
     assert found.groups == {(key("old"), "g"), (key("new"), "g")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.pilots.book import Book
 from tests.pilots.play import T0, Play, record
@@ -18,7 +18,7 @@ def bounded(play: Play, names: Names) -> Play:
 
 def known() -> Names:
     names = Names(BOUND)
-    names.note({(EntryKey("A", "a"), "g"): 1}, frozenset(), T0)
+    names.note({Berth(EntryKey("A", "a"), "g"): 1}, frozenset(), T0)
     return names
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
-from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.facts import Berth, EntryKey, Pilot, Size
 from gwmond.model.names import DAY_S, Limits, Names
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
@@ -184,7 +184,9 @@ def play(
             if visible and T0 + start <= now < T0 + start + length + truth.ghost_s
         ]
         if names is not None:
-            names.note(Counter((key.entry, key.group) for key in shown), frozenset(), now)
+            names.note(
+                Counter(Berth(pilot.entry, pilot.group) for pilot in shown), frozenset(), now
+            )
             shown = fold_names(names, SLOTS, Slots(tuple(shown), (), ())).pilots
         book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
         claims = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.model.facts import DemandGroup, EntryKey, JobCount, Limit, Size
+from gwmond.model.facts import Berth, DemandGroup, EntryKey, JobCount, Limit, Size
 from gwmond.model.monitor import Monitor
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.sources import folding
@@ -57,7 +57,7 @@ def test_what_frontends_ask_of_folded_entries_is_added_up() -> None:
     templates = tuple(template(key) for key in (A, B))
     requests = Requests(asked, templates, (), entries)
     kept = names(entries=1)
-    kept.note({(A, asked[0].group): 1}, frozenset(), NOW)
+    kept.note({Berth(A, asked[0].group): 1}, frozenset(), NOW)
     folding.note_places(kept, answered("glideresource", requests), frozenset(), NOW)
     found = folding.fold(kept, "glideresource", requests)
     first, other = found.requests
@@ -77,7 +77,7 @@ def test_groups_of_one_entry_are_added_up_and_the_entry_is_as_heard_last() -> No
         )
         for n in range(3)
     ]
-    found = folding.together((A, OTHER), asked)
+    found = folding.together(Berth(A, OTHER), asked)
     assert (found.entry, found.group, found.factory) == (A, OTHER, asked[0].factory)
     assert (found.pending, found.max_pilots, found.last_heard) == (3, 100, NOW)
     assert found.monitor.status_idle == 3
