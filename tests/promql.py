@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
+GUIDE = ROOT / "docs" / "metrics-guide.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _METRIC = re.compile(r"\bgwmond_[a-z_]+[a-z]\b")
 
 

@@ -221,7 +221,7 @@ FAMILIES = (
         "seconds",
         "Time of pilots that ended which rests on a written rule for a missing fact: begin, end, "
         "size (of cpu alone), gpus (of gpu alone), validation, no_output, jobs, life "
-        "(docs/pilots.md has the table). Time on which two rules bear counts under both. Unit: "
+        "(docs/estimates.md has the table). Time to which two rules apply counts under both. Unit: "
         "canonical seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
         ("resource", "rule", "site", "entry", "group"),
         _assumed,

@@ -114,7 +114,7 @@ class Validation(StrEnum):
 
 
 class Assumption(StrEnum):
-    """The written rules that stand for missing facts of a pilot (docs/pilots.md has the table)."""
+    """The rules for missing facts of a pilot (docs/estimates.md has the table)."""
 
     BEGIN = "begin"  # when it began
     END = "end"  # when it ended

@@ -16,7 +16,7 @@ from gwmond.model.facts import Limit
 
 
 class Signs(NamedTuple):
-    """What is known of an entry that has a provisioning bottleneck; None where it is not told.
+    """What is known of an entry that has a provisioning bottleneck; None where it is not known.
 
     ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
     time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
@@ -138,12 +138,12 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "nothing_requested",
-        "Nothing is requested though jobs match, and no cause is told",
+        "Nothing is requested though jobs match, and no cause is known",
         _nothing_requested,
     ),
     Reason("unexplained", "No known cause holds", lambda _: True),
 )
-"""In order of precedence: the first that holds is told."""
+"""In order of precedence: the first that holds is reported."""
 
 UNTAKEN = "idle_slots_untaken"
 TOO_MANY_NAMES = "too_many_names"

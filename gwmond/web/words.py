@@ -1,4 +1,4 @@
-"""What the page says of states and reasons: the words of the README and of the metrics' help."""
+"""What the page says of states and reasons: the words of docs/sites.md and of the metrics' help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first hour of a new operator, with the trial's settings: what the README says happens.
+"""A new operator's first hour, with the trial's settings: what docs/first-look.md says happens.
 
 A real pool has a user's bad program, a black hole, a pilot that dies, and jobs that just run.
 """

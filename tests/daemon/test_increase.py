@@ -1,4 +1,4 @@
-"""What the README's queries give, through a real Prometheus, of a pool whose truth is known."""
+"""The queries of docs/metrics-guide.md, through a real Prometheus, of a known pool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.pool.ports import free_port
 from tests.pool.prometheus import Prometheus
-from tests.promql import PAGES, README, queries
+from tests.promql import GUIDE, PAGES, queries
 
 SECONDS = "gwmond_pilot_canonical_seconds_total"
 CHECKED = "gwmond_verdicts_checked_total"
@@ -123,10 +123,10 @@ def told(
 
 
 def _ask(prometheus: Prometheus, comment: str, *by: str) -> Answer:
-    """What the README's queries under a comment give, but for what is 0."""
+    """What the guide's queries under a comment give, but for what is 0."""
     found: Answer = {}
-    texts = [query.text for query in queries(README) if query.comment.startswith(comment)]
-    assert texts, f"the README has no query with the comment {comment}..."
+    texts = [query.text for query in queries(GUIDE) if query.comment.startswith(comment)]
+    assert texts, f"the guide has no query with the comment {comment}..."
     for labels, value in (sample for text in texts for sample in prometheus.query(text)):
         if value > 0:
             found[tuple(labels.get(label, "") for label in by)] = value
@@ -135,13 +135,13 @@ def _ask(prometheus: Prometheus, comment: str, *by: str) -> Answer:
 
 def _sources_and_residual(seen: Prometheus, truth: Truth) -> None:
     """The query for sources names the one that is not there, and time is missing nowhere."""
-    down, residual = (q.text for q in queries(README) if q.comment.startswith("sources that are"))
+    down, residual = (q.text for q in queries(GUIDE) if q.comment.startswith("sources that are"))
     assert {labels["source"] for labels, _ in seen.query(down)} == {f"wms:{truth.dead}"}
     residuals = {labels["measure"]: value for labels, value in seen.query(residual)}
     assert residuals == {"site_canonical": 0, "resource": 0, "canonical": 0}
 
 
-def test_the_readmes_queries_give_what_was_so(told: tuple[Prometheus, Truth]) -> None:
+def test_the_guides_queries_give_what_was_so(told: tuple[Prometheus, Truth]) -> None:
     """Time by category is what jobs and pilots have spent although each category's is counted for
     the first time; bottlenecks, shares, verdicts and sources are those of the pool."""
     seen, truth = told

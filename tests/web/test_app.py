@@ -28,7 +28,7 @@ from tests.build.facts import NOW
 from tests.build.snapshots import STATES, snapshot, status
 from tests.metrics.golden import exposition
 
-README = Path(__file__).parents[2] / "README.md"
+SITES = Path(__file__).parents[2] / "docs" / "sites.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # What Prometheus 2.x sends.
 PROMETHEUS = (
@@ -160,17 +160,17 @@ def test_landing_page_shows_every_state(client: Client) -> None:
 
 
 def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
-    """In the words of the README, where the mouse rests, and below for those without one."""
+    """In the words of docs/sites.md, where the mouse rests, and below for those without one."""
     text = client.get("/").text
-    readme = README.read_text()
+    page = SITES.read_text()
     for state, meaning in STATE_WORDS.items():
-        assert f"| `{state}` | {meaning} |" in readme
+        assert f"| `{state}` | {meaning} |" in page
         plain = html.escape(meaning.replace("`", ""))
         name = state.replace("_", " ")
         assert f'<td title="{plain}">{name}' in text
         assert f"<dt>{name}<dd>{plain}" in text
     for reason in REASONS:
-        assert f"| `{reason.name}` | {reason.description} |" in readme
+        assert f"| `{reason.name}` | {reason.description} |" in page
     starving = text[text.index("<td>T2_Starving") :].partition("<tr>")[0]
     assert (
         'title="The frontend has hit a limit of its configuration (GlideClientLimit...);'
