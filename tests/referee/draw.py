@@ -60,13 +60,21 @@ GROUPS = (
 )
 
 #: What jobs of a community say of themselves.
+_ALL: dict[str, Value] = {"x509UserProxyVOName": "cms", "VO": "ligo", "ProjectName": "dune"}
 COMMUNITIES: tuple[dict[str, Value], ...] = (
     {"x509UserProxyVOName": "cms"},
     {"VO": "ligo"},
     {"ProjectName": "nova"},
-    {"x509UserProxyVOName": "cms", "VO": "ligo", "ProjectName": "dune"},
+    _ALL,
     {},
 )
+
+#: What the jobs that a group's START accepts say of themselves; of the others' groups: anything.
+WELCOME: dict[str, tuple[dict[str, Value], ...]] = {
+    "frontend.cms": ({"x509UserProxyVOName": "cms"}, _ALL),
+    "frontend.ligo": ({"VO": "ligo"}, _ALL),
+    "fermi.nova": ({"ProjectName": "nova"}, _ALL),
+}
 
 #: Each pilot refuses jobs that it may not outlive.
 OUTLIVES = (
@@ -223,8 +231,16 @@ def _entry(rng: Random, name: str, others: list[Entry], groups: list[Group]) -> 
 
 
 def _jobs(rng: Random, sites: list[str], entries: list[Entry]) -> Jobs:
-    """Jobs that fit the pilots of one of the entries, a whole one perhaps."""
-    shape = rng.choice(entries).shape
+    """Jobs that fit the pilots of one of the entries, a whole one perhaps.
+
+    Most of them are for that entry: its site is among theirs, and one of its groups accepts them.
+    """
+    entry = rng.choice(entries)
+    shape, client = entry.shape, rng.choice(entry.presences).group.client
+    aimed = rng.random() < 0.75
+    wanted = rng.sample(sites, rng.randint(1, len(sites))) if rng.random() < 0.6 else None
+    if wanted is not None and aimed and entry.site not in wanted:
+        wanted[0] = entry.site
     kind = rng.random()
     if kind < 0.25:  # a whole node
         cores, memory = shape.cores, rng.choice((shape.memory, shape.memory // 2))
@@ -240,10 +256,10 @@ def _jobs(rng: Random, sites: list[str], entries: list[Entry]) -> Jobs:
         n=count,
         cores=cores,
         memory=memory,
-        gpus=1 if shape.gpus and rng.random() < 0.6 else 0,
-        sites=tuple(rng.sample(sites, rng.randint(1, len(sites)))) if rng.random() < 0.6 else None,
+        gpus=1 if shape.gpus and (rng.random() < 0.6 or (aimed and client == "fermi.gpu")) else 0,
+        sites=None if wanted is None else tuple(wanted),
         walltime_min=rng.choice((None, None, 60, 12 * 60, 48 * 60)),
-        attrs=rng.choice(COMMUNITIES),
+        attrs=rng.choice(WELCOME.get(client, COMMUNITIES) if aimed else COMMUNITIES),
         schedd=rng.randint(0, 1),
         owner=rng.choice(("alice", "bob")),
         hopeless=rng.random() < 0.1,
