@@ -80,7 +80,7 @@ def _commands() -> Iterator[tuple[str, str]]:
         text = page.read_text()
         lines = re.sub(r"\\\n\s*", "", text).splitlines()
         for line in lines:
-            if match := re.match(r"    (?:\S*=\S+ )*(?:/opt/gwmond/bin/)?(gwmond [a-z].*)", line):
+            if match := re.match(r" {4,}(?:\S*=\S+ )*(?:/opt/gwmond/bin/)?(gwmond [a-z].*)", line):
                 yield page.name, re.sub(r"\s+(#|\||>).*", "", match[1])
         for command in _COMMAND.findall(re.sub(r"\n\s*", " ", text)):
             yield page.name, command.replace("\\|", "|")
