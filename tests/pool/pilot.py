@@ -112,15 +112,19 @@ class Pilot:
     def kill9(self, timeout: float = PATIENCE_S) -> None:
         """The hard end, as by a batch system or a power cut: the ads stay behind as ghosts.
 
-        All are stopped before the first is killed: none sees the end of another, and records it.
+        Parents are killed before their children: none sees the end of another, and records it.
         """
 
         def dead() -> bool:
             left = self.processes()
-            for number in (signal.SIGSTOP, signal.SIGKILL):
-                for process in left:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(process.pid, number)
+            parents = {process.pid: process.parent for process in left}
+
+            def depth(pid: int) -> int:
+                return 1 + depth(parents[pid]) if pid in parents else 0
+
+            for process in sorted(left, key=lambda process: depth(process.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
             return not left and not self.alive()
 
         wait_until(f"the death of {self.name}", dead, timeout)
