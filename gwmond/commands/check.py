@@ -32,8 +32,7 @@ from gwmond.reports.periods import short, span
 from gwmond.service import log, places
 from gwmond.service.pool import Pool
 from gwmond.service.problem_words import WORDS
-from gwmond.sources import child
-from gwmond.sources.htcondor import history_tasks
+from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
 from gwmond.sources.htcondor.history_cursor import Limits
 from gwmond.sources.round import Round
@@ -164,7 +163,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     for schedd in found.chosen:
         for kind in SCHEDD_KINDS:
             answer = pool.gatherer.run(
-                *(schedd.daemon.name, kind, history_tasks.records, access),
+                *(schedd.daemon.name, kind, tasks.records, access),
                 *(schedd.daemon, kind, "", limits, now),
                 keep=False,
             )

@@ -11,7 +11,10 @@ Memory is in MiB everywhere in gwmond, time in seconds, sizes of slots may be fr
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, TypeVar
+
+N = TypeVar("N", int, float)
 
 Resource: TypeAlias = Literal["cpu", "gpu"]
 RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
@@ -44,3 +47,14 @@ def pilot_units(cores: float, memory_mib: float, q: int = DEFAULT_MEMORY_MIB) ->
     (1, 8, 0, 0)
     """
     return max(canonical(cores, memory_mib, q), min(math.floor(cores), 1))
+
+
+def known_sum(values: Iterable[N | None]) -> N | None:
+    """Return the sum; absent is not zero: None if one value is None.
+
+    >>> known_sum([1, 2]), known_sum([1, None]), known_sum([])
+    (3, None, 0)
+    """
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config.settings import Config
-from gwmond.sources.round import COLLECTOR_KINDS, SCHEDDS, WMS, Answer, Round
+from gwmond.sources.registry import COLLECTOR_KINDS
+from gwmond.sources.round import SCHEDDS, WMS, Answer, Round
 
 
 class Fresh:

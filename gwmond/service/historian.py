@@ -18,8 +18,8 @@ from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor
 from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.sources import tasks
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.htcondor import history_tasks
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
 
@@ -150,7 +150,7 @@ class Historian:
     ) -> Told | None:
         limits = self._limits(schedd.name, kind, records)
         answer = self._gatherer.run(
-            *(schedd.name, kind, history_tasks.records, access, schedd, kind),
+            *(schedd.name, kind, tasks.records, access, schedd, kind),
             *(self._state(schedd.name, kind) if state is None else state, limits, now),
             keep=False,
         )
@@ -172,7 +172,7 @@ class Historian:
     def _read_files(self, pattern: str, records: int, now: float, state: str | None) -> Told | None:
         limits = self._limits(pattern, FILE_KIND, records)
         answer = self._gatherer.run(
-            *(pattern, FILE_KIND, history_tasks.file_records, pattern),
+            *(pattern, FILE_KIND, tasks.file_records, pattern),
             *(self._state(pattern, FILE_KIND) if state is None else state, limits, now),
             keep=False,
         )

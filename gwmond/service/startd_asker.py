@@ -25,8 +25,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Result
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.reports.periods import span
-from gwmond.sources import child
-from gwmond.sources.htcondor import history_tasks
+from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
 
@@ -74,7 +73,7 @@ class StartdAsker:
         for host in self._hosts:
             try:
                 (found, _), _ = child.run(
-                    *(history_tasks.locate_startds, access, host, list(names)),
+                    *(tasks.locate_startds, access, host, list(names)),
                     deadline_s=self._options.startd_deadline,
                 )
             except child.QueryError as error:
@@ -134,7 +133,7 @@ class StartdAsker:
         limits = Limits(records=_RECORDS, lookback_s=30 * 86400.0)
         try:
             (answer, _), _ = child.run(
-                *(history_tasks.records, access, daemon, KIND, state, limits, now),
+                *(tasks.records, access, daemon, KIND, state, limits, now),
                 deadline_s=self._options.startd_deadline,
                 memory_mib=self._memory_mib,
             )

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
+from gwmond.model.units import known_sum
 
 T = TypeVar("T")
 
@@ -50,10 +51,10 @@ def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
     factories = sorted({ad.factory for ad in ads})
 
     def added(value: Callable[[EntryRequest], int | None]) -> int | None:
-        return _sum(value(ad) for ad in ads)
+        return known_sum(value(ad) for ad in ads)
 
     def once(value: Callable[[EntryRequest], int | None]) -> int | None:
-        return _sum(
+        return known_sum(
             _freshest((ad for ad in ads if ad.factory == name), value) for name in factories
         )
 
@@ -90,13 +91,6 @@ def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
     )
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    if any(value is None for value in known):
-        return None
-    return sum(value for value in known if value is not None)
-
-
 def _freshest(ads: Iterable[EntryRequest], value: Callable[[EntryRequest], T | None]) -> T | None:
     """Return the first value there is; the ads come freshest first."""
     return next((found for ad in ads if (found := value(ad)) is not None), None)
@@ -110,4 +104,4 @@ def _matching(ads: Iterable[EntryRequest]) -> int | None:
             by_group[ad.group] = max(seen, ad.jobs_matching)
         else:
             by_group[ad.group] = None
-    return _sum(by_group.values())
+    return known_sum(by_group.values())

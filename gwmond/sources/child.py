@@ -28,7 +28,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 #: pickled as models of gwmond.config.settings, and every child imports the parent's main module.
 PRELOAD = [
     *("htcondor2", "classad2", "gwmond.cli", "gwmond.config.settings"),
-    *("gwmond.sources.tasks", "gwmond.sources.htcondor.history_tasks"),
+    "gwmond.sources.tasks",
 ]
 PRELOAD_FILES = "gwmond.sources.gwms_tasks"
 

@@ -8,13 +8,14 @@ folded pilots, for they have nothing in common but their name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gwmond.model.facts import Berth, EntryKey, EntryRequest, JobCount, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
+from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import advertised
-from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Answer
+from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer
 
 if TYPE_CHECKING:
     from gwmond.sources.htcondor.demand import ScheddDemand
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from gwmond.sources.htcondor.slots import Slots
     from gwmond.sources.htcondor.startds import Startds
 
-SUBMITTERS = "submitters"
 PLACES = (SLOTS, STARTDS, advertised.KIND, REQUESTS)
 ACCOUNTING = (DEMAND, SUBMITTERS)
 """Kinds of answers that name places, and accounting groups."""
+
+_ADDED = (
+    *("pending", "running", "held", "submitted_wait", "requested_idle", "requested_max"),
+    *("jobs_matching", "jobs_proportional", "jobs_unique", "jobs_effective", "slots_idle"),
+)
+"""What groups ask for, and have, that is added up."""
 
 Answers: TypeAlias = Mapping[tuple[str, str], Answer]
 
@@ -49,7 +55,7 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
             berths.update(theirs)
             vouched.update(theirs)
         elif kind in {"factory", "factoryclient"}:
-            by_name.update(pilot.entry for pilot in answer.value)
+            by_name.update(ad.entry for ad in answer.value)
     names.note(berths, vouched, now, by_name=by_name)
 
 
@@ -57,7 +63,7 @@ def note_accounting(names: Names, answers: Answers, now: float) -> None:
     """Let names know which accounting groups have jobs."""
     jobs: Counter[str] = Counter()
     for (_, kind), answer in answers.items():
-        if kind in {DEMAND, SUBMITTERS}:
+        if kind in ACCOUNTING:
             for count in answer.value.counts:
                 jobs[count.accounting_group] += count.jobs
     names.note_accounting(jobs, now)
@@ -132,26 +138,16 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     for request in requests[1:]:
         monitor = monitor.plus(request.monitor)
 
-    def added(value: Callable[[EntryRequest], int | None]) -> int | None:
-        return _sum(value(request) for request in requests)
-
+    sums: dict[str, Any] = {
+        name: known_sum(getattr(request, name) for request in requests) for name in _ADDED
+    }
     found = freshest._replace(
         entry=berth.entry,
         group=berth.group,
         factory=freshest.factory if berth.entry != OTHER_ENTRY else OTHER,
         down=all(request.down for request in requests),
         monitor=monitor,
-        pending=added(lambda key: key.pending),
-        running=added(lambda key: key.running),
-        held=added(lambda key: key.held),
-        submitted_wait=added(lambda key: key.submitted_wait),
-        requested_idle=added(lambda key: key.requested_idle),
-        requested_max=added(lambda key: key.requested_max),
-        jobs_matching=added(lambda key: key.jobs_matching),
-        jobs_proportional=added(lambda key: key.jobs_proportional),
-        jobs_unique=added(lambda key: key.jobs_unique),
-        jobs_effective=added(lambda key: key.jobs_effective),
-        slots_idle=added(lambda key: key.slots_idle),
+        **sums,
     )
     if berth.entry != OTHER_ENTRY:
         return found
@@ -164,12 +160,6 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         pilot_size=None,
         max_walltime_s=None,
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    present = [value for value in known if value is not None]
-    return sum(present) if len(present) == len(known) else None
 
 
 def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:

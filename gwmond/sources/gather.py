@@ -18,10 +18,11 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import Pilot, Problem, Status
 from gwmond.model.names import Names
 from gwmond.sources import child, folding, tasks
-from gwmond.sources.htcondor import advertised, demand, history_tasks, schedds
+from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.slots import Sample
 from gwmond.sources.htcondor.templates import Templates
+from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, Terms
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
@@ -29,7 +30,7 @@ from gwmond.sources.round import (
     REQUESTS,
     SCHEDDS,
     SLOTS,
-    STARTDS,
+    SUBMITTERS,
     WMS,
     Answer,
     Round,
@@ -88,23 +89,23 @@ class Gatherer:
             ThreadPoolExecutor(parallel, "collector") as first,
             ThreadPoolExecutor(parallel, "schedd") as second,
         ):
-            discovery, slots = self._ask_collectors(first, access, now)
+            discovery, others = self._ask_collectors(first, access, now)
             early = self._targets.groups and not self._rounds  # START is not known yet
             asked = {} if early else self._ask_schedds(second, access, self._seen.values(), {})
             for future in discovery:
                 future.result()
             self._discover()
+            answered = False
             if early:
-                wait(slots, self.left_s / 2)
-                self._fold_places(now)
+                answered = not wait(others, self.left_s / 2).not_done
                 self._ask_templates(access, now)
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             self._ask_schedds(second, access, fresh, asked)
             queues = self._ask_factory_schedds(second, access, now)
-            for future in slots:
+            for future in others:
                 future.result()
-            self._fold_places(now)
-            self._ask_templates(access, now)
+            if not answered:
+                self._ask_templates(access, now)
             for future in queues:
                 future.result()
         self._rounds += 1
@@ -214,37 +215,25 @@ class Gatherer:
     def _ask_collectors(
         self, pool: ThreadPoolExecutor, access: Access, now: float
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
-        attributes = self._config.attributes
+        """Ask all collectors; return the answers with schedds to ask, and the others."""
         self._plan_claims(now)
+        plan = [
+            (name, host, source)
+            for prefix, hosts, sources in (
+                ("", self._targets.collectors, POOL_SOURCES),
+                (WMS, self._targets.wms_collectors, WMS_SOURCES),
+            )
+            for host in hosts
+            for name in [prefix + (host or "local")]
+            for source in sources
+            if self._targets.runs or not source.runs
+        ]
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []
-        for host in self._targets.collectors:
-            plan: tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...] = (
-                (SCHEDDS, tasks.collector_schedds, (now,)),
-                ("submitters", tasks.collector_submitters, (now,)),
-                (SLOTS, tasks.collector_slots, (attributes, now)),
-                (CLAIMS, history_tasks.collector_claims, (self.claims_since, now)),
-                (STARTDS, tasks.collector_startds, (attributes, now)),
-                (REQUESTS, tasks.collector_requests, (attributes, now)),
-                ("frontendmonitor", tasks.collector_frontends, (now,)),
-                ("collector", tasks.collector_info, (now,)),
-            )
-            for kind, task, rest in plan:
-                if kind == CLAIMS and not self._targets.runs:
-                    continue
-                future = pool.submit(self.run, host or "local", kind, task, access, host, *rest)
-                (discovery if kind in (SCHEDDS, "submitters") else others).append(future)
-        for host in self._targets.wms_collectors:
-            wms: tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...] = (
-                ("factoryclient", tasks.factory_clients, (now,)),
-                ("factory", tasks.factory_entries, (now,)),
-                ("glideclient", tasks.client_asks, (now,)),
-                (advertised.KIND, tasks.advertised_failures, (attributes, now)),
-                (SCHEDDS, tasks.collector_schedds, (now,)),
-            )
-            for kind, task, rest in wms:
-                future = pool.submit(self.run, WMS + host, kind, task, access, host, *rest)
-                (discovery if kind == SCHEDDS else others).append(future)
+        for name, host, source in plan:
+            terms = Terms(access, host, self._config.attributes, now, self.claims_since)
+            future = pool.submit(self.run, name, source.kind, tasks.ask, terms, source.kind)
+            (discovery if source.discovers else others).append(future)
         return discovery, others
 
     def ask_all_claims(self) -> None:
@@ -311,7 +300,7 @@ class Gatherer:
     def _discover(self) -> None:
         seen: list[schedds.ScheddSeen] = []
         for host in self._targets.collectors:
-            for kind in (SCHEDDS, "submitters"):
+            for kind in (SCHEDDS, SUBMITTERS):
                 if answer := self._answers.get((host or "local", kind)):
                     seen += answer.value.schedds
         self._seen = {s.daemon.name: s for s in schedds.choose(seen, self._config.pool.schedds)}
@@ -345,6 +334,7 @@ class Gatherer:
 
     def _ask_templates(self, access: Access, now: float) -> None:
         """Fetch whole ads of sample slots where they are new, changed, or old."""
+        self._fold_places(now)
         moment = time.monotonic()
         wanted: dict[str, list[Sample]] = {}
         for host in self._targets.collectors:

@@ -10,11 +10,8 @@ from gwmond.model.names import Standing
 from gwmond.sources.htcondor import schedds
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
-CLAIMS = "claims"
+CLAIMS, SUBMITTERS = "claims", "submitters"
 SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
-COLLECTOR_KINDS = frozenset(
-    (SLOTS, CLAIMS, STARTDS, REQUESTS, SCHEDDS, "submitters", "frontendmonitor", "collector")
-)
 NO_TIME_LEFT = "no_time_left"
 """The problem of a query that had hardly any time: another one had used up the deadline."""
 

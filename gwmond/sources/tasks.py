@@ -5,134 +5,39 @@ Each function returns plain facts and the number of ads that were read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gwmond.model.facts import FrontendJobs
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import (
     ads,
-    advertised,
     demand,
     factory,
-    frontend,
-    glideresource,
+    history_fetch,
+    history_files,
     matching,
-    monitors,
-    schedds,
     slots,
-    startds,
 )
 from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer
 from gwmond.sources.recording import recording
+from gwmond.sources.registry import SOURCES, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gwmond.config.settings import Attributes, Demand
-    from gwmond.model.facts import Pilot, Template
+    from gwmond.model.facts import Template
+    from gwmond.sources.htcondor.history_cursor import Limits
 
 T = TypeVar("T")
 Counted = tuple[T, int]
 
-_COLLECTOR_START = "COLLECTOR_StartTime"
-_RENEWED_TWICE = 3
-"""UpdatesTotal of an ad that was renewed twice."""
 
-
-class CollectorInfo(NamedTuple):
-    """Since when a collector runs (epoch), and its version.
-
-    ``own_ad``: it holds an ad of itself.  Without, its master tells since when it runs; None where
-    that is not known, but other ads show that it does not run since a moment ago.
-    """
-
-    started: int | None
-    version: str
-    own_ad: bool = True
-
-
-def collector_slots(
-    access: Access, host: str, attributes: Attributes, now: float
-) -> Counted[slots.Slots]:
-    """Ask a collector for its slots."""
-    found = access.collector_ads(host, slots.query(attributes))
-    return slots.decode(found, attributes, host, now), len(found)
-
-
-def collector_startds(
-    access: Access, host: str, attributes: Attributes, now: float
-) -> Counted[startds.Startds]:
-    """Ask a collector for its startds."""
-    found = access.collector_ads(host, startds.query(attributes))
-    return startds.decode(found, attributes, now), len(found)
-
-
-def collector_requests(
-    access: Access, host: str, attributes: Attributes, now: float
-) -> Counted[glideresource.Requests]:
-    """Ask a collector for its glideresource ads."""
-    found = access.collector_ads(host, glideresource.query())
-    return glideresource.decode(found, attributes, host, now), len(found)
-
-
-def collector_frontends(access: Access, host: str, now: float) -> Counted[tuple[FrontendJobs, ...]]:
-    """Ask a collector for its glidefrontendmonitor ads."""
-    found = access.collector_ads(host, frontend.query())
-    return frontend.decode(found, now), len(found)
-
-
-def collector_schedds(access: Access, host: str, now: float) -> Counted[schedds.Schedds]:
-    """Ask a collector for its schedds."""
-    found = access.collector_ads(host, schedds.query())
-    return schedds.decode(found, now), len(found)
-
-
-def collector_submitters(access: Access, host: str, now: float) -> Counted[schedds.Schedds]:
-    """Ask a collector for its submitters."""
-    found = access.collector_ads(host, schedds.submitters_query())
-    return schedds.decode_submitters(found, now), len(found)
-
-
-def collector_info(access: Access, host: str, now: float) -> Counted[CollectorInfo]:
-    """Ask a collector about itself.
-
-    Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all; but
-    where CLASSAD_LIFETIME is below COLLECTOR_UPDATE_INTERVAL its ad is missing most of the time.
-    """
-    found = access.collector_ads(host, collector_query())
-    if not found:
-        return CollectorInfo(_by_masters(access, host, now), "", own_ad=False), 0
-    started: list[int] = []
-    for ad in found:
-        updated, lifetime = (ads.integer(ad, f"Stats{n}") for n in ("LastUpdateTime", "Lifetime"))
-        if updated is not None and lifetime is not None:
-            started.append(updated - lifetime)
-    version = ads.text(found[0], "CondorVersion") or ""
-    return CollectorInfo(max(started, default=None), version), len(found)
-
-
-def _by_masters(access: Access, host: str, now: float) -> int | None:
-    """Return since when a collector runs, by ads of masters; now, if they do not tell.
-
-    Its own master's ad tells; else a collector counts the updates of each ad since it was started,
-    and a master sends only those of MASTER_UPDATE_INTERVAL.
-    """
-    names = ("Name", _COLLECTOR_START, "UpdatesTotal")
-    constraint = f"{_COLLECTOR_START} isnt undefined || UpdatesTotal >= {_RENEWED_TWICE}"
-    try:
-        found = access.collector_ads(host, Query("masters", "Master", constraint, names))
-    except QueryError:
-        return int(now)
-    started = [at for ad in found if (at := ads.integer(ad, _COLLECTOR_START)) is not None]
-    if started:
-        return max(started)
-    return None if found else int(now)
-
-
-def collector_query() -> Query:
-    """Return the query for a collector's own ad."""
-    names = ("Name", "StatsLastUpdateTime", "StatsLifetime", "CondorVersion")
-    return Query("collector", "Collector", "", names)
+def ask(terms: Terms, kind: str) -> Counted[Any]:
+    """Ask a collector what the registry has of a kind."""
+    source = SOURCES[kind]
+    found = terms.access.collector_ads(terms.host, source.query(terms))
+    return source.decode(found, terms), len(found)
 
 
 def slot_templates(
@@ -159,36 +64,6 @@ def schedd_demand(
     return result, result.rows
 
 
-def factory_clients(
-    access: Access, host: str, now: float
-) -> Counted[tuple[factory.FactoryClient, ...]]:
-    """Ask a WMS collector for glidefactoryclient ads."""
-    found = access.collector_ads(host, factory.clients_query())
-    return factory.decode_clients(found, now), len(found)
-
-
-def factory_entries(
-    access: Access, host: str, now: float
-) -> Counted[tuple[monitors.FactoryEntry, ...]]:
-    """Ask a WMS collector for glidefactory ads."""
-    found = access.collector_ads(host, factory.entries_query())
-    return factory.decode_entries(found, now), len(found)
-
-
-def client_asks(access: Access, host: str, now: float) -> Counted[tuple[factory.ClientAsk, ...]]:
-    """Ask a WMS collector for glideclient ads."""
-    found = access.collector_ads(host, factory.asks_query())
-    return factory.decode_asks(found, now), len(found)
-
-
-def advertised_failures(
-    access: Access, host: str, attributes: Attributes, now: float
-) -> Counted[tuple[Pilot, ...]]:
-    """Ask a factory's collector for pilots that tell that their validation failed."""
-    found = access.collector_ads(host, advertised.masters_query(attributes))
-    return tuple(advertised.pilots(slots.fresh(found, now), attributes)), len(found)
-
-
 def factory_queue(
     access: Access, schedd: Daemon, grace_s: float, now: float
 ) -> Counted[factory.Queue]:
@@ -197,21 +72,26 @@ def factory_queue(
     return result, len(result.counts)
 
 
-def record_slots(
-    access: Access, host: str, attributes: Attributes, now: float
-) -> Counted[tuple[list[recording.Ad], tuple[slots.Sample, ...]]]:
-    """Ask a collector for its slots, for a recording; also which can stand for their entries."""
-    query = slots.query(attributes)
-    found = access.collector_ads(host, query)
-    samples = slots.decode(found, attributes, host, now).samples
-    return (recording.dump(found, query.attributes), samples), len(found)
+def record(
+    terms: Terms, kind: str, refers: Iterable[str] = ()
+) -> Counted[tuple[list[recording.Ad], Any]]:
+    """Ask as ``ask`` does, for a recording: the ads, and what is decoded from them.
+
+    ``refers`` is what jobs ask for of whole ads.
+    """
+    source = SOURCES[kind]
+    query = source.query(terms)
+    found = terms.access.collector_ads(terms.host, query)
+    ads_kept = recording.dump(found, (*query.attributes, *refers))
+    return (ads_kept, source.decode(found, terms)), len(found)
 
 
-def record_collector(
-    access: Access, host: str, query: Query, refers: Iterable[str] = ()
+def record_samples(
+    terms: Terms, samples: Sequence[slots.Sample], refers: Iterable[str]
 ) -> Counted[list[recording.Ad]]:
-    """Ask a collector, for a recording; ``refers`` is what jobs ask for of whole ads."""
-    found = access.collector_ads(host, query)
+    """Ask a collector for the whole ads of sample slots, for a recording."""
+    query = matching.samples_query(sample.slot for sample in samples)
+    found = terms.access.collector_ads(terms.host, query)
     return recording.dump(found, (*query.attributes, *refers)), len(found)
 
 
@@ -250,3 +130,43 @@ def record_clusters(
     found = demand.fetch_clusters(access, schedd, attributes, options)
     names = demand.factories_query(attributes, options).attributes
     return (recording.dump(found, names), recording.referred(found, names)), len(found)
+
+
+def records(
+    access: Access, daemon: Daemon, kind: str, cursor_state: str, limits: Limits, now: float
+) -> Counted[HistoryAnswer]:
+    """Ask a schedd (``epochs``, ``history``) or a startd (``startd_history``) for records."""
+    try:
+        answer = history_fetch.fetch(access, daemon, kind, cursor_state, limits, now)
+    except QueryError as error:
+        if error.problem != "not_kept":
+            raise
+        return HistoryAnswer((), cursor_state, None, False, None, None, (), 0, kept=False), 0
+    return answer, answer.read
+
+
+def file_records(
+    pattern: str, cursor_state: str, limits: Limits, now: float
+) -> Counted[HistoryAnswer]:
+    """Read startds' history files on this machine that match a pattern."""
+    answer = history_files.fetch(pattern, cursor_state, limits, now)
+    return answer, answer.read
+
+
+def locate_startds(access: Access, host: str, names: Sequence[str]) -> Counted[tuple[Daemon, ...]]:
+    """Ask a collector where startds can be reached."""
+    wanted = " || ".join(f"Name == {_quoted(name)}" for name in names)
+    query = Query("locate", "StartDaemon", wanted, ("Name", "MyAddress", "CondorVersion"))
+    found = access.collector_ads(host, query)
+    daemons = []
+    for ad in found:
+        name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
+        if name is not None and address is not None:
+            daemons.append(Daemon(name, address, ads.text(ad, "CondorVersion") or ""))
+    return tuple(daemons), len(found)
+
+
+def _quoted(text: str) -> str:
+    import classad2  # noqa: PLC0415 (only ever in a child)
+
+    return str(classad2.quote(text))

@@ -22,9 +22,10 @@ from gwmond.model.records import JobRecord
 from gwmond.service.accountant import Accountant, Seen
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.pool import Pool
-from gwmond.sources.htcondor import history_tasks
+from gwmond.sources import tasks
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.claims import Claims
+from gwmond.sources.registry import Terms
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import attempts
 from tests.bench.attempts import Feigned, Run
@@ -79,9 +80,8 @@ def _play(
         real = time.time()
         since = None if whole else real - _OVERLAP_S
         pool.gatherer.claims_since = since
-        pool.gatherer.run(
-            *(host, CLAIMS, history_tasks.collector_claims, access, host, since, real), keep=False
-        )
+        terms = Terms(access, host, settings.attributes, real, since)
+        pool.gatherer.run(host, CLAIMS, tasks.ask, terms, CLAIMS, keep=False)
         spent.note("claims asked, parent")
         shown = Answer((), time.monotonic())
         answers = {(host, SLOTS): shown, (host, CLAIMS): shown._replace(value=Claims(claims, ()))}

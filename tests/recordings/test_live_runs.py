@@ -18,13 +18,13 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.book import Book
 from gwmond.pilots.rules import Rules
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor import history_tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess
 from gwmond.sources.htcondor.history_cursor import Limits
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
-from gwmond.sources.round import Targets
+from gwmond.sources.registry import Terms
+from gwmond.sources.round import CLAIMS, SLOTS, Targets
 from tests.pilots.stored import NoTrials, Stored
 from tests.pool.condor import CondorPool
 from tests.sources.history_scenario import Job as Case
@@ -72,15 +72,14 @@ class Observer:
     def look(self, access: Access, now: float) -> None:
         """Take in what is shown at one moment."""
         now_us, book, stored = round(now * SECOND_US), self._book, self._stored
-        attributes = Config().attributes
-        asked = access, self._host
-        slots = child.run(tasks.collector_slots, *asked, attributes, now, deadline_s=60)[0][0]
+        terms = Terms(access, self._host, Config().attributes, now)
+        slots = child.run(tasks.ask, terms, SLOTS, deadline_s=60)[0][0]
         book.see(now_us, round(EVERY_S * SECOND_US), slots.pilots, stored, complete=True)
-        claims = child.run(history_tasks.collector_claims, *asked, None, now, deadline_s=60)[0][0]
+        claims = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)[0][0]
         book.claim(now_us, claims.records, stored, complete=True)
         for kind, state in self._states.items():
             of = access, self._schedd, kind, state, Limits(), now
-            answer = child.run(history_tasks.records, *of, deadline_s=60)[0][0]
+            answer = child.run(tasks.records, *of, deadline_s=60)[0][0]
             assert (answer.gap, answer.problems) == (None, ())
             self._states[kind] = answer.state
             book.tell(answer.records, stored)

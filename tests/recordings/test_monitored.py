@@ -11,6 +11,8 @@ from gwmond.metrics import factory
 from gwmond.sources import tasks
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.recording.recording import Recording, ReplayAccess
+from gwmond.sources.registry import Terms
+from gwmond.sources.round import REQUESTS
 from tests.build.snapshots import snapshot
 from tests.sources.make import ATTRIBUTES
 
@@ -23,7 +25,8 @@ def told(request: pytest.FixtureRequest) -> Requests:
     demo = str(resources.files("gwmond").joinpath("data").joinpath("demo.zip"))
     moment = Recording(demo).times[request.param]
     access = ReplayAccess(demo, moment, 0.0)
-    found, read = tasks.collector_requests(access, HOST, ATTRIBUTES, moment)
+    found, read = tasks.ask(Terms(access, HOST, ATTRIBUTES, moment), REQUESTS)
+    assert isinstance(found, Requests)
     assert read > 100
     return found
 

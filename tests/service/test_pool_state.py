@@ -25,6 +25,7 @@ from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.pool_state import Picture, take
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.collector import CollectorInfo
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.factory import FactoryClient, Queue, QueueCount
 from gwmond.sources.htcondor.glideresource import Requests
@@ -32,7 +33,6 @@ from gwmond.sources.htcondor.schedds import Schedds, ScheddSeen
 from gwmond.sources.htcondor.slots import Slots
 from gwmond.sources.htcondor.startds import Startds
 from gwmond.sources.round import Answer, Round
-from gwmond.sources.tasks import CollectorInfo
 from tests.build.facts import A2, BIG, NOW, A, B, group, pilot, request, template
 
 MONO = 5000.0

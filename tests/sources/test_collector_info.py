@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.sources.tasks import CollectorInfo, collector_info
+from gwmond.sources import tasks
+from gwmond.sources.htcondor.collector import CollectorInfo
+from gwmond.sources.registry import Terms
 from tests.sources.feigned_access import Feigned
+from tests.sources.make import ATTRIBUTES
 
 NOW = 1_700_000_000.5
 OWN = '[ StatsLastUpdateTime = 1699999900; StatsLifetime = 900; CondorVersion = "v" ]'
@@ -34,5 +37,6 @@ def test_since_when_a_collector_runs(
 ) -> None:
     """Its master knows when it was started."""
     answers = {("cm", "collector"): own, ("cm", "masters"): masters}
-    found, ads = collector_info(Feigned(answers, str(tmp_path / "log")), "cm", NOW)
+    access = Feigned(answers, str(tmp_path / "log"))
+    found, ads = tasks.ask(Terms(access, "cm", ATTRIBUTES, NOW), "collector")
     assert (found, ads) == (expected, len(own))

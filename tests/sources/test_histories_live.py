@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
+from gwmond.config.settings import Attributes
 from gwmond.model.outcomes import rule_of
-from gwmond.sources import child
-from gwmond.sources.htcondor import history_tasks
+from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
 from gwmond.sources.htcondor.claims import Claims
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.registry import Terms
+from gwmond.sources.round import CLAIMS
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario
@@ -46,10 +48,8 @@ def stage(htcondor: str) -> Iterator[Stage]:
 
         def during(pilots: dict[str, Pilot]) -> None:
             def ask() -> Claims | None:
-                task, host = history_tasks.collector_claims, pool.collector
-                ((seen, _), _) = child.run(
-                    task, LiveAccess(), host, None, time.time(), deadline_s=60
-                )
+                terms = Terms(LiveAccess(), pool.collector, Attributes(), time.time())
+                ((seen, _), _) = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)
                 return seen if len(seen.records) >= 10 else None
 
             found.append(pool.wait_for("claims in the collector", ask))
@@ -67,7 +67,7 @@ def stage(htcondor: str) -> Iterator[Stage]:
 
 
 def ask(daemon: Daemon, kind: str, state: str = "", limits: Limits = MANY) -> HistoryAnswer:
-    task = history_tasks.records
+    task = tasks.records
     ((answer, read), _) = child.run(
         task, LiveAccess(), daemon, kind, state, limits, time.time(), deadline_s=60
     )
@@ -132,11 +132,11 @@ def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
     wire = {
         record for answer in drain(stage.startd, "startd_history", FEW) for record in answer.records
     }
-    tasks = (history_tasks.file_records, str(stage.files["main"]), "", MANY, time.time())
-    ((answer, _), _) = child.run(*tasks, deadline_s=60)
+    asked = (tasks.file_records, str(stage.files["main"]), "", MANY, time.time())
+    ((answer, _), _) = child.run(*asked, deadline_s=60)
     assert set(answer.records) == wire
     rest = [
-        child.run(history_tasks.file_records, str(path), "", MANY, time.time(), deadline_s=60)[0][0]
+        child.run(tasks.file_records, str(path), "", MANY, time.time(), deadline_s=60)[0][0]
         for site, path in stage.files.items()
         if site != "main" and path.exists()
     ]

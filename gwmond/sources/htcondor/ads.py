@@ -11,11 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gwmond.model.facts import AD_LIFETIME_S
+
 if TYPE_CHECKING:
     import classad2
 
 LABEL_CHARACTERS = 100
 MAX_COUNT = 10**9
+_PLAUSIBLE_SKEW_S = 600
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
 # Attributes that are never fetched where a projection can say so, and never stored or logged.
@@ -160,3 +163,18 @@ def signature(ad_text: str) -> str:
 
 def _is_enum(value: object) -> bool:
     return type(value).__name__ == "Value"
+
+
+def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassAd]:
+    """Drop ads that are older than their lifetime, by the collector's own clock.
+
+    That clock is the newest LastHeardFrom; ours is used when the two plausibly agree.
+    """
+    aged = [(number(ad, "LastHeardFrom"), ad) for ad in found]
+    newest = max((heard for heard, _ in aged if heard is not None), default=now)
+    reference = now if 0 <= now - newest < _PLAUSIBLE_SKEW_S else newest
+    return [
+        ad
+        for heard, ad in aged
+        if heard is None or heard + (number(ad, "ClassAdLifetime") or AD_LIFETIME_S) >= reference
+    ]

@@ -27,8 +27,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gwmond.model.facts import AD_LIFETIME_S, Pilot
-from gwmond.sources.htcondor import ads, origin
+from gwmond.model.facts import Pilot
+from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import Query
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ KIND = "advertised"
 NAMES = ("GLIDEIN_Failed", "GLIDEIN_FAILURE_REASON", "GLIDEIN_LAST_SCRIPT", "GLIDEIN_Expire")
 """Attributes that a query has to ask for."""
 
-_MASTERS = (
-    *("Name", "Machine", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
-    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *NAMES),
-)
 _RUNNING = re.compile(r"failed while running (\S*[^\s.])\.?(?:\s|$)", re.IGNORECASE)
 _VARIES = re.compile(r"[0-9]+(?:[.:][0-9]+)*")
 _RANDOM = re.compile(r"^(glidein_[0-9]+)_[0-9]+(?=@|$)")
@@ -52,10 +48,17 @@ _CHARACTERS = 60
 
 def masters_query(attributes: Attributes) -> Query:
     """Return the query for what a factory's collector is told."""
-    names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
-    names += [*attributes.factory, *attributes.die]
+    unused = {"MyCurrentTime", *attributes.retire} - {*attributes.die}  # they say nothing here
+    names = (*pilot_ads.NAMES, *NAMES, *pilot_ads.configured(attributes))
     constraint = 'MyType == "DaemonMaster" && GLIDEIN_Failed =?= true'
-    return Query(KIND, "Master", constraint, (*_MASTERS, *dict.fromkeys(names)))
+    return Query(KIND, "Master", constraint, tuple(n for n in names if n not in unused))
+
+
+def decode(
+    found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
+) -> tuple[Pilot, ...]:
+    """Turn the ads of masters into the pilots whose validation failed."""
+    return tuple(pilots(ads.fresh(found, now), attributes))
 
 
 def is_failure(ad: classad2.ClassAd) -> bool:
@@ -87,7 +90,7 @@ def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterato
     """
     ads_of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)
     for ad in found:
-        job = origin.factory_job(ad)
+        job = pilot_ads.factory_job(ad)
         ads_of[(job, None) if job else (_stem(ad), ads.integer(ad, "GLIDEIN_Expire"))].append(ad)
     for same in ads_of.values():
         same.sort(key=lambda ad: (ads.number(ad, "DaemonStartTime") or 0, _name(ad)))
@@ -97,24 +100,15 @@ def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterato
 def _pilot(sent: Sequence[classad2.ClassAd], attributes: Attributes) -> Pilot:
     """Return the pilot of these ads, of which the first was sent first."""
     first, last = sent[0], sent[-1]
-    job = origin.factory_job(last)
+    pilot = pilot_ads.pilot_of(last, attributes)
     die = ads.first_number(last, (*attributes.die, "GLIDEIN_Expire"))
-    return Pilot(
-        name=_name(first) if job else _stem(first),
+    return pilot._replace(
+        name=_name(first) if pilot.factory_job else _stem(first),
         started=ads.integer(first, "DaemonStartTime") or 0,
-        entry=origin.entry_of(last, attributes),
-        group=origin.group_of(last, attributes),
-        factory=ads.label(last, attributes.factory) or "",
-        size=None,
-        free=(),
-        jobs=(),
-        accepting=False,
-        remaining_s=None,
+        clock_s=0,
         last_heard=max(int(ads.number(ad, "LastHeardFrom") or 0) for ad in sent),
-        node=ads.label(last, ("Machine",)) or "",
-        factory_job=job,
+        retires=None,
         dies=None if die is None else int(die),
-        ad_lifetime_s=ads.count(last, "ClassAdLifetime") or AD_LIFETIME_S,
         failed=True,
         failure=failure_of(last),
     )

@@ -3,8 +3,8 @@
 Attributes as in HTCondor's manual, "Machine ClassAd Attributes".  A claimed slot, dynamic or
 static, names its job (GlobalJobId, JobId) as long as a starter runs for it, also while Preempting;
 a partitionable slot has no job itself.  JobStart is when the claim was activated, by the startd's
-clock (see ``slots.clock_of``); nothing tells which run of the job it is.  Cpus, Memory and GPUs of
-such a slot are what the job was given.
+clock (see ``pilot_ads.clock_of``); no attribute says which run of the job it is.  Cpus, Memory and
+GPUs of such a slot are what the job was given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gwmond.model.facts import Problem
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
-from gwmond.sources.htcondor import ads, histories, slots
+from gwmond.sources.htcondor import ads, histories, pilot_ads
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.history_endings import epoch
 
@@ -53,7 +53,7 @@ def decode(found: Sequence[classad2.ClassAd], source: str, now: float) -> Claims
     """Turn slot ads into records; ads older than their lifetime are of ghosts, and dropped."""
     records: list[JobRecord] = []
     problems: list[Problem] = []
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         one = _record(ad, now)
         if isinstance(one, str):
             problems.append(Problem(source, one, ads.text(ad, "Name") or "ad without a name"))
@@ -69,8 +69,8 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
     activated = start = epoch(ad, "JobStart")
     heard = ads.number(ad, "LastHeardFrom")
     if start is not None:  # an ad is sent after what it tells of
-        start = min(start + slots.clock_of(ad), start if heard is None else int(heard))
-    size = slots.size_of(ad, ("Cpus", "Memory", "GPUs"))
+        start = min(start + pilot_ads.clock_of(ad), start if heard is None else int(heard))
+    size = pilot_ads.size_of(ad, ("Cpus", "Memory", "GPUs"))
     fact = AttemptFact(
         source=Source.LIVE_SLOT,
         job=job,

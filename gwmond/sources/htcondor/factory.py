@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Limit, Problem
 from gwmond.model.monitor import Monitor
-from gwmond.sources.htcondor import ads, monitors, slots
+from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits, waiting
 from gwmond.sources.htcondor.monitors import FactoryEntry
@@ -126,7 +126,7 @@ def asks_query() -> Query:
 def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
     """Turn glidefactoryclient ads into facts."""
     decoded = []
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         entry, _, factory = (ads.label(ad, ("ReqGlidein", "Name")) or "").partition("@")
         client = ads.label(ad, ("ReqClientName", "ClientName")) or ""
         decoded.append(
@@ -152,7 +152,7 @@ def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
 def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryEntry, ...]:
     """Turn glidefactory ads into facts."""
     decoded = []
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         entry, _, factory = (ads.label(ad, ("Name",)) or "").partition("@")
         decoded.append(
             FactoryEntry(
@@ -169,7 +169,7 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
 def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
     """Turn glideclient ads into facts; one that names no entry or client tells nothing."""
     decoded = []
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         entry, _, factory = (ads.label(ad, ("ReqGlidein",)) or "").partition("@")
         client = ads.label(ad, ("ClientName",))
         if entry and client is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import FrontendJobs
-from gwmond.sources.htcondor import ads, slots
+from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Query
 
 if TYPE_CHECKING:
@@ -34,5 +34,5 @@ def decode(found: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs,
             ads.text(ad, "GlideFrontendName") or ads.text(ad, "Name") or "",
             *(ads.count(ad, f"GlideFrontend_IdleJobs_{age}") for age in ("Total", "600", "3600")),
         )
-        for ad in slots.fresh(found, now)
+        for ad in ads.fresh(found, now)
     )

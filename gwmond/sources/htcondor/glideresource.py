@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.digits import is_number
 from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.sources.htcondor import ads, monitors, slots
+from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
 from gwmond.sources.htcondor.monitors import FactoryEntry
@@ -78,7 +78,7 @@ def decode(
     templates: dict[tuple[EntryKey, str], Template] = {}
     problems: list[Problem] = []
     entries: dict[tuple[str, str], FactoryEntry] = {}
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         request = _request(ad, attributes)
         if request is None:
             problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))

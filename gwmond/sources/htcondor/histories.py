@@ -22,7 +22,7 @@ from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord, group_name
 from gwmond.model.times import SECOND_US
-from gwmond.sources.htcondor import ads, history_endings, slots
+from gwmond.sources.htcondor import ads, history_endings, pilot_ads
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.history_endings import EPOCHS_S, Run, epoch
 
@@ -224,7 +224,7 @@ def _name(program: str) -> str:
 def size_of(ad: classad2.ClassAd) -> Resources | None:
     """Return what the run was given, else what it asked for; None if neither is a size."""
     for names in _SIZES:
-        size = slots.size_of(ad, names)
+        size = pilot_ads.size_of(ad, names)
         if size is not None:
             return Resources(size.cores, size.memory_mib, size.gpus)
     return None

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import JobCount
-from gwmond.sources.htcondor import ads, slots
+from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Daemon, Query
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def submitters_query() -> Query:
 def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
     """Turn schedd ads into schedds to ask."""
     seen = []
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
         if name and address:
             daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
@@ -86,7 +86,7 @@ def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
     """
     seen: dict[str, ScheddSeen] = {}
     sums: dict[tuple[str, str, str], int] = defaultdict(int)
-    for ad in slots.fresh(found, now):
+    for ad in ads.fresh(found, now):
         name, schedd = ads.text(ad, "Name") or "", ads.text(ad, "ScheddName")
         address = ads.text(ad, "ScheddIpAddr") or ads.text(ad, "MyAddress")
         if not schedd or not address:

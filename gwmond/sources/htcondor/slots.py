@@ -14,19 +14,13 @@ import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.facts import AD_LIFETIME_S, EntryKey, Pilot, Problem, Size
-from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.sources.htcondor import ads, advertised
+from gwmond.model.facts import EntryKey, Pilot, Problem, Size
+from gwmond.sources.htcondor import ads, advertised, pilot_ads
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.origin import (
-    UNKNOWN_SITE,
-    entry_of,
-    factory_job,
-    group_of,
-)
+from gwmond.sources.htcondor.pilot_ads import UNKNOWN_SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import classad2
 
@@ -38,27 +32,20 @@ LEAST_MEMORY_MIB = 16
 _NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
 _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
-_PLAUSIBLE_SKEW_S = 600
 _REMAINING_STEP_S = 600
-_DELAY_S = 10
-"""An ad may be on its way for so long, and clocks that agree as well do no harm."""
 
-_BASE = (
-    *("Name", "Machine", "MyAddress", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime"),
-    *("MyCurrentTime", "SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
+_NAMES = (
+    *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
-    *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId", *advertised.NAMES),
+    *("MyAddress", *advertised.NAMES, *_NO_RESOURCE),
 )
 
 
 def query(attributes: Attributes) -> Query:
     """Return the query for all slots, with only the attributes that are used."""
-    names = [*attributes.site, *attributes.entry, *attributes.frontend, *attributes.group]
-    names += [*attributes.factory, *attributes.retire, *attributes.die]
-    return Query(
-        "slots", "Startd", 'SlotType =!= "Dynamic"', (*_BASE, *_NO_RESOURCE, *dict.fromkeys(names))
-    )
+    names = (*pilot_ads.NAMES, *_NAMES, *pilot_ads.configured(attributes))
+    return Query("slots", "Startd", 'SlotType =!= "Dynamic"', names)
 
 
 class Slots(NamedTuple):
@@ -106,7 +93,7 @@ def decode(
     startds: dict[str, list[_Slot]] = defaultdict(list)
     sizeless: dict[str, classad2.ClassAd] = {}
     failed: list[classad2.ClassAd] = []
-    for ad in fresh(found, now):
+    for ad in ads.fresh(found, now):
         if any(ads.truth(ad, name) for name in _NO_RESOURCE):
             continue
         if ads.text(ad, "SlotType") == "Dynamic":
@@ -148,44 +135,18 @@ def decode(
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
 
 
-def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassAd]:
-    """Drop ads that are older than their lifetime, by the collector's own clock.
-
-    That clock is the newest LastHeardFrom; ours is used when the two plausibly agree.
-    """
-    aged = [(ads.number(ad, "LastHeardFrom"), ad) for ad in found]
-    newest = max((heard for heard, _ in aged if heard is not None), default=now)
-    reference = now if 0 <= now - newest < _PLAUSIBLE_SKEW_S else newest
-    return [
-        ad
-        for heard, ad in aged
-        if heard is None
-        or heard + (ads.number(ad, "ClassAdLifetime") or AD_LIFETIME_S) >= reference
-    ]
-
-
-def clock_of(ad: classad2.ClassAd) -> int:
-    """Return what to add to a time of a startd's clock to have the collector's, in seconds.
-
-    MyCurrentTime is when the startd sent the ad, by its clock, LastHeardFrom when that came.
-    """
-    sent, heard = ads.integer(ad, "MyCurrentTime"), ads.integer(ad, "LastHeardFrom")
-    ahead = 0 if not sent or not heard else heard - sent
-    return ahead if abs(ahead) > _DELAY_S else 0
-
-
 def _slot(ad: classad2.ClassAd) -> _Slot | str:
     """Decode one slot, or say which problem it has."""
     name = ads.text(ad, "Name")
     if name is None:
         return "no_name"
     kind = ads.text(ad, "SlotType") or "Static"
-    free = size_of(ad, ("Cpus", "Memory", "GPUs"))
+    free = pilot_ads.size_of(ad, ("Cpus", "Memory", "GPUs"))
     if free is None:
         return "bad_size"
     size = free
     if kind == "Partitionable" and ads.number(ad, "TotalSlotCpus") is not None:
-        whole = size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
+        whole = pilot_ads.size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
         if whole is None:
             return "bad_size"
         size = whole
@@ -214,21 +175,8 @@ def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
     return tuple(
         Size(c, m, int(g or 0))
         for c, m, g, state in itertools.islice(columns, len(cores))
-        if state in (None, *_RUNS) and _plausible(c, m, g or 0)
+        if state in (None, *_RUNS) and pilot_ads.is_plausible(c, m, g or 0)
     )
-
-
-def size_of(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
-    """Return cores, memory and GPUs by these names; None when absent or absurd."""
-    cores, memory = ads.number(ad, names[0]), ads.number(ad, names[1])
-    gpus = ads.integer(ad, names[2]) or 0
-    if cores is None or memory is None or not _plausible(cores, memory, gpus):
-        return None
-    return Size(cores, memory, gpus)
-
-
-def _plausible(cores: float, memory: float, gpus: float) -> bool:
-    return 0 <= cores <= MAX_CORES and 0 <= memory <= MAX_MEMORY_MIB and 0 <= gpus <= MAX_CORES
 
 
 def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) -> Pilot:
@@ -245,29 +193,17 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
             jobs.append(slot.size)
         elif offers:
             free.append(slot.size)
-    ad = slots[0].ad
-    retire = ads.first_number(ad, attributes.retire)
-    die = ads.first_number(ad, attributes.die)
-    remaining = None if die is None else max(0, int(die - now) // _REMAINING_STEP_S)
-    refusing = every or (retire is not None and retire <= now)
-    return Pilot(
+    pilot = pilot_ads.pilot_of(slots[0].ad, attributes)
+    remaining = None if pilot.dies is None else max(0, int(pilot.dies - now) // _REMAINING_STEP_S)
+    refusing = every or (pilot.retires is not None and pilot.retires <= now)
+    return pilot._replace(
         name=name,
-        started=ads.integer(ad, "DaemonStartTime") or 0,
-        clock_s=clock_of(ad),
-        entry=entry_of(ad, attributes),
-        group=group_of(ad, attributes),
-        factory=ads.label(ad, attributes.factory) or "",
         size=_whole([s.size for s in slots]),
         free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
         jobs=tuple(jobs),
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
-        node=ads.label(ad, ("Machine",)) or "",
-        factory_job=factory_job(ad),
-        retires=None if retire is None else int(retire),
-        dies=None if die is None else int(die),
-        ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or AD_LIFETIME_S,
     )
 
 

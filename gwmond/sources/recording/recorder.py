@@ -5,28 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Template
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor import (
-    advertised,
-    claims,
-    demand,
-    factory,
-    frontend,
-    glideresource,
-    matching,
-    schedds,
-    slots,
-    startds,
-)
-from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.htcondor import demand, factory, schedds, slots
+from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.htcondor.slots import Sample
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recording import Ad
-from gwmond.sources.round import Targets
+from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, Source, Terms
+from gwmond.sources.round import REQUESTS, SLOTS, Targets
 
 T = TypeVar("T")
 _LEAST_S = 1.0
@@ -63,11 +54,17 @@ class Recorder:
         self._answers = {}
         targets = self._targets
         with ThreadPoolExecutor(self._config.poll.parallel) as threads:
-            seen = list(threads.map(lambda h: self._collector(access, h, now), targets.collectors))
+            seen = list(
+                threads.map(
+                    lambda h: self._collector(access, h, now, POOL_SOURCES), targets.collectors
+                )
+            )
             chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
             list(threads.map(lambda s: self._schedd(access, s.daemon, now), chosen))
-            list(threads.map(lambda h: self._whole_ads(access, h), targets.collectors))
-            known = list(threads.map(lambda h: self._wms(access, h, now), targets.wms_collectors))
+            list(threads.map(lambda h: self._whole_ads(access, h, now), targets.collectors))
+            known = threads.map(
+                lambda h: self._collector(access, h, now, WMS_SOURCES), targets.wms_collectors
+            )
             queues = {s.daemon for found in known for s in found}
             wanted = [d for d in queues if d.name in targets.factory_schedds]
             list(threads.map(lambda d: self._queue(access, d, now), wanted))
@@ -89,43 +86,47 @@ class Recorder:
         if found is not None:
             self._answers[stream] = found
 
-    def _collector(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
-        name = f"collector/{host or 'local'}"
-        queries: list[Query] = [
-            startds.query(self._config.attributes),
-            frontend.query(),
-            schedds.query(),
-            schedds.submitters_query(),
-            tasks.collector_query(),
-            claims.query(),
-        ]
-        arguments = access, host, self._config.attributes, now
-        found = self._ask(f"{name}/slots", tasks.record_slots, *arguments)
-        if found is not None:
-            self._answers[f"{name}/slots"], samples = found
-            self._samples[host] = samples
-            live = access, host, samples, self._config.attributes, now
-            self._learn(self._ask(f"{name}/templates", tasks.slot_templates, *live) or ())
-        requests = self._ask(f"{name}/glideresource", tasks.collector_requests, *arguments)
-        self._learn(requests.templates if requests else ())
-        for query in queries:
-            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query)
-        seen: list[schedds.ScheddSeen] = []
-        for task in (tasks.collector_schedds, tasks.collector_submitters):
-            if value := self._ask(f"{name}/schedds", task, access, host, now):
+    def _record(self, terms: Terms, kind: str, refers: Iterable[str] = ()) -> Any:
+        """Keep what a collector answers; return what is decoded from that, None without answer."""
+        stream = f"collector/{terms.name}/{kind}"
+        found = self._ask(stream, tasks.record, terms, kind, refers)
+        if found is None:
+            return None
+        self._answers[stream], value = found
+        return value
+
+    def _collector(
+        self, access: Access, host: str, now: float, sources: Iterable[Source]
+    ) -> list[ScheddSeen]:
+        """Keep what a collector answers; return the schedds that it knows."""
+        terms = Terms(access, host, self._config.attributes, now)
+        seen: list[ScheddSeen] = []
+        for source in sources:
+            value = self._record(terms, source.kind)
+            if value is None:
+                continue
+            if source.discovers:
                 seen += value.schedds
+            elif source.kind == SLOTS:
+                self._samples[host] = value.samples
+                live = access, host, value.samples, terms.attributes, now
+                stream = f"collector/{terms.name}/templates"
+                self._learn(self._ask(stream, tasks.slot_templates, *live) or ())
+            elif source.kind == REQUESTS:
+                self._learn(value.templates)
         return seen
 
-    def _whole_ads(self, access: Access, host: str) -> None:
+    def _whole_ads(self, access: Access, host: str, now: float) -> None:
         """Keep what stands for empty pilots, with the attributes that jobs ask for."""
-        name = f"collector/{host or 'local'}"
-        queries = [glideresource.query()]
+        terms = Terms(access, host, self._config.attributes, now)
+        asked = (*slots.query(terms.attributes).attributes, *sorted(self._asked_of_pilots))
+        for source in POOL_SOURCES:
+            if source.whole:
+                self._record(terms, source.kind, asked)
         samples = self._samples.pop(host, None)
         if samples is not None:
-            queries.append(matching.samples_query(sample.slot for sample in samples))
-        asked = (*slots.query(self._config.attributes).attributes, *sorted(self._asked_of_pilots))
-        for query in queries:
-            self._keep(f"{name}/{query.kind}", tasks.record_collector, access, host, query, asked)
+            stream = f"collector/{terms.name}/templates"
+            self._keep(stream, tasks.record_samples, terms, samples, asked)
 
     def _learn(self, templates: Iterable[Template]) -> None:
         """Note to which attributes of jobs START expressions refer."""
@@ -158,15 +159,6 @@ class Recorder:
                 self.errors[stream] = f"more than {recorded_runs.MOST} new records in a frame"
         elif self.errors[stream].startswith("not_kept"):
             del self.errors[stream]
-
-    def _wms(self, access: Access, host: str, now: float) -> list[schedds.ScheddSeen]:
-        queries = factory.clients_query(), factory.entries_query(), factory.asks_query()
-        failures = advertised.masters_query(self._config.attributes)
-        for query in (*queries, failures, schedds.query()):
-            stream = f"collector/{host}/{query.kind}"
-            self._keep(stream, tasks.record_collector, access, host, query)
-        found = self._ask(f"collector/{host}/schedds", tasks.collector_schedds, access, host, now)
-        return list(found.schedds) if found else []
 
     def _queue(self, access: Access, schedd: Daemon, now: float) -> None:
         for query in factory.queue_queries(self._config.site.pending_grace, now):

@@ -1,0 +1,74 @@
+"""Source: a collector's ad of itself: since when it runs, and its version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.access import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.sources.htcondor.access import Access
+
+_START = "COLLECTOR_StartTime"
+_RENEWED_TWICE = 3
+"""UpdatesTotal of an ad that was renewed twice."""
+
+
+class CollectorInfo(NamedTuple):
+    """Since when a collector runs (epoch), and its version.
+
+    ``own_ad``: it holds an ad of itself.  Without, its master tells since when it runs; None where
+    that is not known, but other ads show that it does not run since a moment ago.
+    """
+
+    started: int | None
+    version: str
+    own_ad: bool = True
+
+
+def query() -> Query:
+    """Return the query for a collector's own ad."""
+    names = ("Name", "StatsLastUpdateTime", "StatsLifetime", "CondorVersion")
+    return Query("collector", "Collector", "", names)
+
+
+def decode(
+    found: Sequence[classad2.ClassAd], access: Access, host: str, now: float
+) -> CollectorInfo:
+    """Return what a collector's ad says of it, and where it has none what its masters' ads say.
+
+    Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all; but
+    where CLASSAD_LIFETIME is below COLLECTOR_UPDATE_INTERVAL its ad is missing most of the time.
+    """
+    if not found:
+        return CollectorInfo(_by_masters(access, host, now), "", own_ad=False)
+    started: list[int] = []
+    for ad in found:
+        updated, lifetime = (ads.integer(ad, f"Stats{n}") for n in ("LastUpdateTime", "Lifetime"))
+        if updated is not None and lifetime is not None:
+            started.append(updated - lifetime)
+    return CollectorInfo(max(started, default=None), ads.text(found[0], "CondorVersion") or "")
+
+
+def _by_masters(access: Access, host: str, now: float) -> int | None:
+    """Return since when a collector runs, by ads of masters; now, if they do not say.
+
+    Its own master's ad says it; else a collector counts the updates of each ad since it was
+    started, and a master sends only those of MASTER_UPDATE_INTERVAL.
+    """
+    names = ("Name", _START, "UpdatesTotal")
+    constraint = f"{_START} isnt undefined || UpdatesTotal >= {_RENEWED_TWICE}"
+    try:
+        found = access.collector_ads(host, Query("masters", "Master", constraint, names))
+    except QueryError:
+        return int(now)
+    started = [at for ad in found if (at := ads.integer(ad, _START)) is not None]
+    if started:
+        return max(started)
+    return None if found else int(now)
