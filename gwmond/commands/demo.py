@@ -16,8 +16,7 @@ from pathlib import Path
 
 from gwmond.commands import run
 from gwmond.commands.common import EXIT_FAILED
-from gwmond.config.pilots import Ledger
-from gwmond.config.settings import Config, ConfigError, Poll, parse
+from gwmond.config.settings import Config, ConfigError, Ledger, Poll, parse
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG

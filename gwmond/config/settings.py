@@ -1,19 +1,20 @@
 """The configuration: one TOML file, validated whole before anything starts.
 
-Every option is declared once, here, with its default and the sentence that explains it; the
-example file ``etc/gwmond.toml`` is held equal to these models by a test.
+Every option is declared here, with its type and default.  ``etc/gwmond.toml`` explains the options;
+a test keeps options and defaults equal in both.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from gwmond.config.errors import explain, key_lines, unquoted
-from gwmond.config.pilots import Factory, Histories, Ledger, Pilots
 from gwmond.config.types import (
     Amount,
     Attribute,
@@ -23,10 +24,17 @@ from gwmond.config.types import (
     NumberOrNone,
     Section,
     is_loopback,
+    shown,
     unusable,
+    without_password,
 )
 from gwmond.model.digits import is_number
 from gwmond.model.times import parse_duration as _seconds
+
+_SCHEMES = {"sqlite", "postgresql", "postgres", "postgresql+psycopg"}
+NO_ZONE = "no time zone that is known here: write its name, as Europe/Zurich or UTC"
+SOCKET_PATH_BYTES = 103
+"""A socket's path has at most 107 bytes (unix(7)), and a new one's suffix takes four."""
 
 
 class ConfigError(Exception):
@@ -34,94 +42,56 @@ class ConfigError(Exception):
 
 
 class Wms(Section):
-    """Optional: the factory's side, for what only the factory knows."""
+    """Optional: the factory's collectors and schedds."""
 
-    collectors: tuple[HostPort, ...] = Field((), description="WMS collectors, HOST[:PORT].")
-    factory_schedds: tuple[str, ...] = Field(
-        (), description="Names of the factory's schedds, which hold the pilots as grid jobs."
-    )
+    collectors: tuple[HostPort, ...] = ()
+    factory_schedds: tuple[str, ...] = ()
 
 
 class Pool(Section):
-    """Which HTCondor pool is watched."""
+    """The HTCondor pool that is watched."""
 
-    collectors: tuple[HostPort, ...] = Field(
-        (),
-        description="Collectors, HOST[:PORT]. Empty: COLLECTOR_HOST of this host's HTCondor.",
-    )
-    schedds: tuple[str, ...] = Field(
-        (),
-        description="Schedds to ask, by name; * and ? match. Empty: all that the collectors know, "
-        "those that flock here included.",
-    )
-    replicated: bool = Field(
-        False,
-        description="The collectors hold the same ads: one that answers suffices. Otherwise each "
-        "holds a part, and what a silent one knows is unknown.",
-    )
-    token_directory: str = Field(
-        "", description="Directory with the IDTOKEN to use. Empty: HTCondor's own search."
-    )
+    collectors: tuple[HostPort, ...] = ()
+    schedds: tuple[str, ...] = ()
+    replicated: bool = False
+    token_directory: str = ""
     wms: Wms = Wms()
 
 
 class Attributes(Section):
-    """Which ClassAd attributes say what; of a list, the first that is defined counts."""
+    """Names of ClassAd attributes; in a list, the first that is defined counts."""
 
-    site: tuple[Attribute, ...] = Field(("GLIDEIN_Site",), description="Slots: the site.")
-    entry: tuple[Attribute, ...] = Field(
-        ("GLIDEIN_Entry_Name",), description="Slots: the entry. None defined: the site's name."
-    )
-    frontend: tuple[Attribute, ...] = Field(
-        ("GLIDECLIENT_Name",), description="Slots: the frontend a pilot runs for."
-    )
-    group: tuple[Attribute, ...] = Field(
-        ("GLIDECLIENT_Group",), description="Slots: the frontend's group."
-    )
-    factory: tuple[Attribute, ...] = Field(
-        ("GLIDEIN_Factory",), description="Slots: the factory. Its presence marks a pilot."
-    )
-    retire: tuple[Attribute, ...] = Field(
-        ("GLIDEIN_ToRetire", "GLIDEIN_ToDie"),
-        description="Slots: the epoch from which a pilot takes no new job.",
-    )
-    die: tuple[Attribute, ...] = Field(
-        ("GLIDEIN_ToDie",), description="Slots: the epoch at which a pilot ends."
-    )
-    accounting_group: Attribute = Field("AcctGroup", description="Jobs: the accounting group.")
-    walltime_minutes: tuple[Attribute, ...] = Field(
-        ("MaxWallTimeMins",), description="Jobs: requested wall time in minutes."
-    )
-    walltime_seconds: tuple[Attribute, ...] = Field(
-        ("JOB_EXPECTED_MAX_LIFETIME",), description="Jobs: requested wall time in seconds."
-    )
+    site: tuple[Attribute, ...] = ("GLIDEIN_Site",)
+    entry: tuple[Attribute, ...] = ("GLIDEIN_Entry_Name",)
+    frontend: tuple[Attribute, ...] = ("GLIDECLIENT_Name",)
+    group: tuple[Attribute, ...] = ("GLIDECLIENT_Group",)
+    factory: tuple[Attribute, ...] = ("GLIDEIN_Factory",)
+    retire: tuple[Attribute, ...] = ("GLIDEIN_ToRetire", "GLIDEIN_ToDie")
+    die: tuple[Attribute, ...] = ("GLIDEIN_ToDie",)
+    accounting_group: Attribute = "AcctGroup"
+    walltime_minutes: tuple[Attribute, ...] = ("MaxWallTimeMins",)
+    walltime_seconds: tuple[Attribute, ...] = ("JOB_EXPECTED_MAX_LIFETIME",)
 
 
 class Poll(Section):
-    """How often is asked, and how long is waited."""
+    """How often sources are queried, and their limits."""
 
-    interval: Duration = Field(_seconds("60s"), description="Time between the starts of two polls.")
-    deadline: Duration = Field(
-        _seconds("45s"), description="A query that takes longer is killed. Less than the interval."
-    )
-    parallel: Number = Field(8, description="Queries under way at once.")
-    memory_limit_mib: Number = Field(
-        8192, description="A query whose process grows beyond this (MiB of address space) fails."
-    )
-    busy_duty_cycle: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.95, description="A schedd whose RecentDaemonCoreDutyCycle is above is asked less often."
-    )
-    busy_factor: Number = Field(5, description="Then, only every so many polls.")
+    interval: Duration = _seconds("60s")
+    deadline: Duration = _seconds("45s")
+    parallel: Number = 8
+    memory_limit_mib: Number = 8192
+    busy_duty_cycle: Annotated[float, Field(gt=0, le=1)] = 0.95
+    busy_factor: Number = 5
 
 
 class Canonical(Section):
     """The canonical unit: 1 core and this much memory."""
 
-    memory_mib: Number = Field(2000, description="Memory of a canonical unit in MiB.")
+    memory_mib: Number = 2000
 
 
 class Pledge(Section):
-    """What a site or an entry has promised; it is the capacity then."""
+    """The capacity that a site or an entry has pledged."""
 
     site: str = ""
     entry: str = ""
@@ -137,36 +107,15 @@ class Pledge(Section):
 
 
 class Site(Section):
-    """Rules that turn what is seen at a site into its state."""
+    """Thresholds for the state of an entry."""
 
-    pending_grace: Duration = Field(
-        _seconds("30m"),
-        description="A pilot that waits longer in the site's queue means the site is saturated.",
-    )
-    untaken_grace: Duration = Field(
-        _seconds("10m"),
-        description="Free slots that jobs match for longer, and nobody takes, are told (see "
-        "idle_slots_untaken).",
-    )
-    verdict_check: Duration = Field(
-        _seconds("10m"),
-        description="A pilot that registers checks the verdict on its entry: does it run a job so "
-        "soon?",
-    )
-    peak_window: Duration = Field(
-        _seconds("30d"), description="Capacity is the most that ran at once within this window."
-    )
-    peak_after: Duration = Field(
-        _seconds("1d"),
-        description="An entry watched for less than this has no peak yet: its limit counts.",
-    )
-    collector_distrust: Duration = Field(
-        _seconds("1h"),
-        description="A collector older than this knows all pilots, whatever updates take.",
-    )
-    factory_info_max_age: Duration = Field(
-        _seconds("30m"), description="Older information of the factory's is named as a reason."
-    )
+    pending_grace: Duration = _seconds("30m")
+    untaken_grace: Duration = _seconds("10m")
+    verdict_check: Duration = _seconds("10m")
+    peak_window: Duration = _seconds("30d")
+    peak_after: Duration = _seconds("1d")
+    collector_distrust: Duration = _seconds("1h")
+    factory_info_max_age: Duration = _seconds("30m")
     pledge: tuple[Pledge, ...] = ()
 
     @model_validator(mode="after")
@@ -180,52 +129,83 @@ class Site(Section):
 
 
 class Demand(Section):
-    """Which idle jobs count, and what tells them apart."""
+    """Which idle jobs count as demand, and how they are grouped."""
 
-    constraint: str = Field("", description="ClassAd expression that jobs must satisfy besides.")
-    attributes: tuple[Attribute, ...] = Field(
-        ("x509UserProxyVOName",),
-        description="Job attributes to group by besides those of Requirements, START and requests.",
-    )
-    max_groups: Number = Field(
-        20000, description="A schedd with more groups is counted, but not matched beyond these."
-    )
+    constraint: str = ""
+    attributes: tuple[Attribute, ...] = ("x509UserProxyVOName",)
+    max_groups: Number = 20000
 
 
 class Names(Section):
-    """How many names are kept apart: pilots and users choose them, whoever they are."""
+    """How many names, which pilots and users choose, are kept apart."""
 
-    entries: Number = Field(2000, description="Entries of sites; pilots of others are `other`.")
-    groups: Number = Field(
-        10000, description="Frontend groups, each once for each entry; others are `other`."
-    )
-    accounting_groups: Number = Field(
-        1000, description="Accounting groups of jobs; others are `other`."
-    )
-    forget_after: Duration = Field(
-        _seconds("30d"),
-        description="A name that was not seen for so long gives its place back, and its counters "
-        "leave /metrics.",
-    )
+    entries: Number = 2000
+    groups: Number = 10000
+    accounting_groups: Number = 1000
+    forget_after: Duration = _seconds("30d")
+
+
+class Histories(Section):
+    """Records of finished runs of jobs: which are read, and how many at once."""
+
+    schedds: bool = True
+    lookback: Duration = _seconds("1d")
+    records: Number = 20000
+    startds: tuple[str, ...] = ("*",)
+    startds_per_poll: NumberOrNone = 20
+    startd_deadline: Duration = _seconds("5s")
+    files: tuple[str, ...] = ()
+
+
+class Factory(Section):
+    """Files of the factory and central logs."""
+
+    directories: tuple[str, ...] = ()
+    every: Duration = _seconds("5m")
+    timezone: str = ""
+    central_logs: tuple[str, ...] = ()
+    log_socket: str = ""
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value or "UTC")
+        except (OSError, ValueError, KeyError):
+            raise ValueError(f"{shown(value)} is {NO_ZONE}") from None
+        return value
+
+    @field_validator("log_socket")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        if value and not os.path.isabs(value):
+            raise ValueError(f"{shown(value)} is not an absolute path: begin it with /")
+        if len(os.fsencode(value)) > SOCKET_PATH_BYTES:
+            raise ValueError(f"a socket's path has at most {SOCKET_PATH_BYTES} bytes: shorten it")
+        return value
+
+
+class Pilots(Section):
+    """When pilots' time is settled."""
+
+    settle_delay: Duration = _seconds("2m")
+    outcome_wait: Duration = _seconds("1h")
+    silent_wait: Duration = _seconds("1d")
+    verdict_after: Duration = _seconds("6h")
+    end_tolerance: Duration = _seconds("5m")
+    assumed_end: Duration = _seconds("1h")
+    claims_every: Duration = _seconds("10m")
 
 
 class Http(Section):
-    """Where metrics and pages are served."""
+    """HTTP: address, TLS, token."""
 
-    listen: str = Field("127.0.0.1:9818", description="ADDRESS:PORT, [ADDRESS]:PORT for IPv6.")
-    tls_cert: str = Field("", description="Certificate chain (PEM).")
-    tls_key: str = Field("", description="Its private key (PEM).")
-    auth_token_file: str = Field(
-        "", description="File with the bearer token which clients must send (all but /-/healthy)."
-    )
-    hosts: tuple[str, ...] = Field(
-        (),
-        description="Names under which clients may ask, besides addresses, localhost and this "
-        "host's own names.",
-    )
-    allow_insecure: bool = Field(
-        False, description="Listen beyond loopback without TLS or token (behind a proxy)."
-    )
+    listen: str = "127.0.0.1:9818"
+    tls_cert: str = ""
+    tls_key: str = ""
+    auth_token_file: str = ""
+    hosts: tuple[str, ...] = ()
+    allow_insecure: bool = False
 
     @property
     def address(self) -> tuple[str, int]:
@@ -253,31 +233,53 @@ class Http(Section):
         return self
 
 
-class Metrics(Section):
-    """What /metrics shows."""
+def _default_ledger() -> str:
+    directory = os.environ.get("STATE_DIRECTORY", "/var/lib/gwmond").partition(":")[0]
+    return f"sqlite:///{directory}/ledger.sqlite"
 
-    series_budget: Number = Field(
-        10000,
-        description='Series per family. Beyond it the smallest are summed as "other".',
-    )
+
+class Ledger(Section):
+    """The ledger's database, and how long it keeps what."""
+
+    url: str = Field(default_factory=_default_ledger)
+    hours_retention: Duration = _seconds("5y")
+    pilots_retention: Duration = _seconds("180d")
+    attempts_retention: Duration = _seconds("90d")
+    corrections_retention: Duration = _seconds("5y")
+    problems_retention: Duration = _seconds("90d")
+
+    @field_validator("url")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        scheme, found, _ = value.partition("://")
+        path = "/" in value and without_password(value) == value
+        if (found and scheme not in _SCHEMES) or (not found and not path):
+            # the value is not shown: it may hold a password
+            raise ValueError(
+                "is neither a path nor a URL of a ledger: write sqlite:////var/lib/gwmond/"
+                "ledger.sqlite, a path with a slash, or postgresql://user@host/database"
+            )
+        return value
+
+
+class Metrics(Section):
+    """Limits of /metrics."""
+
+    series_budget: Number = 10000
 
 
 class Log(Section):
     """The log, on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    format: Literal["auto", "console", "json"] = Field(
-        "auto", description="auto: console on a terminal, else json."
-    )
+    format: Literal["auto", "console", "json"] = "auto"
 
 
 class Replay(Section):
-    """Instead of a live pool: a recording made by ``gwmond record``."""
+    """A recording made by ``gwmond record``, instead of a live pool."""
 
-    file: str = Field("", description="The recording. Empty: the live pool.")
-    speed: Annotated[float, Field(gt=0, le=1e6)] = Field(
-        60.0, description="Recorded seconds per real second."
-    )
+    file: str = ""
+    speed: Annotated[float, Field(gt=0, le=1e6)] = 60.0
 
 
 class Config(Section):
@@ -330,5 +332,5 @@ def parse(data: dict[str, Any], origin: str, text: str = "") -> Config:
         return Config.model_validate(data)
     except ValidationError as error:
         lines = key_lines(text)
-        told = [explain(dict(item), origin, Config, lines) for item in error.errors()]
-        raise ConfigError("\n".join(told)) from None
+        problems = [explain(dict(item), origin, Config, lines) for item in error.errors()]
+        raise ConfigError("\n".join(problems)) from None

@@ -1,4 +1,4 @@
-"""What options of the configuration are made of, and what is said of a value of another type."""
+"""Types of options, and the error messages for values of another type."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Section(BaseModel):
     @classmethod
     def _of_its_type(cls, value: object, info: ValidationInfo) -> object:
         field = cls.model_fields[str(info.field_name)]
-        if is_duration(field):  # tells so itself
+        if is_duration(field):  # parse_duration reports a wrong type
             return value
         if wrong := wrong_type(field.annotation, value, str(info.field_name)):
             raise ValueError(wrong)
@@ -82,7 +82,7 @@ def is_duration(field: FieldInfo) -> bool:
 
 
 def wrong_type(wanted: Any, value: object, name: str) -> str:
-    """Return what is wrong with a value's type, with the remedy; empty if nothing is.
+    """Return what is wrong with a value's type, with the remedy; empty if the type is right.
 
     >>> wrong_type(tuple[str, ...], "cm", "collectors")
     'write a list: ["cm"]'
@@ -114,7 +114,7 @@ _WRITE = {
 
 
 def _kinds(wanted: Any) -> list[Any]:
-    """Return the types that are wanted, without None and what they are annotated with."""
+    """Return the types of an option, without None and annotations."""
     if get_origin(wanted) is Annotated:
         return _kinds(get_args(wanted)[0])
     if isinstance(wanted, type) or get_origin(wanted) is Literal:
@@ -181,12 +181,12 @@ _WITH_PASSWORD = re.compile(r"\s*([A-Za-z][\w+.-]*):.*(?:@|password=).*", re.DOT
 
 
 def without_password(text: str) -> str:
-    """Return a text; of what looks like a URL with a password, its scheme alone."""
+    """Return a text; if it looks like a URL with a password, only its scheme."""
     return f"{found[1]}:..." if (found := _WITH_PASSWORD.fullmatch(text)) else text
 
 
 def unusable(path: str) -> str:
-    """Return why nothing can be read from a file; empty if something can."""
+    """Return why a file cannot be read, or is empty; an empty text if it can be used."""
     try:
         return "" if Path(path).read_bytes().strip() else f"{path} is empty"
     except OSError as error:
@@ -198,7 +198,7 @@ def unusable(path: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address."""
+    """Return whether an address can only be reached from this host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

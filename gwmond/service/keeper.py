@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gwmond.config.pilots import Ledger as Options
+from gwmond.config.settings import Ledger as Options
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.config.pilots import Ledger as Options
+from gwmond.config.settings import Ledger as Options
 from gwmond.ledger.errors import LedgerFailed, LedgerFull, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
