@@ -6,6 +6,9 @@ Source of the rules: design page, section 4.  A free slot of an accepting pilot 
 as fit, the least over cores, memory and GPUs, if the time left suffices for the job's walltime.  A
 pending pilot counts as an empty one.
 
+What jobs leave of a place that they fill is too little for another of them, but smaller jobs may
+fit into the *rest*: beside a job of 5 cores a pilot of 8 cores runs three of 1 core.
+
 The pilots of an entry differ by the frontend group for which they run: their START expressions
 differ, and their sizes may.  So places are counted by entry and group (a *berth*).
 """
@@ -18,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gwmond.model.apportion import apportion
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size, Template
@@ -46,6 +50,7 @@ Pending: TypeAlias = Mapping[EntryKey, Mapping[str, int]]
 """Pending pilots of an entry by frontend group; the group is empty where it is not known."""
 
 _CHUNK = 250_000  # places x shapes at a time, so that memory stays small
+_RESTS = 8  # so many shapes of a berth, the largest, leave a rest that counts
 
 
 def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Template]) -> Places:
@@ -111,11 +116,30 @@ class Hold(NamedTuple):
     takes: Need
 
 
+class Rest(NamedTuple):
+    """What jobs of a shape leave of the places of a berth that they fill."""
+
+    berth: Berth
+    shape: Shape
+
+
+class Beside(NamedTuple):
+    """``jobs`` fill the places of a berth; so many of each other shape (``fit``) go beside them."""
+
+    jobs: int
+    fit: Mapping[Shape, int]
+
+
 class Absorption(NamedTuple):
-    """``holds``: what each shape finds at each berth; ``units``: all that the berths have."""
+    """What berths take of jobs.
+
+    ``holds``: what each shape finds at each berth; ``units``: all that the berths have; ``rests``:
+    what fits beside jobs that fill a berth, where anything does.
+    """
 
     holds: Mapping[Shape, Mapping[Berth, Hold]]
     units: Mapping[Berth, Need]
+    rests: Mapping[Rest, Beside]
 
 
 def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -> Absorption:
@@ -134,44 +158,107 @@ def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -
     walltimes = sorted({shape.walltime_s for shape in wanted if shape.walltime_s is not None})
     holds: dict[Shape, dict[Berth, Hold]] = {shape: {} for shape in wanted}
     units: dict[Berth, Need] = {}
+    rests: dict[Rest, Beside] = {}
     for berth, shapes in at.items():
         counted: defaultdict[tuple[Size, int], int] = defaultdict(int)
         for (size, left), count in found[berth].items():
             enough = len(walltimes) if left is None else bisect_right(walltimes, left)
             counted[size, enough] += count
-        held, everything = _fit(counted, shapes, walltimes, q)
+        grid = _grid(counted, shapes, walltimes, q)
+        held, everything = _fit(grid)
+        rests |= {Rest(berth, shape): beside for shape, beside in _rests(grid, shapes)}
         for shape, hold in zip(shapes, held, strict=True):
             if hold.jobs > 0:
                 holds[shape][berth] = hold
         if everything.cpu > 0:
             units[berth] = everything
-    return Absorption(holds, units)
+    return Absorption(holds, units, rests)
 
 
-def _fit(
+class _Grid(NamedTuple):
+    """Places (``free``, ``enough``, ``many``, ``own`` units) and shapes (``asked``, ``wall``).
+
+    Walltimes are compared by their rank: a place takes a shape if ``enough`` is at least ``wall``.
+    """
+
+    free: NDArray[np.float64]
+    enough: NDArray[np.int64]
+    many: NDArray[np.float64]
+    own: NDArray[np.float64]
+    asked: NDArray[np.float64]
+    wall: NDArray[np.int64]
+
+    def pieces(self) -> Iterator[_Grid]:
+        """Yield some places after the other, with all shapes."""
+        rows = max(1, _CHUNK // len(self.wall))
+        for start in range(0, len(self.own), rows):
+            some = slice(start, start + rows)
+            yield self._replace(
+                free=self.free[some],
+                enough=self.enough[some],
+                many=self.many[some],
+                own=self.own[some],
+            )
+
+    def whole(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how many jobs of each shape fit each size, by dimension; infinite: of 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.floor_divide(free[:, None, :], self.asked[None, :, :])
+        found[:, self.asked <= 0] = np.inf
+        return found
+
+    @property
+    def lasts(self) -> NDArray[np.bool_]:
+        """Whether each place lasts as long as each shape."""
+        return self.enough[:, None] >= self.wall[None, :]
+
+
+def _grid(
     counted: Mapping[tuple[Size, int], int],
     shapes: Sequence[Shape],
     walltimes: Sequence[int],
     q: int,
-) -> tuple[list[Hold], Need]:
-    """Return what each shape alone finds in the places, and the units of places that take any."""
-    everything = list(counted.items())
-    rows = max(1, _CHUNK // len(shapes))
-    asked = np.array([footprint(shape.size, q) for shape in shapes], dtype=np.float64)
+) -> _Grid:
     walls = [0 if s.walltime_s is None else bisect_right(walltimes, s.walltime_s) for s in shapes]
-    wall = np.array(walls, dtype=np.int64)
-    jobs, by_cpu, by_gpu, cpu, gpu = np.zeros((5, len(shapes)))
+    return _Grid(
+        free=np.array([size for size, _ in counted], dtype=np.float64),
+        enough=np.array([index for _, index in counted], dtype=np.int64),
+        many=np.array(list(counted.values()), dtype=np.float64),
+        own=np.array([max(1, units_of(size, "cpu", q)) for size, _ in counted], dtype=np.float64),
+        asked=np.array([footprint(shape.size, q) for shape in shapes], dtype=np.float64),
+        wall=np.array(walls, dtype=np.int64),
+    )
+
+
+def _rests(grid: _Grid, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Beside]]:
+    """Yield what fits beside jobs of the largest shapes, of each alone, where anything does.
+
+    Jobs with GPUs take the cores that they use, and no others: the rest of these is still there.
+    """
+    order = [at for at, shape in enumerate(shapes) if shape.size.gpus <= 0]
+    order.sort(key=lambda at: (shapes[at].size, grid.wall[at]), reverse=True)
+    for at in order[:_RESTS] if len(shapes) > 1 else ():
+        jobs, fit = 0.0, np.zeros(len(shapes))
+        for piece in grid.pieces():
+            filled = piece.whole(piece.free)[:, at].min(axis=1)
+            filled = np.where(piece.lasts[:, at], filled, 0.0)
+            rest = np.maximum(piece.free - filled[:, None] * piece.asked[at], 0.0)
+            more = np.where(piece.lasts & (filled[:, None] > 0), piece.whole(rest).min(axis=2), 0)
+            jobs += float(piece.many @ filled)
+            fit += piece.many @ more
+        if fit.any():
+            beside = {shape: int(n) for shape, n in zip(shapes, fit.tolist(), strict=True) if n}
+            yield shapes[at], Beside(int(jobs), beside)
+
+
+def _fit(grid: _Grid) -> tuple[list[Hold], Need]:
+    """Return what each shape alone finds in the places, and the units of places that take any."""
+    jobs, by_cpu, by_gpu, cpu, gpu = np.zeros((5, len(grid.wall)))
     all_cpu = all_gpu = 0.0
-    for start in range(0, len(everything), rows):
-        some = everything[start : start + rows]
-        free = np.array([size for (size, _), _ in some], dtype=np.float64)
-        enough = np.array([index for (_, index), _ in some], dtype=np.int64)
-        count = np.array([many for _, many in some], dtype=np.float64)
-        own = np.array([max(1, units_of(size, "cpu", q)) for (size, _), _ in some], dtype=float)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            whole = np.floor_divide(free[:, None, :], asked[None, :, :])
-        whole[:, asked <= 0] = np.inf
-        fits = (whole.min(axis=2) >= 1) & (enough[:, None] >= wall[None, :])
+    for piece in grid.pieces():
+        free, count, own = piece.free, piece.many, piece.own
+        whole = piece.whole(free)
+        fits = (whole.min(axis=2) >= 1) & piece.lasts
         number = np.where(fits, count[:, None], 0.0)
         with np.errstate(invalid="ignore"):  # no GPU is asked for: 0 x infinity
             jobs += np.where(fits, count[:, None] * whole.min(axis=2), 0).sum(axis=0)
@@ -185,7 +272,7 @@ def _fit(
     held = [
         Hold(int(n), Need(c / m, g / k if a > 0 else 0.0) if n else Need(0.0))
         for n, c, m, g, k, a in zip(
-            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu, asked[:, 2])),
+            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu, grid.asked[:, 2])),
             strict=True,
         )
     ]

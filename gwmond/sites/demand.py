@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 from gwmond.model.evaluation import JobCounts
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Template, Verdict
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.sites.absorb import Places, Shape, absorption, of_group
+from gwmond.sites.absorb import Absorption, Places, Rest, Shape, absorption, of_group
 from gwmond.sites.need import Need, need_at, own_need
 from gwmond.sites.program import DemandClass, Edge
 
@@ -190,29 +190,57 @@ def demand(
             berths = alike[id(item.offers)] = _berths(item, judges)
             wanted[item.shape].update(berths)
     holding = absorption(wanted, places, q)
-    edges = {
-        id(item.offers): (
-            {
-                key: Edge(jobs, need, need)
-                for key, need in item.needs.items()
-                if (jobs := _fitting_into(spare, key, need)) > 0
-            },
-            {
-                berth: Edge(hold.jobs, need, hold.takes)
-                for berth, need in alike[id(item.offers)].items()
-                if (hold := holding.holds[item.shape].get(berth)) is not None
-            },
-        )
-        for item in {id(item.offers): item for item in matches}.values()
-    }
+    at_berth: defaultdict[Berth, list[Rest]] = defaultdict(list)
+    for rest in holding.rests:
+        at_berth[rest.berth].append(rest)
+    known: dict[int, DemandClass] = {}
+    for item in matches:
+        if id(item.offers) not in known:
+            known[id(item.offers)] = _class(item, spare, alike[id(item.offers)], holding, at_berth)
     return Demand(
         tuple(
-            DemandClass(
-                *(item.key, item.group.jobs, item.own, *edges[id(item.offers)], item.possible)
-            )
-            for item in matches
+            known[id(item.offers)]._replace(key=item.key, jobs=item.group.jobs) for item in matches
         ),
         holding.units,
+    )
+
+
+def _class(
+    item: Match,
+    spare: Mapping[Resource, Mapping[EntryKey, int]],
+    berths: Mapping[Berth, Need],
+    holding: Absorption,
+    rests: Mapping[Berth, Iterable[Rest]],
+) -> DemandClass:
+    """Return the class of a group's jobs; ``berths``: what a job counts as where it may run."""
+    holds = holding.holds[item.shape]
+    own_rests = (Rest(berth, item.shape) for berth in berths)
+    beside = (
+        (rest, need, fitting)
+        for berth, need in berths.items()
+        for rest in rests.get(berth, ())
+        if (fitting := holding.rests[rest].fit.get(item.shape, 0))
+    )
+    return DemandClass(
+        key=item.key,
+        jobs=item.group.jobs,
+        own=item.own,
+        spare={
+            key: Edge(jobs, need, need)
+            for key, need in item.needs.items()
+            if (jobs := _fitting_into(spare, key, need)) > 0
+        },
+        free={
+            berth: Edge(hold.jobs, need, hold.takes)
+            for berth, need in berths.items()
+            if (hold := holds.get(berth)) is not None
+        },
+        possible=item.possible,
+        leaves={rest: 1 / holding.rests[rest].jobs for rest in own_rests if rest in holding.rests},
+        beside={
+            rest: Edge(fitting, need, Need(1 / fitting, holds[rest.berth].takes.gpu))
+            for rest, need, fitting in beside
+        },
     )
 
 

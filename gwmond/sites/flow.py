@@ -3,10 +3,11 @@
 Units: jobs are counted, possibly in fractions; what comes out is in 1/``SCALE`` canonical unit.
 
 Source of the rules: design page, section 4.  This is a linear program (SciPy's HiGHS): its
-variables are the jobs of each class at each sink, where a sink is the spare capacity of an entry or
-a *berth* (free slots and pending pilots of one frontend group at an entry).  A job takes other
-units at other entries, and one that needs GPUs takes its cores with them, so this is no flow of
-one commodity.  In this order,
+variables are the jobs of each class at each sink, where a sink is the spare capacity of an entry, a
+*berth* (free slots and pending pilots of one frontend group at an entry), or the *rest* that large
+jobs leave of a berth's places (of 8 cores, 3 beside a job of 5).  A job takes other units at other
+entries, and one that needs GPUs takes its cores with them, so this is no flow of one commodity.  In
+this order,
 
 1. berths take as much demand as they can: it is no bottleneck;
 2. spare capacity takes as much of the rest as it can.  Both are counted in the least units that a
@@ -58,9 +59,9 @@ class Assignment(NamedTuple):
     """What could have run where.
 
     ``units``: 1/SCALE units of each entry's spare that jobs could have used, zeros included;
-    ``jobs``: how many jobs those are; ``free``: how many each berth takes, and ``taken`` what these
-    take of it, in 1/SCALE units; ``uncertain``: entries and resources where a *possible* match
-    carries any.
+    ``jobs``: how many jobs those are; ``free``: how many each berth takes, and ``taken`` what those
+    of them take that are not beside others, in 1/SCALE units; ``uncertain``: entries and resources
+    where a *possible* match carries any.
     """
 
     units: Mapping[tuple[EntryKey, Resource], int]
@@ -95,18 +96,18 @@ def _collect(
     spare: Mapping[Resource, Mapping[EntryKey, int]],
 ) -> Assignment:
     """Sum the jobs of the edges by sink and by class, in whole 1/SCALE units."""
-    sinks, berths = program.room.shape[1], len(program.berths)
+    sinks, berths, first = program.room.shape[1], len(program.berths), program.first_entry
     count = np.bincount(program.sink, jobs, sinks).round(_DIGITS).tolist()
     units: dict[tuple[EntryKey, Resource], int] = {}
     shares: dict[tuple[str, Resource], Share] = {}
     taken: dict[tuple[Berth, Resource], int] = {}
     for row, resource in enumerate(RESOURCES):
         amounts = program.need[row] * jobs
-        at_berths = np.bincount(program.sink, program.takes[row] * jobs, sinks)[:berths]
+        at_berths = np.bincount(program.holder[row], program.takes[row] * jobs, sinks)[:berths]
         for berth, amount in zip(program.berths, (at_berths * SCALE).tolist(), strict=True):
             taken[berth, resource] = int(amount + _NOTHING)
-        into = np.bincount(program.sink, amounts, sinks)[berths:]
-        into = np.minimum(into, program.room[row, berths:])
+        into = np.bincount(program.sink, amounts, sinks)[first:]
+        into = np.minimum(into, program.room[row, first:])
         rounded = _rounded(into.tolist())
         for key, amount in zip(program.entries, rounded, strict=True):
             if (limit := spare[resource].get(key)) is not None:
@@ -118,16 +119,19 @@ def _collect(
     ]
     uncertain: set[tuple[EntryKey, Resource]] = set()
     for edge in np.flatnonzero(program.assigned & (jobs > _NOTHING)).tolist():
-        key = program.entries[program.sink[edge] - berths]
+        key = program.entries[program.sink[edge] - first]
         if key in possible[program.source[edge]]:
             uncertain |= {
                 (key, r) for row, r in enumerate(RESOURCES) if program.need[row, edge] > 0
             }
+    free = dict(zip(program.berths, count[:berths], strict=True))
+    for rest, number in zip(program.rests, count[berths:first], strict=True):
+        free[rest.berth] += number
     return Assignment(
         units=units,
         classes=shares,
-        jobs=dict(zip(program.entries, count[berths:], strict=True)),
-        free=dict(zip(program.berths, count[:berths], strict=True)),
+        jobs=dict(zip(program.entries, count[first:], strict=True)),
+        free=free,
         taken=taken,
         uncertain=frozenset(uncertain),
     )

@@ -2,8 +2,9 @@
 
 Units: jobs are counted, possibly in fractions; needs and room are canonical units.
 
-A sink is the spare capacity of an entry, or a *berth* (free slots and pending pilots of one
-frontend group at an entry).  ``flow`` says what is asked of the program, and why.
+A sink is the spare capacity of an entry, a *berth* (free slots and pending pilots of one frontend
+group at an entry), or the *rest* that jobs of one shape leave of a berth's places: its room grows
+with the jobs there.  ``flow`` says what is asked of the program, and why.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import floor, gcd, lcm
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites.absorb import Rest
 from gwmond.sites.need import Need
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -48,7 +51,9 @@ class DemandClass(NamedTuple):
     """Idle jobs that take the same of the same sinks.
 
     ``own`` is what a job counts as where it is not placed: the least that it takes anywhere.
-    ``possible`` are entries of which it is not certain that the jobs could run there.
+    ``possible`` are entries of which it is not certain that the jobs could run there.  ``leaves``:
+    which part of a rest one job makes at its berth; ``beside``: the rests that take the jobs, of
+    which each job takes a part of ``takes.cpu``.
     """
 
     key: str
@@ -57,10 +62,15 @@ class DemandClass(NamedTuple):
     spare: Mapping[EntryKey, Edge]
     free: Mapping[Berth, Edge]
     possible: frozenset[EntryKey] = frozenset()
+    leaves: Mapping[Rest, float] = MappingProxyType({})
+    beside: Mapping[Rest, Edge] = MappingProxyType({})
 
 
-_Choice: TypeAlias = tuple[Need, tuple[tuple[int, Edge], ...]]
-"""What a job counts as, and its edges by the number of their sink."""
+_Choice: TypeAlias = tuple[Need, tuple[tuple[int, Edge], ...], tuple[tuple[int, int, float], ...]]
+"""What a job counts as, its edges by their sink's number, and what it leaves: rest, berth, part."""
+
+_Coordinates: TypeAlias = tuple[Floats, Ints, Ints]
+"""Values of a matrix, with their rows and columns."""
 
 
 class Bundle(NamedTuple):
@@ -73,12 +83,15 @@ class Bundle(NamedTuple):
 class Program(NamedTuple):
     """The matrix: a column is an edge; rows are bundles, then each sink's cpu, then its gpu.
 
-    Berths come before entries.  ``need`` and ``takes`` have a row for each resource; ``room`` is
-    what each sink has of it.
+    Berths come before rests, and these before entries.  ``need`` and ``takes`` have a row for each
+    resource; ``room`` is what each sink has of it, and ``holder`` the sink whose room an edge takes
+    of it: the GPUs in a rest are the berth's.  ``leaves`` are the parts of rests that edges to
+    berths make, as coordinates.
     """
 
     bundles: Sequence[Bundle]
     berths: Sequence[Berth]
+    rests: Sequence[Rest]
     entries: Sequence[EntryKey]
     source: Ints
     sink: Ints
@@ -87,25 +100,38 @@ class Program(NamedTuple):
     need: Floats
     takes: Floats
     room: Floats
+    holder: Ints
+    leaves: _Coordinates
+
+    @property
+    def first_entry(self) -> int:
+        """The number of the first sink that is an entry's spare capacity."""
+        return len(self.berths) + len(self.rests)
 
     @property
     def assigned(self) -> NDArray[np.bool_]:
         """Whether an edge leads to spare capacity."""
-        return self.sink >= len(self.berths)
+        return self.sink >= self.first_entry
 
     @property
     def supply(self) -> Floats:
         """The jobs of each bundle."""
         return np.array([bundle.jobs for bundle in self.bundles], dtype=np.float64)
 
-    def coordinates(self) -> tuple[Floats, Ints, Ints]:
+    def coordinates(self) -> _Coordinates:
         """Return the values, rows and columns of the matrix."""
         edges = np.arange(len(self.source))
         first, sinks = len(self.bundles), self.room.shape[1]
         values = np.concatenate((np.ones(len(edges)), *self.takes))
-        rows = np.concatenate((self.source, first + self.sink, first + sinks + self.sink))
+        held = (first + self.holder[0], first + sinks + self.holder[1])
+        rows = np.concatenate((self.source, *held))
         used = values > 0
-        return values[used], rows[used], np.tile(edges, 3)[used]
+        parts, rests, by = self.leaves
+        return (
+            np.concatenate((values[used], -parts)),
+            np.concatenate((rows[used], first + rests)),
+            np.concatenate((np.tile(edges, 3)[used], by)),
+        )
 
 
 def build(
@@ -113,39 +139,69 @@ def build(
     spare: Mapping[Resource, Mapping[EntryKey, int]],
     free: Mapping[Berth, Need],
 ) -> Program:
+    """Return the program; classes with the same choice are one bundle."""
     berths = sorted(free)
+    rests = sorted(
+        {rest for item in classes for rest in item.beside if rest.berth in free}, key=_rank
+    )
     entries = sorted(set().union(*(spare[resource] for resource in RESOURCES)))
-    berth_at = {berth: at for at, berth in enumerate(berths)}
-    entry_at = {key: at for at, key in enumerate(entries, len(berths))}
+    sinks: list[Berth | Rest | EntryKey] = [*berths, *rests, *entries]
+    sink_at = {sink: at for at, sink in enumerate(sinks)}
     alike: defaultdict[_Choice, list[DemandClass]] = defaultdict(list)
     for item in classes:
-        chosen = [(berth_at[at], edge) for at, edge in item.free.items() if at in berth_at]
-        chosen += [(entry_at[at], edge) for at, edge in item.spare.items() if at in entry_at]
-        chosen = [(at, edge) for at, edge in chosen if edge.jobs > 0]
+        edges_to = (*item.free.items(), *item.beside.items(), *item.spare.items())
+        chosen = [(sink_at[to], edge) for to, edge in edges_to if to in sink_at and edge.jobs > 0]
         if chosen and item.jobs > 0:
-            alike[item.own, tuple(sorted(chosen))].append(item)
+            left = [
+                (sink_at[rest], sink_at[rest.berth], part)
+                for rest, part in item.leaves.items()
+                if rest in sink_at
+            ]
+            alike[item.own, tuple(sorted(chosen)), tuple(sorted(left))].append(item)
     bundles: list[Bundle] = []
     table: list[tuple[float, ...]] = []
-    for own, edges in sorted(alike):
-        members, weight = alike[own, edges], own.cpu + own.gpu
+    leaves: list[tuple[float, int, int]] = []
+    for own, edges, left_by in sorted(alike):
+        members, weight = alike[own, edges, left_by], own.cpu + own.gpu
+        column_of = {at: column for column, (at, _) in enumerate(edges, len(table))}
+        leaves += [(part, rest, column_of[berth]) for rest, berth, part in left_by]
         table += [
             (len(bundles), at, edge.jobs, weight, *edge.need, *edge.takes) for at, edge in edges
         ]
         bundles.append(Bundle(tuple(members), sum(item.jobs for item in members)))
     columns = np.array(table, dtype=np.float64).reshape(len(table), 8).T
-    held = [free[berth] for berth in berths]
+    held = [free[berth] for berth in berths] + [Need(0.0)] * len(rests)
     room = np.array(
         [
             [need.units(r) for need in held] + [float(spare[r].get(key, 0)) for key in entries]
             for r in RESOURCES
         ]
-    ).reshape(len(RESOURCES), len(berths) + len(entries))
+    ).reshape(len(RESOURCES), len(sink_at))
+    made_by = np.array(leaves, dtype=np.float64).reshape(len(leaves), 3).T
     source, sink = columns[0].astype(np.int64), columns[1].astype(np.int64)
     made = Program(
-        *(bundles, berths, entries, source, sink),
+        *(bundles, berths, rests, entries, source, sink),
         *(columns[2], columns[3], columns[4:6], columns[6:8], room),
+        np.stack((sink, _homes(sink, berths, rests))),
+        (made_by[0], made_by[1].astype(np.int64), made_by[2].astype(np.int64)),
     )
     return made._replace(room=_usable(made))
+
+
+def _homes(sink: Ints, berths: Sequence[Berth], rests: Sequence[Rest]) -> Ints:
+    """Return the sinks, of rests their berths."""
+    berth_at = {berth: at for at, berth in enumerate(berths)}
+    home = np.array([berth_at[rest.berth] for rest in rests], dtype=np.int64)
+    found = sink.copy()
+    in_rest = (sink >= len(berths)) & (sink < len(berths) + len(rests))
+    found[in_rest] = home[sink[in_rest] - len(berths)]
+    return found
+
+
+def _rank(rest: Rest) -> tuple[object, ...]:
+    """Return what orders rests; a walltime that is not known is the least."""
+    walltime = -1 if rest.shape.walltime_s is None else rest.shape.walltime_s
+    return (rest.berth, rest.shape.size, walltime)
 
 
 def _usable(program: Program) -> Floats:
@@ -154,7 +210,7 @@ def _usable(program: Program) -> Floats:
     for resource, takes in enumerate(program.takes):
         needs: defaultdict[int, set[float]] = defaultdict(set)
         for sink, value in zip(program.sink.tolist(), takes.tolist(), strict=True):
-            if value > 0 and sink >= len(program.berths):
+            if value > 0 and sink >= program.first_entry:
                 needs[sink].add(value)
         for sink, values in needs.items():
             step = _step(frozenset(values))
@@ -171,7 +227,7 @@ def _step(needs: frozenset[float]) -> Fraction:
 
 
 def _solve(
-    cost: Floats, matrix: tuple[Floats, Ints, Ints], bound: Floats, most: Floats
+    cost: Floats, matrix: _Coordinates, bound: Floats, most: Floats
 ) -> tuple[Floats, Floats] | None:
     """Return the solution of a linear program and the prices of its rows; None if it failed."""
     from scipy.optimize import linprog  # noqa: PLC0415 (slow to import; few commands poll)
@@ -213,7 +269,7 @@ def most_even(program: Program, jobs: Floats) -> Floats:
     room = np.concatenate(tuple(program.room))
     weight, assigned = program.weight, program.assigned
     totals = [-float((weight * jobs)[part].sum()) * _ALL for part in (~assigned, assigned)]
-    of_entry = np.tile(np.arange(sinks) >= len(program.berths), 2)
+    of_entry = np.tile(np.arange(sinks) >= program.first_entry, 2)
     filled = np.bincount(rows, minlength=first + 2 * sinks)[first:] > 0
     open_ = of_entry & filled & (room > 0)
     level = np.where(of_entry, 0.0, 1.0)
@@ -259,8 +315,8 @@ def _parts(program: Program, open_: NDArray[np.bool_]) -> tuple[Ints, int]:
 
     _, rows, columns = program.coordinates()
     first, size = len(program.bundles), program.room.shape[1]
-    berth = np.tile(np.arange(size) < len(program.berths), 2)
-    joins = np.concatenate((np.zeros(first, dtype=np.bool_), open_ | berth))[rows]
+    free = np.tile(np.arange(size) < program.first_entry, 2)
+    joins = np.concatenate((np.zeros(first, dtype=np.bool_), open_ | free))[rows]
     source = program.source[columns[joins]]
     total = first + 2 * size
     graph = coo_array((np.ones(len(source)), (source, rows[joins])), shape=(total, total))

@@ -1,18 +1,28 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.evaluation import JobCounts
+from gwmond.model.evaluation import SCALE, JobCounts
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Size, Template, Verdict
-from gwmond.model.units import RESOURCES
-from gwmond.sites.absorb import Hold, Place, Shape, absorption, pending_by_group, places
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites.absorb import (
+    Beside,
+    Hold,
+    Place,
+    Rest,
+    Shape,
+    absorption,
+    pending_by_group,
+    places,
+)
 from gwmond.sites.demand import Verdicts, demand, job_counts, match
 from gwmond.sites.flow import Assignment, assign
-from gwmond.sites.need import Need, need_at, own_need
+from gwmond.sites.need import Need, footprint, need_at, own_need
 from tests.build.facts import A2, BIG, GPU, SMALL, A, B, C, group, pilot, template, verdicts
 from tests.examples import examples
 
@@ -420,3 +430,87 @@ def test_one_possible_match_among_alike_groups_makes_the_entry_uncertain() -> No
     found = assigned(groups, {("sure", A.entry): Verdict.YES}, {A: 100})
     assert found.jobs == {A: 8.0}
     assert found.uncertain == {(A, "cpu")}
+
+
+# --- beside large jobs
+
+
+FIVE, ONE = Size(5, 10000), Size(1, 2000)
+
+
+def placed(
+    groups: Sequence[DemandGroup], pending: int, size: Size = BIG, spare: int = 100
+) -> tuple[float, dict[int, float]]:
+    """Jobs that pending pilots at A absorb, and units, by cores, that B's spare is assigned."""
+    templates = [template(A, size), template(B, size)]
+    matches = match(groups, templates, verdicts(groups, templates))
+    free = places([], {A: {"frontend.main": pending}}, templates)
+    room: dict[Resource, dict[EntryKey, int]] = {"cpu": {B: spare}, "gpu": {B: spare}}
+    wanted = demand(matches, room, free, templates)
+    found = assign(wanted.classes, room, wanted.free)
+    cores = {item.key: int(item.group.size.cores) for item in matches}
+    return sum(found.free.values()), {
+        cores[key]: share.assigned / SCALE
+        for (key, resource), share in found.classes.items()
+        if resource == "cpu"
+    }
+
+
+@pytest.mark.parametrize(
+    ("ones", "pilots", "absorbed", "assigned_units"),
+    [
+        (2, 2, 4, {5: 32, 1: 0}),  # two jobs of 5 cores, and both small ones beside them
+        (6, 2, 8, {5: 32, 1: 0}),
+        (7, 2, 8, {5: 32, 1: 1}),
+        (0, 2, 2, {5: 32}),
+        (20, 6, 24, {5: 0, 1: 2}),  # all six, and three small jobs beside each
+        (20, 8, 26, {5: 0, 1: 0}),  # two pilots are left for what fits beside none
+    ],
+)
+def test_small_jobs_run_beside_large_ones(
+    ones: int, pilots: int, absorbed: int, assigned_units: dict[int, float]
+) -> None:
+    """Of a pilot of 8 cores a job of 5 leaves 3, which no other of 5 can use, but small ones."""
+    groups = [group(6, FIVE, signature="five")] + [group(ones, ONE, signature="one")] * bool(ones)
+    jobs, units = placed(groups, pilots)
+    assert jobs == absorbed
+    assert units == pytest.approx(assigned_units)
+
+
+def test_jobs_with_gpus_run_beside_jobs_that_leave_them() -> None:
+    """A job of 5 cores leaves a pilot's two GPUs to two jobs of one core; none has more of them."""
+    for pilots, fives, with_gpus, absorbed in ((1, 1, 3, 3), (2, 1, 9, 5), (2, 2, 9, 6)):
+        groups = [
+            group(fives, FIVE, signature="five"),
+            group(with_gpus, Size(1, 2000, 1), signature="gpu"),
+        ]
+        jobs, units = placed(groups, pilots, GPU)
+        assert jobs == absorbed
+        assert units == pytest.approx({5: 0, 1: with_gpus + fives - absorbed})
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.sets(st.builds(Shape, sizes, walltimes), min_size=2, max_size=5),
+    st.dictionaries(st.builds(Place, sizes, lefts), st.integers(1, 5), max_size=6),
+)
+def test_what_fits_beside_is_what_fits_into_the_rest_of_each_place(
+    shapes: set[Shape], free: dict[Place, int]
+) -> None:
+    """For each pair of shapes: the places are filled with one, and the rests with the other."""
+    found = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000).rests
+    for large in (shape for shape in shapes if shape.size.gpus == 0):
+        cores, memory, gpus = footprint(large.size)
+        jobs, beside = 0, Counter[Shape]()
+        for place, count in free.items():
+            if filled := fit(large, place.size, left=place.remaining_s):
+                jobs += count * filled
+                rest = Size(
+                    place.size.cores - filled * cores,
+                    place.size.memory_mib - filled * memory,
+                    place.size.gpus - filled * gpus,
+                )
+                for small in shapes:
+                    beside[small] += count * fit(small, rest, left=place.remaining_s)
+        beside = +beside
+        assert found.get(Rest(HERE, large)) == (Beside(jobs, beside) if beside else None)
