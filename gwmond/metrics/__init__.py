@@ -1,1 +1,1 @@
-"""Metrics as lists of families, one file a topic; a family says how it is had from a snapshot."""
+"""Metrics as lists of families, one file a topic; a family has a function from the snapshot."""

@@ -1,17 +1,17 @@
-"""The past of the counters as OpenMetrics text, for Prometheus to be filled with it.
+"""The past of the counters as OpenMetrics text, to fill Prometheus.
 
-What ``promtool tsdb create-blocks-from openmetrics`` reads: the names and labels of the live
-metrics, and at each full hour what the counter would have stood at, had every second been settled
-in the hour in which it was spent.
+The input of ``promtool tsdb create-blocks-from openmetrics``: the names and labels of the live
+metrics, and at each full hour the value of the counter if every second had been settled in the hour
+in which it was spent.
 
 - **A value never falls**, as the live counter's: hours are net of corrections and never negative.
-  At the end it is the net total that the live counter goes on from.  (Where a correction has taken
-  something away, the live counter stands still at the highest that it has been, until the total
-  has caught up: it begins that much higher.)
+  The last value is the net total, from which the live counter goes on.  (Where a correction has
+  reduced the total, the live counter stands still at its highest value until the total has caught
+  up: it begins that much higher.)
 - **A series begins with 0** an hour before its first increment, and then has every hour: without
-  the hours in which nothing happened, ``increase()`` extrapolates over them.  What retention took
-  out of the ledger is in its first value.
-- **No** ``_created``: promtool makes further series of these, which nothing asks for.
+  the hours in which nothing happened, ``increase()`` extrapolates over them.  What retention has
+  deleted from the ledger is in its first value.
+- **No** ``_created``: promtool would make further series of these.
 
 The text is written series by series; memory holds one series' hours at a time.
 """
@@ -45,7 +45,7 @@ _FAMILIES = {
 
 
 def _factory(family: Family) -> Read:
-    """Return what reads a counter of a factory's numbers; the ledger has whole seconds of these."""
+    """Return the reader of a factory's counter; the ledger has these in whole seconds."""
     kinds = factory_queue.kinds_of(family)
     unit = MICRO if family.unit == "seconds" else 1
     return lambda reader, _, done: factory_hourly.factory_numbers(reader, kinds, unit, done)
@@ -143,7 +143,7 @@ def write_family(
     hours: Hours,
     labels: Mapping[str, str],
 ) -> Written:
-    """Write a counter: what it is, then series by series, each in the order of time."""
+    """Write a counter: metadata, then series by series, each in the order of time."""
     series = samples = 0
     exact = exact_seconds if family.unit == "seconds" else str
     for hourly_series in found:
@@ -160,7 +160,7 @@ def write_family(
 
 
 def values_of(hourly_series: HourlySeries, hours: Hours) -> list[tuple[int, int]]:
-    """Return what a series stands at, hour by hour; nothing if it begins after the last.
+    """Return the value of a series, hour by hour; nothing if it begins after the last hour.
 
     >>> values_of(HourlySeries((), 9, ((11, 4), (13, 5)), 0), Hours(10, 14))
     [(11, 0), (12, 4), (13, 4), (14, 9)]
@@ -200,14 +200,14 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def metadata(family: Family) -> str:
-    """Return what OpenMetrics says of a counter before its samples: of its name without _total."""
+    """Return the metadata lines of a counter, by its name without _total."""
     name = family.name.removesuffix("_total")
     unit = f"# UNIT {name} {family.unit}\n" if family.unit else ""
     return f"# HELP {name} {escaped(family.help)}\n# TYPE {name} counter\n{unit}"
 
 
 def escaped(text: str) -> str:
-    r"""Return a text as it stands in quotes.
+    r"""Return a text with quotes and backslashes escaped.
 
     >>> print(escaped('a "b" \\ c'))
     a \"b\" \\ c

@@ -31,11 +31,11 @@ def within(
     """Return at most about ``budget`` samples and how many were folded into ``other``.
 
     Gauges with the largest values stay, and the oldest counters: one that moved into ``other``
-    and out again would make it go down, which reads as a restart.  Counters of which nothing
-    was counted yet have no ``created`` and go first; before them, and before all other gauges,
-    what is of entries with a weak claim on their names (``is_weak``).  Of the rest, every label
+    and out again would make it go down, which reads as a restart.  Counters at 0
+    have no ``created`` and go first; before them, and before all other gauges, series of entries
+    with a weak claim on their names (``is_weak``).  Of the rest, every label
     but KEPT_LABELS becomes ``other`` and values add up, so that sums over a family stay what they
-    are.  Zeros that go are not in the number: they are missed by nobody.
+    are.  Folded zeros are not in the number.
     """
     if len(samples) <= budget:
         return list(samples), 0

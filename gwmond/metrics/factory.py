@@ -1,4 +1,4 @@
-"""Metrics of what factories and frontends say of each other: the values of GlideinWMS's RRDs.
+"""Metrics of the numbers that factories and frontends advertise: the values of GlideinWMS's RRDs.
 
 docs/rrd.md maps every name of the RRDs.
 """

@@ -1,6 +1,6 @@
-"""Metrics of the factory's own numbers: its queue's events, what completed_jobs sums up, outputs.
+"""Metrics of the factory's own numbers: events of its queue, sums of completed_jobs, outputs.
 
-They are what the factory says, not what gwmond accounts: see docs/reconcile.md.
+gwmond does not account these numbers: see docs/reconcile.md.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ FAMILIES = (
         FactoryKind.OUTPUTS_EMPTY,
         "gwmond_factory_outputs_empty_total",
         "",
-        "Of them, those that told nothing when they were read first: the pilot was killed, or its "
+        "Of them, those that were empty when they were read first: the pilot was killed, or its "
         "file was there before it began. client is the factory's user for the frontend. "
         "Unit: pilots.",
         _OUTPUTS,
@@ -166,7 +166,7 @@ FAMILIES = (
         FactoryKind.OUTPUTS_FILLED,
         "gwmond_factory_outputs_filled_total",
         "",
-        "Of the empty ones, those that told something later; empty less filled are those that "
+        "Of the empty ones, those that had content later; empty less filled are those that "
         "are still empty. Unit: pilots.",
         _OUTPUTS,
     ),

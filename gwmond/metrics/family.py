@@ -1,4 +1,4 @@
-"""What a metric family is: one record, with a function from the snapshot to its samples.
+"""A metric family: one record, with a function from the snapshot to its samples.
 
 A missing fact gives no sample, never a zero.
 """
@@ -27,8 +27,8 @@ class Sample(NamedTuple):
 class Family(NamedTuple):
     """One metric family.
 
-    ``unit`` is a base unit or empty; ``help`` says what is measured; ``labels`` name what each
-    sample's labels are, in their order.  Counters have ``_total`` in ``name``.
+    ``unit`` is a base unit or empty; ``help`` says what is measured; ``labels`` are the names of
+    each sample's labels, in their order.  Counters have ``_total`` in ``name``.
     """
 
     name: str

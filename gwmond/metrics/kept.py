@@ -1,6 +1,6 @@
-"""Counters of entries and groups that are kept apart; those of others have left (``[names]``).
+"""Counters of entries and groups that are kept apart; those of others are not shown (``[names]``).
 
-The ledger keeps what was counted: a counter that comes back goes on from there.
+The ledger keeps all counts: a counter that comes back continues.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def shown(family: Family, samples: Iterable[Sample], names: KeptNames | None) ->
 
 
 def weak(family: Family, names: KeptNames | None) -> Callable[[Sample], bool]:
-    """Return what says whether a sample is of an entry that has a weak claim on its name."""
+    """Return a function: does a sample belong to an entry with a weak claim on its name?"""
     if names is None or not names.weak or not {"site", "entry"} <= {*family.labels}:
         return lambda _: False
     key = _key(family)

@@ -1,6 +1,6 @@
 """Metrics of where pilots' time goes.
 
-Counters are what the ledger holds; they stand still while it cannot be written.
+Counters have the values in the ledger; they stand still while it cannot be written.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ FAMILIES = (
         "gwmond_pilot_unsettled_canonical_seconds",
         "gauge",
         "seconds",
-        "Time of pilots whose category is not known yet: jobs that run, or whose end is not told. "
+        "Time of pilots whose category is not known yet: jobs that run, or whose end is not known. "
         "Unit: canonical seconds." + POLLED,
         ("resource", "site", "entry", "group"),
         _unsettled,
@@ -200,7 +200,7 @@ FAMILIES = (
         "counter",
         "",
         "Pilots that ended, by the category of their own time: pilot_overhead (they ran jobs), "
-        "decision_problem (they never did), validation_fails, unclassified (not told). "
+        "decision_problem (they never did), validation_fails, unclassified (not known). "
         "Unit: pilots." + _KEPT,
         ("category", "site", "entry", "group"),
         _ended,
@@ -230,7 +230,7 @@ FAMILIES = (
         "gwmond_pilot_time_known_timestamp_seconds",
         "gauge",
         "seconds",
-        "Up to when pilots' time can be settled: all sources have told of what began before. Unit: "
+        "Up to when pilots' time can be settled: all sources have been read up to there. Unit: "
         "seconds since the epoch." + POLLED,
         (),
         lambda s: (

@@ -1,4 +1,4 @@
-"""From a snapshot to the texts that a scrape returns, made once after each poll."""
+"""Renders a snapshot as the texts that a scrape returns, once after each poll."""
 
 from __future__ import annotations
 

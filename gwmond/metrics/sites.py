@@ -53,7 +53,7 @@ def _states_and_reasons(s: Snapshot) -> set[tuple[str, str]]:
 
 
 def _units(s: Snapshot) -> Iterator[Sample]:
-    """Yield what the counter is integrated from, and 0 for the other states of spare units."""
+    """Yield the units that the counter integrates, and 0 for the other states of spare units."""
     for (key, resource), row in s.evaluation.rows.items():
         uses = list(row.uses)
         states = {state for state, _, _ in uses}

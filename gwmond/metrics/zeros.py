@@ -1,9 +1,9 @@
-"""Counters of what is known from the first poll on: 0 until something is counted.
+"""Counters that exist from the first poll on: 0 until something is counted.
 
-Prometheus's ``increase()`` ignores the value with which a series begins, so a series has to be
-there before its first increment.  Whatever can be counted of an entry (or of an entry's pilots of
-a frontend group) has a series as soon as that entry (or group) is known.  The ledger has no rows
-of such zeros, and OpenMetrics no ``_created``.
+Prometheus's ``increase()`` ignores the first value of a series, so a series has to exist before its
+first increment.  Every counter of an entry (or of a frontend group at an entry) exists as soon as
+the entry (or group) is known.  The ledger has no rows of such zeros, and OpenMetrics no
+``_created``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def with_zeros(samples: Iterable[Sample], known: Iterable[tuple[str, ...]]) -> I
 
 
 def entries(s: Snapshot) -> Iterator[tuple[Resource, EntryKey]]:
-    """Yield the entries of which time is accounted; for GPUs those that have any.
+    """Yield the entries whose time is accounted; for GPUs those that have any.
 
     None without a ledger: nothing is counted then.
     """
@@ -43,9 +43,9 @@ def entries(s: Snapshot) -> Iterator[tuple[Resource, EntryKey]]:
 
 
 def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
-    """Return where pilots are, were counted, or are asked for, and which resources they have.
+    """Return where pilots are, were counted, or are requested, and which resources they have.
 
-    An entry of which a group asks nothing has no pilots of that group.  CPUs are always among the
+    An entry where a group requests nothing has no pilots of that group.  CPUs are always among the
     resources.  Without a ledger there are no places.
     """
     if s.pilot_time is None:
@@ -73,7 +73,7 @@ def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
 
 
 def _may_have_pilots(request: EntryRequest) -> bool:
-    """Return whether pilots are asked for or exist; what is not known may be."""
+    """Return whether pilots are requested or exist; true if that is not known."""
     numbers = (
         *(request.requested_idle, request.submitted_wait, request.pending),
         *(request.running, request.held),

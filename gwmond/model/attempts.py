@@ -15,7 +15,7 @@ from gwmond.model.pilot_facts import Resources
 
 
 class Source(StrEnum):
-    """Who tells; best first where nothing else is said."""
+    """Where a fact is from; best first unless a rule says otherwise."""
 
     STARTD_HISTORY = "startd_history"
     EPOCH_HISTORY = "epoch_history"

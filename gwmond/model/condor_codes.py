@@ -1,4 +1,4 @@
-"""HTCondor's hold and vacate codes, and what each says about who ended an attempt.
+"""HTCondor's hold and vacate codes, and what each says about the cause of a run's end.
 
 Source: HTCondor manual, "Hold Reason Codes" and "Vacate Reason Codes" (docs/codes-other-values),
 and ``condor_holdcodes.h``, as of 25.x; how they arise was read in the source of 23.9.6, where
@@ -38,7 +38,7 @@ class Meaning(StrEnum):
     CONTAINER = "container"  # the test of the container's runtime itself
     STARTER = "starter"  # anything else that the starter has to do before or beside the job
     SHADOW = "shadow"  # the access point's side of the same
-    NOT_STARTED = "not_started"  # the claim could not be activated, no reason told
+    NOT_STARTED = "not_started"  # the claim could not be activated, without a reason
     BROKEN = "broken"  # the startd refused to activate the claim: something is wrong there
     REFUSED = "refused"  # the same, but only because the claim was going away or not ready
     # Somebody decided against it
@@ -58,7 +58,7 @@ class Meaning(StrEnum):
     CHECKPOINTED = "checkpointed"  # the state is saved, but the claim was gone
     SYSTEM = "system"  # anything else that is not the pilot's doing
     # Says nothing
-    UNSPECIFIED = "unspecified"  # interrupted, no reason told
+    UNSPECIFIED = "unspecified"  # interrupted, without a reason
     WEAK = "weak"  # the startd's view of any end that the access point asked for
 
 
@@ -171,7 +171,7 @@ EACCES, ENOTDIR, EISDIR.  The same errno at the execution point may be the site'
 
 
 def meaning(code: int | None) -> Meaning | None:
-    """Return what a code says; a code that a later HTCondor may have added is the system's.
+    """Return the meaning of a code; an unknown code of a later HTCondor means SYSTEM.
 
     >>> meaning(1013), meaning(0), meaning(999), meaning(1999)
     (<Meaning.SHUTDOWN: 'shutdown'>, None, <Meaning.SYSTEM: 'system'>, <Meaning.SYSTEM: 'system'>)

@@ -1,7 +1,7 @@
-r"""Which texts of strangers are numbers: those of the digits 0 to 9.
+r"""Numbers in text from outside: only the digits 0 to 9.
 
-Patterns (``\d``), ``str.isdigit`` and ``int`` take the digits of all scripts, ``int`` takes
-underscores: ``job.١٤.0.out`` is no job's file, ``²`` is a digit that no ``int`` takes.
+Patterns (``\d``), ``str.isdigit`` and ``int`` accept the digits of all scripts, and ``int``
+accepts underscores.  But ``job.١٤.0.out`` is no job's file, and ``int`` refuses the digit ``²``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How much real time an interval between two polls lasted, and whether it may be accounted.
 
-Units: a tick is in seconds as the clocks give them; what is elapsed is in whole milliseconds.
+Units: a tick is in seconds as the clocks give them; elapsed time is in whole milliseconds.
 
 Source of the rules: design page, section 4 ("counters integrate canonical seconds over real
 elapsed time; an interval longer than twice the poll period counts as unknown").
@@ -10,7 +10,7 @@ Invariants:
 - Every clock is floored to absolute milliseconds before the difference is taken, so no
   millisecond is lost or counted twice however an interval is cut: for ticks a, b, c of one boot,
   ``elapsed(a, b).ms + elapsed(b, c).ms == elapsed(a, c).ms``.
-- ``ms`` is never negative, and is real time also when ``known`` is false (0 where nothing tells).
+- ``ms`` is never negative, and is real time also when ``known`` is false (0 if no clock has it).
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def _ms(seconds: float) -> int:
 
 
 def elapsed(before: Tick | None, now: Tick, period_s: float) -> Elapsed:
-    """Return the time from ``before`` to ``now``, and whether what was seen holds for all of it.
+    """Return the time from ``before`` to ``now``, and whether it may be accounted.
 
     Within one boot the time is that of CLOCK_BOOTTIME.  Across a boot only the wall clock is
     left, and the interval is unknown.  A stepped wall clock leaves the elapsed time right, but
     ages of facts were computed with it: that interval is unknown as well.  Of several reasons
-    the first of ``reboot``, ``suspended``, ``clock_step``, ``missed_poll`` is told.
+    the first of ``reboot``, ``suspended``, ``clock_step``, ``missed_poll`` is returned.
     """
     if before is None:
         return Elapsed(0, False, "first_poll")

@@ -1,8 +1,8 @@
-"""What is known of how one attempt ended, whatever source told it.
+"""How one run ended, as far as any source has recorded it.
 
-Each field is None where nothing tells.  The comments name the attribute that tells it; the sources
-have to see to it that it is this run's: an epoch ad can carry the times and the exit of the run
-before it (facts page on HTCondor, table of histories).
+Each field is None if no source has it.  The comments name its attribute.  The sources make sure
+that the value belongs to this run: an epoch ad can carry the times and the exit of the run before
+(facts page on HTCondor, table of histories).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ending(NamedTuple):
     retried: bool | None = None
     hold_code: int | None = None  # HoldReasonCode, or LastHoldReasonCode of the last run
     hold_subcode: int | None = None
-    vacate_code: int | None = None  # VacateReasonCode; 0 where a shadow told no reason
+    vacate_code: int | None = None  # VacateReasonCode; 0 if a shadow had no reason
     vacate_subcode: int | None = None
     # In HoldReason or VacateReason: "failure at access point" / "at execution point"
     # (baseshadow.cpp:improveReasonAttributes).
@@ -55,7 +55,7 @@ class Ending(NamedTuple):
     # A later run of the same job has begun.
     superseded: bool | None = None
     # "Failed to send job exit status to shadow": the program had ended, and no history tells how
-    # (starter's jic_shadow.cpp:notifyJobExit); told by a starter's log or a central log.
+    # (starter's jic_shadow.cpp:notifyJobExit); from a starter's log or a central log.
     unsent: bool | None = None
     # A central log has a failure of a container at the beginning of this run.
     container_failed: bool | None = None
@@ -90,7 +90,7 @@ class Ending(NamedTuple):
     def exited(self) -> bool:
         """Whether the program ended itself, and nothing kept the run from being finished.
 
-        ON_EXIT_HOLD holds a job after it ended, with the code of a policy.  Where nothing tells
+        ON_EXIT_HOLD holds a job after it ended, with the code of a policy.  If it is not known
         who ended the program, a signal may have been HTCondor's.
         """
         if (self.exit_code is None and self.exit_signal is None) or self.unsent:
@@ -109,7 +109,7 @@ class Ending(NamedTuple):
 
     @property
     def starter_killed(self) -> bool:
-        """Whether a signal ended the starter, as the low bits of a wait status tell."""
+        """Whether a signal ended the starter, by the low bits of a wait status."""
         return self.starter_status is not None and self.starter_status & 0x7F != 0
 
     @property

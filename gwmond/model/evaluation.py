@@ -1,4 +1,4 @@
-"""What an evaluation of site time says: types, their invariants, and summaries of states.
+"""The result of an evaluation of site time: types, their invariants, and summaries of states.
 
 Units: capacity, use and spare are whole canonical units; parts and flows are in 1/``SCALE`` unit.
 """
@@ -32,8 +32,8 @@ class EntryTime(NamedTuple):
 
     ``provisioned`` is None where the running pilots are not known; ``spare`` is then the capacity.
     ``evidence`` says whether state and parts rest on an estimate; the capacity carries its own.
-    ``untaken``, in 1/SCALE unit: what is provisioned, and idle although jobs match it for long;
-    None as long as that is not known.
+    ``untaken``, in 1/SCALE unit: provisioned, and idle for long although jobs match; None if not
+    known.
     """
 
     entry: EntryKey
@@ -49,10 +49,10 @@ class EntryTime(NamedTuple):
 
     @property
     def uses(self) -> Iterator[tuple[str, str, int]]:
-        """What becomes of the capacity: state, reason, and amount in 1/SCALE unit.
+        """The uses of the capacity: state, reason, and amount in 1/SCALE unit.
 
         The amounts sum to the capacity; of a saturated entry to what is provisioned: the site has
-        no room for the rest.  Counters and gauges of canonical units both are these.
+        no room for the rest.  Counters and gauges of canonical units have the same uses.
         """
         if self.provisioned is not None:
             yield PROVISIONED, "", self.provisioned * SCALE
@@ -76,9 +76,9 @@ class DemandTotals(NamedTuple):
 class EntryJobs(NamedTuple):
     """Our counts of idle jobs, and by how much they exceed the frontend's.
 
-    Where they are not ``whole`` (a schedd did not answer, or there are jobs and no template of the
-    entry to match them against) there may be more.  An excess is None where the frontend told no
-    number, or where not all schedds answered us.  ``assigned`` are jobs, fractional where several
+    If they are not ``whole`` (a schedd did not answer, or there are jobs and no template of the
+    entry to match them against) there may be more.  An excess is None if the frontend advertised no
+    number, or if not all schedds answered us.  ``assigned`` are jobs, fractional where several
     entries share them; None where the running pilots are not known.
     """
 
@@ -105,9 +105,9 @@ class Evaluation(NamedTuple):
 def overall(states: Iterable[State]) -> State:
     """Return the one state of an entry (from its resources) or a site (from its entries).
 
-    What is proven and can be acted on goes first: a bottleneck anywhere, then waiting pilots
-    (``filling``, ``saturated``).  ``insufficient_demand`` and ``full`` are only said when nothing
-    is unknown, and ``down`` only when all is down.  Nothing at all is ``unknown``.
+    First come states that are proven and that an operator can act on: a bottleneck anywhere, then
+    waiting pilots (``filling``, ``saturated``).  ``insufficient_demand`` and ``full`` need that
+    nothing is unknown, ``down`` that all is down.  No state at all is ``unknown``.
     """
     found = set(states)
     return next((state for state in State if state in found), State.UNKNOWN)
@@ -116,7 +116,7 @@ def overall(states: Iterable[State]) -> State:
 def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
     """Return the overall state of each entry.
 
-    A resource of which the entry has nothing says nothing, unless it is the only one.
+    A resource that the entry does not have is ignored, unless it is the only one.
     """
     rows: defaultdict[EntryKey, list[EntryTime]] = defaultdict(list)
     for (key, _), row in evaluation.rows.items():
@@ -163,7 +163,7 @@ CapacityEvidence: TypeAlias = Literal["pledge", "peak", "limit", "none"]
 
 
 class Capacity(NamedTuple):
-    """Canonical units that an entry could run for us; ``none`` means that nothing tells."""
+    """Canonical units that an entry could run for us; ``none`` means that it is not known."""
 
     units: int
     evidence: CapacityEvidence

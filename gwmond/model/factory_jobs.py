@@ -11,16 +11,16 @@ from gwmond.model.pilot_evidence import CompletedPilot, QueueEvent
 from gwmond.model.times import SECOND_US
 
 AGE_US = 60 * 86400 * SECOND_US
-"""A pilot's job lasts no longer; who starts and is not heard of again has ended by then."""
+"""A pilot's job lasts at most this long; a started one without further events has ended by then."""
 
 MOST = 200
-"""So many events, and so many lines, are kept of one place; the oldest are left out."""
+"""At most this many events, and lines, are kept of one place; the oldest are left out."""
 
 GUARD_US = 3600 * SECOND_US
 """Clocks of a factory and of nodes differ by less, and a summary's rounding is below that."""
 
 ZONES_US = 86400 * SECOND_US
-"""Two clocks whose zones are not told differ by less."""
+"""Two clocks whose time zones are not known differ by less."""
 
 Output: TypeAlias = tuple[int | None, int]
 """When a pilot began (None: unknown), and when its output was last written."""
@@ -30,8 +30,8 @@ class FactoryJob(NamedTuple):
     """A pilot as a job of its factory; ``client``: for whom (frontend.group, by the log's name).
 
     - ``written_us``: when each of its lines was written; ``line`` is the last.
-    - ``first_us``: when the job was told of first, the same for all of its executions.
-    - ``mixed``: events of several jobs, which cannot be told apart.
+    - ``first_us``: the first record of the job, the same for all of its executions.
+    - ``mixed``: events of several jobs that cannot be separated.
     - ``next_us``: when another job with its number was submitted, which ends it.
     """
 
@@ -56,7 +56,7 @@ class FactoryJob(NamedTuple):
 
     @property
     def life(self) -> tuple[int, int] | None:
-        """From when to when it ran: by the queue, else by its summary; None if nothing tells."""
+        """When it ran: by the queue, else by its summary; None if not known."""
         start, end = self.started_us, self.ended_us
         if end is None and self.line is not None:
             end = self.line.written_us
@@ -66,38 +66,38 @@ class FactoryJob(NamedTuple):
 
     @property
     def settled_us(self) -> int | None:
-        """When it was over, at the latest; None as long as it is not, or nothing tells."""
+        """When it was over, at the latest; None if it is not over, or not known."""
         if self.over:
             return self.ended_us
         return self.line.written_us if self.line is not None else self.next_us
 
     @property
     def runs(self) -> bool:
-        """Whether the queue tells that it has started, and nothing that it ended."""
+        """Whether the queue recorded its start, and no source its end."""
         return self.started_us is not None and self.ended_us is None and self.settled_us is None
 
-    def due_us(self, told_us: int, quiet_us: int) -> int | None:
-        """When it is not waited for any more, if it was told of then; None as long as it waits."""
+    def due_us(self, read_us: int, quiet_us: int) -> int | None:
+        """When gwmond stops waiting for more (``read_us``: the last reading); None: not over."""
         if self.runs and self.started_us is not None:
             return self.started_us + AGE_US
-        return None if self.settled_us is None else max(told_us, self.settled_us) + quiet_us
+        return None if self.settled_us is None else max(read_us, self.settled_us) + quiet_us
 
     def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
         """Return whether a pilot that began then may be this job."""
-        told = [number for number in (self.submitted_us, self.started_us) if number is not None]
+        known = [time_us for time_us in (self.submitted_us, self.started_us) if time_us is not None]
         last = self.settled_us
-        if not told and last is not None:
+        if not known and last is not None:
             # A factory that was down writes later.
             lasted = AGE_US if self.duration_us is None else self.duration_us + ZONES_US
-            told = [last - lasted]
-        first = min(told, default=start_us)
+            known = [last - lasted]
+        first = min(known, default=start_us)
         if last is not None and last != self.next_us:
             last += guard_us  # those after the next submission are of that
         return first - guard_us <= start_us and (last is None or start_us <= last)
 
 
 class Place(NamedTuple):
-    """All that was told of jobs with one number at one entry.
+    """All records of jobs with one number at one entry.
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
     ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
@@ -119,15 +119,15 @@ class Place(NamedTuple):
 
     @property
     def last_us(self) -> int:
-        """The latest time that is told."""
-        told = [event.at_us for event in self.events] + [
+        """The latest time in the records."""
+        times = [event.at_us for event in self.events] + [
             line.written_us or 0 for line in self.lines
         ]
-        return max([*told, *(at_us for _, at_us in self.outputs)], default=0)
+        return max([*times, *(at_us for _, at_us in self.outputs)], default=0)
 
     @property
     def cut_us(self) -> int:
-        """Before this, what was told may have been left out; 0 if nothing was."""
+        """Records before this may have been left out; 0 if none were."""
         first = [event.at_us for event in self.events[:1] if len(self.events) >= MOST]
         first += [line.written_us or 0 for line in self.lines[:1] if len(self.lines) >= MOST]
         return max(first, default=0)

@@ -1,11 +1,11 @@
-"""What a factory says of its pilots, summed by hour, as the ledger holds it.
+"""The factory's own numbers, summed by hour, as the ledger has them.
 
 Units: an hour is ``epoch // 3600`` (UTC), times are whole seconds.
 
-``entry`` is the entry's name.  ``client`` is for whom, as the source tells it: ``frontend.group``
+``entry`` is the entry's name.  ``client`` is for whom, by the source: ``frontend.group``
 of event logs (CLIENT in the log's name), outputs (client_name) and glideresource ads
-(GlideClientName); only ``frontend`` of completed_jobs, which tells no group; the factory's user
-for the frontend where neither is told (an output that is empty).  Neither name has a point in it
+(GlideClientName); only ``frontend`` of completed_jobs, which has no group; the factory's user
+for the frontend if neither is known (an empty output).  Neither name has a point in it
 (GlideinWMS refuses that), so ``FactoryKey.frontend`` is the same for all kinds.
 """
 
@@ -25,14 +25,14 @@ class FactoryKind(StrEnum):
 
     - ``queue_*``: events of pilots as jobs of their factory, by the event's time.
     - ``summary_*``: lines of completed_jobs, by the time at which each was written, which is after
-      the pilot's end; seconds are of the pilots' whole lives.  ``no_duration``: lines that tell
-      none (-1, and 0 where the output is missing); ``started``: HTCondor was started.
+      the pilot's end; seconds are of the pilots' whole lives.  ``no_duration``: lines without one
+      (-1, and 0 where the output is missing); ``started``: HTCondor was started.
     - ``outputs_*``: outputs that came back, by the pilot's end, else when they were written; of
-      them ``empty`` those that told nothing when they were read first (the pilot was killed, or
-      still waits), ``filled`` those of these that told something later.
-    - ``watched_seconds``: for how long an ad of the entry and client was shown; ``F_seconds``: a
-      value of it times the seconds for which it was shown; ``F_watched_seconds``: for how long
-      it told that value.  The mean is ``F_seconds / F_watched_seconds``.
+      them ``empty`` those that were empty when they were read first (the pilot was killed, or
+      still waits), ``filled`` those of these that had content later.
+    - ``watched_seconds``: for how long an ad of the entry and client was seen; ``F_seconds``: a
+      value in it times the seconds for which it was seen; ``F_watched_seconds``: for how long
+      the ad had that value.  The mean is ``F_seconds / F_watched_seconds``.
     """
 
     QUEUE_SUBMITTED = "queue_submitted"
@@ -120,10 +120,10 @@ class FactoryKey(NamedTuple):
 
 
 class FactoryLife(NamedTuple):
-    """A pilot, as it is compared with what its factory says; times are microseconds.
+    """A pilot, for the comparison with its factory's numbers; times are microseconds.
 
-    ``end_us``: of one that runs, None.  ``number`` is ``cluster.proc`` of the factory, or empty.
-    ``estimated``: its begin or its end rests on a written rule.  ``cores`` are those at first,
+    ``end_us``: None while it runs.  ``number`` is ``cluster.proc`` of the factory, or empty.
+    ``estimated``: its begin or its end is estimated.  ``cores`` are those at first,
     ``jobs_wall_us`` how long the runs of jobs on it lasted by their records, one after the other.
     """
 
@@ -140,9 +140,8 @@ class FactoryLife(NamedTuple):
 class RunTime(NamedTuple):
     """Core-time (core-microseconds) of an entry's runs of jobs within a period.
 
-    ``open_core_us`` is the part of it of runs whose outcome is not known yet.
-    ``summarised_core_us`` is no part of it: jobs' time of which only a summary tells (the
-    factory's, or pilots' own statistics), without a record of any.
+    ``open_core_us`` is the part whose outcome is not known yet.  ``summarised_core_us`` is not in
+    it: time of jobs without records, from a summary (the factory's, or pilots' own statistics).
     """
 
     core_us: int = 0
@@ -151,11 +150,11 @@ class RunTime(NamedTuple):
 
 
 class FactoryLives(NamedTuple):
-    """All that a period is reconciled by.
+    """The input of a reconciliation of one period.
 
     - ``lives``: pilots that live in the period, and those of lines written in it.
-    - ``jobs``: what the factory's files tell of its jobs, by entry and ``cluster.proc``.
-    - ``numbers``: the factory's sums of the period; ``told``: entries of which it tells in it.
+    - ``jobs``: the factory's records of its jobs, by entry and ``cluster.proc``.
+    - ``numbers``: the factory's sums of the period; ``told``: entries with any of them.
     - ``runs``, and ``booked``: core-micros of runs by entry and category.
     - ``pruned_us``: pilots that ended before are not in the ledger any more.
     """

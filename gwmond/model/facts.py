@@ -1,4 +1,4 @@
-"""Typed facts: what sources hand to the accounting, after every unit was settled.
+"""Typed facts, which sources give to the accounting; every unit is fixed here.
 
 Facts are immutable, carry no HTCondor object, and cross a process boundary by pickle, so they are
 named tuples.  Times are seconds since the epoch, memory is MiB, an absent value is ``None`` and
@@ -16,8 +16,8 @@ AD_LIFETIME_S = 900
 """How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
 
 FAILED_SILENT_S = 2 * 350
-"""A pilot whose validation failed sends an ad every 250 to 350 s (glidein_startup.sh); one that was
-silent for longer is gone."""
+"""A pilot whose validation failed sends an ad every 250 to 350 s (glidein_startup.sh).  Without an
+ad for longer it is gone."""
 
 Evidence: TypeAlias = Literal["measured", "estimated"]
 EVIDENCE: tuple[Evidence, ...] = ("measured", "estimated")
@@ -43,7 +43,7 @@ class Pilot(NamedTuple):
 
     ``free`` has one size for each slot that could take another job (a partitionable slot's
     remainder, an unclaimed static slot); ``jobs`` the size of each claim that runs.  ``size`` is
-    None where its ads tell none that makes sense.
+    None if its ads have none that makes sense.
 
     ``failed``: its validation failed, and that is all that it advertises (see
     ``sources.advertised``): it never registered, ``started`` is when it first said so, ``failure``
@@ -116,7 +116,7 @@ class Limit(NamedTuple):
 
 
 class EntryRequest(NamedTuple):
-    """One glideresource ad: what one frontend group asks of one entry, and what came of it.
+    """One glideresource ad: the requests of one frontend group at one entry, and their results.
 
     Pilots are counted by the factory (``pending`` is waiting in the site's queue), jobs by the
     frontend.  ``total_*`` are the entry's own numbers, over all its clients.
@@ -179,8 +179,8 @@ class Verdict(StrEnum):
 class Problem(NamedTuple):
     """Bad input, as a value that is counted and shown.
 
-    ``records``: how many records of the source; None: it is about the source itself, so that told
-    again it is the same; 0: nothing is new, but it lasts.
+    ``records``: how many records of the source; None: it is about the source itself, and reported
+    again it is the same problem; 0: nothing is new, but it lasts.
     """
 
     source: str
@@ -190,10 +190,10 @@ class Problem(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """How far a source's records have been taken.
+    """How far a source's records have been read.
 
-    ``state`` is the source's own text; ``complete_us`` (microseconds since the epoch): whatever was
-    written before it is known.
+    ``state`` is the source's own text; ``complete_us`` (microseconds since the epoch): all
+    records written before are known.
     """
 
     source: str
@@ -213,7 +213,7 @@ class Gap(NamedTuple):
 
 
 class EntryTotals(NamedTuple):
-    """What all frontend groups ask of one entry, and what came of it.
+    """The requests of all frontend groups at one entry, and their results.
 
     ``others_running`` are pilots of frontends whose ads are not in our collector.
     """

@@ -1,4 +1,4 @@
-"""Dividing an amount among the hours that it was spent in, exactly; and amounts as two integers.
+"""Divide an amount among the hours in which it was spent, exactly; and amounts as two integers.
 
 An amount over years does not fit 64 bits as micro canonical seconds (10^5 units are 3 * 10^18 a
 year), so it is stored as whole canonical seconds and the micros 0 ... 999,999 left of them.
@@ -22,8 +22,8 @@ def split_hours(micros: Micros, start_us: int, end_us: int) -> Iterator[tuple[Ho
     """Divide ``micros`` spent evenly over [start_us, end_us) among its UTC hours.
 
     Invariants: the shares sum to ``micros``; each is within one micro of its exact proportion, and
-    never negative; the same input always gives the same shares (what is spent up to a boundary is
-    rounded down, so what rounding leaves goes to the later hour).  Empty shares are left out.  An
+    never negative; the same input always gives the same shares (the amount up to a boundary is
+    rounded down, so the remainder goes to the later hour).  Empty shares are left out.  An
     interval of no length belongs to the hour of its start.
 
     >>> list(split_hours(10, 3_599_000_000, 3_602_000_000))

@@ -1,4 +1,4 @@
-"""What a pilot says of its jobs in total."""
+"""A pilot's own statistics of its jobs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Jobs(NamedTuple):
 
 
 class JobStatistics(NamedTuple):
-    """What a pilot says of its jobs in total, counted by it from the exits in its starter logs.
+    """Totals of a pilot's jobs, which the pilot counted from the exits in its starter logs.
 
     ``good_zero``: exit status 0, ``good_nonzero``: another exit status, ``bad_signal``: ended by a
     signal, ``bad_other``: else.  Jobs without an exit line are in none.
 
     - ``factor``: *all* of the five were divided by it (the cores; counts rounded up, and cut so
-      that the sum is ``total``); 1 if they were not, None if the file does not say.
-    - ``real``: the total before it was divided, if told.
+      that the sum is ``total``); 1 if they were not, None if the file does not have it.
+    - ``real``: the total before it was divided, if known.
     """
 
     total: Jobs

@@ -1,12 +1,12 @@
-"""What a factory and a frontend group tell each other of one entry, as both publish it.
+"""The numbers that a factory and a frontend group exchange about one entry, as both advertise them.
 
 A glideresource ad has the factory's part as ``GlideFactoryMonitor*``, the frontend's own as
 ``GlideClientMonitor*``; a glidefactoryclient ad the factory's as ``GlideinMonitor*``, and in it the
 frontend's as the factory has last heard it (``GlideinMonitorClientMonitor*``).  These are the
 values that the factory's and the frontend's round-robin databases keep: docs/rrd.md.
 
-Each party is taken at its own word before what the other says of it, so the factory's numbers come
-from its own ad where a WMS collector is asked, and the frontend's from its own.
+A party's own ad is better than its copy in the other's ad.  So the factory's numbers come from its
+own ad if a WMS collector is queried, and the frontend's from its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 
 class Monitor(NamedTuple):
-    """Counts of one entry for one frontend group; what no ad says is ``None``.
+    """Counts of one entry for one frontend group; a number that no ad has is ``None``.
 
     ``status_*`` are pilots as the factory counts them (``status_idle`` is the sum of wait,
     pending, stage_in and idle_other), ``status_running_cores`` running pilots times the cores that
-    the factory expects.  ``requested_*`` is what the factory says it was asked for, in pilots or
-    expected cores; ``requested_adjusted_idle`` is what its limits leave of it (before that
+    the factory expects.  ``requested_*`` are the requests that the factory has received, in
+    pilots or expected cores; ``requested_adjusted_idle`` is what its limits leave (before that
     attribute came, in 2025, ``requested_idle`` itself was 0 at a limit).  ``client_*`` are the
     frontend's: jobs (``client_jobs_idle`` and ``_running`` are counted at every entry that they
     match, ``client_jobs_here`` run at this one, ``client_jobs_old`` are idle for 10 minutes,
     divided among the entries that they match), *slots* (not pilots), cores.
     ``client_info_age`` is how many seconds ago the factory had heard of the frontend when it wrote.
-    ``asked_*`` is what the frontend says it asks for (pilots).
+    ``asked_*`` are the frontend's requests (pilots).
     """
 
     status_idle: int | None = None
@@ -63,13 +63,13 @@ class Monitor(NamedTuple):
         return Monitor(*(b if a is None else a for a, b in zip(self, other, strict=True)))
 
     def told_by_factory(self) -> Monitor:
-        """Return only what the factory counts itself; the rest is hearsay in its ads."""
+        """Return only the factory's own counts; its ads also have copies of the frontend's."""
         return Monitor(
             *(v if n in _FACTORYS else None for n, v in zip(self._fields, self, strict=True))
         )
 
     def plus(self, other: Monitor) -> Monitor:
-        """Return the sums; what either does not tell is not told of both."""
+        """Return the field-wise sums; a field that is None in either is None in the result."""
         return Monitor(
             *(None if a is None or b is None else a + b for a, b in zip(self, other, strict=True))
         )

@@ -1,8 +1,8 @@
-"""Which names are kept apart: a bound on what strangers can make gwmond remember.
+"""Which names are kept apart: a limit on the names that strangers can make gwmond store.
 
 Whoever may advertise a slot chooses the names of its site, entry and frontend group; whoever may
-submit a job chooses its accounting group.  Of each kind so many names are kept apart; the others
-are taken together as ``other`` (``OTHER_ENTRY``, ``OTHER``).
+submit a job chooses its accounting group.  Of each kind a limited number of names is kept apart;
+all others are accounted together as ``other`` (``OTHER_ENTRY``, ``OTHER``).
 
 The rule, from the strongest claim on a place to the weakest (``Claim``):
 
@@ -14,7 +14,7 @@ The rule, from the strongest claim on a place to the weakest (``Claim``):
 =============== ==================================================================================
 
 A newcomer takes a free place, else that of the weakest name whose claim is weaker than its own:
-``VOUCHED``, or ``SEEN`` of any other.  So names that come in a flood displace nobody who is there.
+``VOUCHED``, or ``SEEN`` of any other.  So a flood of names displaces none that is there.
 A name that was not seen for ``forget_s`` is forgotten, whatever its claim, and its place is free.
 Where ``forget_s`` is less than a day it stands for the day, too.
 
@@ -33,7 +33,7 @@ from typing import Generic, NamedTuple, TypeVar
 from gwmond.model.facts import Berth, EntryKey
 
 OTHER = "other"
-"""What stands for all names that are not kept apart."""
+"""The name of all names that are not kept apart."""
 
 OTHER_ENTRY = EntryKey(OTHER, "too_many_names")
 """Where pilots are accounted whose entry is not kept apart; no factory names an entry so."""
@@ -119,7 +119,7 @@ class Register(Generic[Name]):
     def note(
         self, seen: Mapping[Name, int], vouched: Collection[Name], now: float
     ) -> frozenset[Name]:
-        """Take in all names that are seen now; return those that have no place.
+        """Add all names that are seen now; return those without a place.
 
         ``seen`` says how often each occurs: of newcomers with the same claim the most frequent come
         first, then the alphabet decides.
@@ -170,7 +170,7 @@ class Register(Generic[Name]):
 class Names:
     """The names of all kinds; use it from one thread.
 
-    A frontend group counts once for each entry where it has pilots, or asks for some.
+    A frontend group counts once for each entry where it has or requests pilots.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -183,7 +183,7 @@ class Names:
         self._now = 0.0
 
     def successor(self, limits: Limits) -> Names:
-        """Return what goes on from here within other limits."""
+        """Return the same names within other limits."""
         after = Names(limits)
         after._entries.recall(self._entries.known, self._now)
         known = after._entries.known
@@ -200,7 +200,7 @@ class Names:
         then: float,
         now: float,
     ) -> None:
-        """Take in what a ledger remembered ``then``: the time since counts against nobody."""
+        """Add the names that a ledger stored ``then``: the time since counts against none."""
         self._now = max(now, self._now)
         entries, groups = _later(entries, now - then), _later(groups, now - then)
         self._entries.recall(
@@ -219,7 +219,7 @@ class Names:
         *,
         by_name: AbstractSet[str] = frozenset(),
     ) -> None:
-        """Take in where pilots are, and where frontends ask for some; how many ads say so.
+        """Add the places where pilots are, or are requested, with the number of ads for each.
 
         ``vouched`` are those that factories and frontends name, ``by_name`` entries and sites of
         which only the name is told.

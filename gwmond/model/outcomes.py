@@ -1,18 +1,17 @@
-"""How an attempt ended, and to which category its time goes: the table, to be checked by line.
+"""How a run ended, and the category of its time: a table of rules.
 
-Source of the categories: design page, section 3.  Source of each line: its last column; codes are
-in ``condor_codes``, the evidence in ``endings``.  The first line that holds decides.
+Source of the categories: design page, section 3.  Source of each rule: its last column; codes are
+in ``condor_codes``, the evidence in ``endings``.  The first rule that holds decides.
 
-The order says what outweighs what: the schedd's word that the job completed; then a starter that
-is known to have failed while its startd went on; then what failed, for which a code was given;
-then the pilot's end; then whoever else decided; then the program's own exit; and at last what can
-only be inferred.  The same job may have been held or removed *after* a run that a pilot's end cut
-off, so a vacate code outweighs both (``Ending.held``, measured: facts page on HTCondor).
+The order is that of strength: the schedd's record that the job completed; a starter that failed
+while its startd went on; a failure with a code; the pilot's end; a hold, removal or preemption; the
+program's own exit; and last what can only be inferred.  The same job may have been held or removed
+*after* a run that a pilot's end cut off, so a vacate code outweighs both (``Ending.held``,
+measured: facts page on HTCondor).
 
-Whether an early exit is the pilot's doing is not decided here but in ``early_failure``; nor is it
-of what fails at the beginning with a code that a user's mistake causes as often as a site does
-(``compared``): the line gives the outcome that it has without evidence against where it ran.
-What fails on the access point's side is no site's doing.
+``early_failure`` decides whether the pilot or its site caused an early exit, or a failure at the
+beginning with a code that users cause as often as sites (``compared``): the rule here gives the
+outcome without evidence against the place.  No site causes failures on the access point's side.
 
 Invariants: every ending that is over gets exactly one outcome; the labels are ``LABELS``.
 """
@@ -29,9 +28,9 @@ from gwmond.model.pilot_facts import Category, Outcome
 
 
 class Rule(NamedTuple):
-    """One line: when it holds, where the time goes, what the attempt is said to be.
+    """One rule: when it holds, the category of the time, and the outcome of the run.
 
-    ``inferred``: no record says so, a stated rule concludes it; the outcome is ``estimated``.
+    ``inferred``: no record says so, the rule concludes it; the outcome is ``estimated``.
     ``compared``: a failure that only a comparison with other places can blame on where it ran.
     """
 
@@ -239,12 +238,12 @@ RULES: tuple[Rule, ...] = (
 # fmt: on
 
 SUMMARISED = "summarised"
-"""The label of what stands for jobs of which only the factory's summary of their pilot tells."""
+"""The outcome of jobs that are only known from a summary of their pilot."""
 
 AWAITING: frozenset[str] = frozenset(
     {"unknown", "ended_by_condor", "exit_unsent", "container_logged"}
 )
-"""Lines that hold as long as nothing better is told, so that it is worth waiting for."""
+"""Rules that hold only as long as there is no better evidence, for which gwmond waits."""
 
 COMPARED: frozenset[str] = frozenset(rule.outcome for rule in RULES if rule.compared)
 """Labels of failures that only a comparison can blame on where they ran."""
@@ -259,7 +258,7 @@ RUNS: tuple[tuple[Category, str], ...] = tuple(
         | {(_MISCONFIGURED, label) for label in (EARLY_EXIT, *COMPARED)}
     )
 )
-"""Every category and outcome under which a run can be counted; what is summarised is no run."""
+"""Every category and outcome under which a run can be counted; summarised time is no run."""
 
 
 @lru_cache(maxsize=65536)  # most attempts end alike

@@ -1,6 +1,6 @@
-"""How pilots are called, and for whom they run.
+"""Names of pilots, and of the clients for whom they run.
 
-One of which no startd's name is known is called ``cluster.proc@user:instance.entry``.  Without a
+A pilot without a known startd's name is called ``cluster.proc@user:instance.entry``.  Without a
 schedd, a factory's user (directory ``user_...``) is part of the name: schedds of several users may
 count alike.  Names of earlier versions have none, and may be of any user.
 """
@@ -39,7 +39,7 @@ def may_be_of(name: str, user: str) -> bool:
 
 
 def client_name(frontend: str, group: str) -> str:
-    """Return for whom a pilot runs, ``frontend.group``; empty if neither is told.
+    """Return for whom a pilot runs, ``frontend.group``; empty if neither is known.
 
     Frontends differ in whether GLIDECLIENT_Name has the group in it already.
 

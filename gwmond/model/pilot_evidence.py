@@ -1,4 +1,4 @@
-"""What GlideinWMS's own files tell of one pilot, before it meets what ads and histories tell.
+"""Facts about one pilot from GlideinWMS's own files.
 
 Units: times (``_us``) are whole microseconds since the epoch (UTC), durations (``_s``) are whole
 seconds as the files have them, memory is MiB.  An absent value is ``None`` (a text: empty) and
@@ -40,7 +40,7 @@ class FailureClass(StrEnum):
 
 
 class PilotName(NamedTuple):
-    """By what a pilot is known; the keys by which facts of several files and ads meet.
+    """The names of a pilot, by which facts of several files and ads are matched.
 
     - ``factory``, ``instance``, ``entry``: GLIDEIN_Factory, GLIDEIN_Name, GLIDEIN_Entry_Name.
     - ``cluster``, ``proc``, ``schedd``: the pilot as a job of its factory.
@@ -68,13 +68,13 @@ class PilotName(NamedTuple):
 
     @property
     def factory_job(self) -> str:
-        """The pilot as its factory's job, ``schedd#cluster.proc``; empty if not told."""
+        """The pilot as its factory's job, ``schedd#cluster.proc``; empty if not known."""
         if not self.schedd or self.cluster is None or self.proc is None:
             return ""
         return f"{self.schedd}#{self.cluster}.{self.proc}"
 
     def filled(self, other: PilotName) -> PilotName:
-        """Return it with what only the other knows."""
+        """Return it with the fields that only the other has."""
         known = other._asdict()
         missing = {name: known[name] for name, mine in self._asdict().items() if mine in {None, ""}}
         return self._replace(**missing)
@@ -140,16 +140,16 @@ class Pause(NamedTuple):
 
 
 class StarterRun(NamedTuple):
-    """One run of a job as a starter's log tells it.
+    """One run of a job in a starter's log.
 
-    The log has no GlobalJobId: ``job`` is ``cluster.proc`` of the schedd on ``submitter``, and what
-    it ran as (which shadow start) is not told.
+    The log has no GlobalJobId: ``job`` is ``cluster.proc`` of the schedd on ``submitter``, and
+    the number of the shadow start is not known.
 
     - ``start_us``: when the program was started, else when the starter was; ``end_us``: when the
       program exited, else the starter.
     - ``ending.own_accord`` is False if HTCondor had begun to end the program (a program that
       catches SIGTERM exits with status 0, and GlideinWMS counts it as good).
-    - ``unsent``: the exit could not be told to the shadow: the job will run again.
+    - ``unsent``: the exit could not be sent to the shadow: the job will run again.
     """
 
     job: str
@@ -162,7 +162,7 @@ class StarterRun(NamedTuple):
 
 
 class PilotOutput(NamedTuple):
-    """What the output of one pilot (stdout and stderr together) tells of it.
+    """The output of one pilot (stdout and stderr together).
 
     - ``start_us``, ``end_us``: of glidein_startup.sh.  Without an end it was killed hard, or still
       runs; without a start it returned nothing, or nothing usable.
@@ -171,13 +171,13 @@ class PilotOutput(NamedTuple):
       set where HTCondor started and ended badly.
     - ``condor_start_us``, ``condor_end_us``: of condor_master.
     - ``registered``: False if HTCondor started, no job ran, and it ran for less than
-      ``LEAST_CONDOR_S``, or its daemons could not update a collector; None: nothing tells.
+      ``LEAST_CONDOR_S``, or its daemons could not update a collector; None: not known.
     - ``activations``: how often a claim was activated.
     - ``attempts``: from the embedded StartdHistoryLog; ``runs``: from starter logs, those which
       the history does not have.
     - ``seen_us``: when the files were last written.
     - ``logs``: the names of the embedded logs.
-    - ``at_us``: by which time it counts: its pilot's end, else when it was last written.
+    - ``at_us``: the time at which it counts: its pilot's end, else when it was last written.
     """
 
     path: str
@@ -205,19 +205,19 @@ class PilotOutput(NamedTuple):
 
     @property
     def at_us(self) -> int | None:
-        """By which time it counts."""
+        """The time at which it counts."""
         return self.seen_us if self.end_us is None else self.end_us
 
     @property
     def times(self) -> list[int]:
-        """All times that it tells, but for when its files were written."""
-        told = [self.start_us, self.end_us, self.validation_end_us]
-        told += [self.condor_start_us, self.condor_end_us]
-        told += [self.pause.end_us if self.pause else None]
-        told += [attempt.fact.end_us for attempt in self.attempts] + [
+        """All times in it, without those when its files were written."""
+        times = [self.start_us, self.end_us, self.validation_end_us]
+        times += [self.condor_start_us, self.condor_end_us]
+        times += [self.pause.end_us if self.pause else None]
+        times += [attempt.fact.end_us for attempt in self.attempts] + [
             run.end_us for run in self.runs
         ]
-        return [time_us for time_us in told if time_us is not None]
+        return [time_us for time_us in times if time_us is not None]
 
 
 class CompletedPilot(NamedTuple):
@@ -288,7 +288,7 @@ class QueueEvent(NamedTuple):
 
     @property
     def client(self) -> str:
-        """For whom the pilot runs (frontend.group), by the log's name; empty if not told.
+        """For whom the pilot runs (frontend.group), by the log's name; empty if not known.
 
         >>> path = "/x/entry_A/condor_activity_20261118_fe.main.log"
         >>> QueueEvent(path, PilotName(), QueueState.ENDED, 0).client
@@ -299,7 +299,7 @@ class QueueEvent(NamedTuple):
 
 
 class CentralKind(StrEnum):
-    """What a line of a central log tells."""
+    """The kind of a line of a central log."""
 
     PILOT_END = "pilot_end"
     EXIT_UNSENT = "exit_unsent"  # Failed to send job exit status to shadow

@@ -1,4 +1,4 @@
-"""What is known of one pilot and of the attempts on it, as the accounting of pilot time takes it.
+"""One pilot and the runs on it: the input of the accounting of pilots' time.
 
 Units: times are whole microseconds since the epoch (UTC), memory is MiB; cores, memory and GPUs
 may be fractional.  An absent value is ``None`` and never zero.
@@ -23,7 +23,7 @@ Interval: TypeAlias = tuple[int, int]
 
 
 class Category(StrEnum):
-    """Where a pilot's time goes: the report's six, and what they do not cover."""
+    """Categories of a pilot's time: the report's six, and one for the rest."""
 
     VALIDATION_FAILS = "validation_fails"
     DECISION_PROBLEM = "decision_problem"
@@ -35,7 +35,7 @@ class Category(StrEnum):
 
 
 class Resources(NamedTuple):
-    """What a pilot has, or an attempt was given (``...Provisioned``, not what it asked for)."""
+    """The size of a pilot, or of a run (``...Provisioned``, not its request)."""
 
     cores: float
     memory_mib: float
@@ -45,8 +45,8 @@ class Resources(NamedTuple):
 class Step(NamedTuple):
     """From ``at_us`` on the pilot has these resources, until its next step.
 
-    ``least``: with one core it is at least so many canonical units.  That is 1; it is 0 in what an
-    earlier release has stored, whose amounts rest on it.
+    ``least``: with one core it is at least this many canonical units: 1, or 0 in rows of an earlier
+    release, whose amounts were computed so.
     """
 
     at_us: int
@@ -55,9 +55,9 @@ class Step(NamedTuple):
 
 
 UNNUMBERED = 10**9
-"""From here on: runs of which no number is known; when they began, in epoch seconds, stands for it.
+"""From here on: runs whose number is not known; it is their begin in epoch seconds.
 
-0: nor is it known when the run began.
+0: the begin is not known either.
 """
 
 
@@ -100,7 +100,7 @@ class Attempt(NamedTuple):
 
 
 class Validation(StrEnum):
-    """What is known of a pilot's validation; whoever registered in a collector has passed."""
+    """What is known of a pilot's validation; a pilot that registered in a collector has passed."""
 
     UNKNOWN = "unknown"
     PASSED = "passed"
@@ -109,7 +109,7 @@ class Validation(StrEnum):
 
     @property
     def shown(self) -> str:
-        """How its validation ended, without what else is known."""
+        """How its validation ended, without further facts."""
         return Validation.PASSED.value if self is Validation.STARTED else self.value
 
 
@@ -127,7 +127,7 @@ class Assumption(StrEnum):
 
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return what intervals cover together: sorted, disjoint, none empty.
+    """Return the union of intervals: sorted, disjoint, none empty.
 
     >>> union([(5, 7), (1, 3), (2, 4), (4, 5), (9, 9)])
     ((1, 7),)
@@ -144,10 +144,10 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 class Estimates(NamedTuple):
-    """When time rests on an assumption: the pilot's own, by resource, and that of its runs.
+    """When time is estimated: the pilot's own, by resource, and that of its runs.
 
-    What its cores and memory are decides which units are left idle beside runs, and so also how
-    many canonical units these get (``runs``); what they hold of cores is told by themselves.
+    Its cores and memory decide which units are left idle beside runs, and so how many canonical
+    units the runs get (``runs``).  The cores of a run are in its own records.
     """
 
     cpu: tuple[Interval, ...] = ()
@@ -164,7 +164,7 @@ BEARS: Mapping[Resource, frozenset[Assumption]] = {
 
 
 def estimates(assumed: Mapping[Assumption, Interval]) -> Estimates:
-    """Return what rests on the rules that stand for missing facts."""
+    """Return the times to which rules for missing facts apply."""
     if not assumed:
         return NO_ESTIMATES
     cpu, gpu = (
@@ -179,10 +179,10 @@ class PilotLife(NamedTuple):
 
     - ``end_us`` is None while it runs; the life then ends, for now, at ``now_us``.
     - ``steps``: the first also holds for the time before it, back to ``start_us``.
-    - ``known_until_us``: no source can tell of another attempt that began before it.  Later time
+    - ``known_until_us``: no source can report another run that began before it.  Later time
       is not settled.  None: all of the life is known.
-    - ``estimated``: when its time rests on an estimate, such as what is between the last contact
-      and the end.
+    - ``estimated``: when its time is estimated, such as the time between the last contact and
+      the end.
     - ``ran_jobs`` says that there are attempts which are not listed (see ``pilot_time.advance``).
     """
 

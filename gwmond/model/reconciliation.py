@@ -1,4 +1,4 @@
-"""Pilots' time against jobs' time against the factory's numbers, and what explains the difference.
+"""Pilots' time, jobs' time and the factory's numbers, and the causes of their differences.
 
 Units: times and lengths are whole microseconds; of pilots they are wall-clock time, of jobs
 core-time (``_core_us``) or wall-clock time (``_wall_us``).
@@ -13,19 +13,19 @@ outside              lines count whole lives: the parts of them before (or after
 running              pilots that run on at the period's end: their lines are written later
 line_later           pilots that ended in the period, with their line written after it
 line_earlier         pilots whose line was written before the period although they end in it
-no_line              the queue told that the pilot ended, but there is no line (a pilot that is
+no_line              the queue recorded the pilot's end, but there is no line (a pilot that is
                      killed hard stops the factory's writer for all pilots of that round)
-no_duration          the line tells no duration: -1, or 0 where the output is missing
-only_jobs            the factory does not tell of the pilot, only records of jobs do
+no_duration          the line has no duration: -1, or 0 where the output is missing
+only_jobs            only records of jobs know the pilot, the factory does not
 estimated            the line's duration differs from a life that rests on an estimate
 repeated_lines       lines that came again (a log that was read again), or that no longer are in
                      the ledger one by one
-not_told             the factory's files that were read tell neither end nor line of the pilot
+not_told             the factory's files that were read have neither end nor line of the pilot
 unknown_pilot        lines of pilots that gwmond does not know
 different            the line's duration differs from a life that was measured
 ==================== ===========================================================================
 
-The last three explain nothing: they are what is left ``unexplained``.  Invariant: for every entry
+The last three explain nothing: they are the ``unexplained`` part.  Invariant: for every entry
 the parts sum to the residual, exactly.
 """
 
@@ -77,10 +77,10 @@ class Reconciled:
     - ``pilots_us``, ``pilot_core_us``: pilots' lives within the period; ``ended``: how many ended.
     - ``jobs``: by records of runs, and by summaries where there are none; ``booked_core_us``: what
       the ledger's categories give to both.
-    - ``numbers``: the factory's sums of the period; what it did not tell is not there.
-    - ``factory_us``: its pilot time, None where it does not tell of the period.
-    - ``parts``: of the residual; ``doubtful_us``: absolute time of what is not explained.
-    - ``fits``: of lines that tell jobs' time, how many are ``real`` sums, ``divided`` by the
+    - ``numbers``: the factory's sums of the period; missing ones are absent.
+    - ``factory_us``: its pilot time, None if it has none in the period.
+    - ``parts``: of the residual; ``doubtful_us``: absolute time that is not explained.
+    - ``fits``: of lines with jobs' time, how many are ``real`` sums, ``divided`` by the
       pilot's cores, either (``both``), or ``neither``.
     """
 
@@ -103,7 +103,7 @@ class Reconciled:
 
     @property
     def larger_us(self) -> int:
-        """The larger of both pilot times, of which all shares are."""
+        """The larger of both pilot times; all shares are of it."""
         return max(self.factory_us or 0, self.pilots_us)
 
     @property

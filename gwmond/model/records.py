@@ -1,4 +1,4 @@
-"""Records of runs of jobs, as a source tells them, before it is decided on which pilot they ran.
+"""Records of runs of jobs from one source, before their pilot is found.
 
 Units: times are whole microseconds since the epoch, unless a name says seconds.
 """
@@ -14,8 +14,8 @@ class JobRecord(NamedTuple):
     """One record of one run of one job; ``fact.pilot`` is None until the pilot is found.
 
     - ``startd``: the startd's name, what follows the first ``@`` of RemoteHost or of a slot's Name.
-    - ``started``: its DaemonStartTime (epoch seconds, the middle of PublicClaimId), if told.
-    - ``site``, ``entry``, ``group``: what the job was told of its pilot, else empty; they only
+    - ``started``: its DaemonStartTime (epoch seconds, the middle of PublicClaimId), if known.
+    - ``site``, ``entry``, ``group``: its pilot's, as the job has them, else empty; they only
       count for a pilot that no collector has shown.
     """
 
@@ -28,7 +28,7 @@ class JobRecord(NamedTuple):
 
 
 def group_name(user: str, program: str, batch: str) -> str:
-    """Return what a job has in common with others, as the ledger keeps it; the batch may be empty.
+    """Return the name of a job's group, as the ledger has it; the batch may be empty.
 
     >>> group_name("eve", "run.sh", ""), group_name("eve", "n1", "DAG 7")
     ('eve run.sh', 'eve n1 [DAG 7]')

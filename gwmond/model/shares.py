@@ -5,8 +5,8 @@ unit for one second, which is one unit for one microsecond).
 
 ``apportion`` divides one total once, but it must not be used on a total that grows: with one micro
 more a share can *fall* (the Alabama paradox of largest remainders), and the shares of two halves
-of an interval need not sum to those of the whole.  What is here is a function of absolute time,
-and the share of an interval is the difference of two of its values.  Hence, exactly:
+of an interval need not sum to those of the whole.  The functions here depend on
+absolute time: the share of an interval is the difference of two values.  Hence, exactly:
 
 - shares of [a, b) and [b, c) sum to those of [a, c), wherever b is;
 - shares sum to the amount; none is ever negative;
@@ -45,7 +45,7 @@ def accrued(rate_milli: int, time_us: int) -> int:
 def cascade(total: int, weights: Sequence[int]) -> list[int]:
     """Return shares of ``total`` in proportion to ``weights``, which must not all be zero.
 
-    Each takes its proportion, rounded down, of what those before it left; the last takes the rest.
+    Each takes its proportion, rounded down, of the rest; the last takes all of the rest.
     With one more in ``total`` exactly one share grows, by one, and none falls: the first share
     rises by 0 or 1, so that what it leaves does too, and so on.
 
@@ -67,7 +67,7 @@ def cascade(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def divide(rate_milli: int, weights: Sequence[int], start_us: int, end_us: int) -> list[int]:
-    """Return the shares of what a rate brings in [start, end), in proportion to ``weights``.
+    """Return the shares of a rate over [start, end), in proportion to ``weights``.
 
     >>> divide(2000, [1, 1], 0, 5), divide(2000, [1, 1], 5, 10)
     ([5, 5], [5, 5])

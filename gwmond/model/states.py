@@ -1,4 +1,4 @@
-"""The states of an entry: what its spare time is put down to."""
+"""The states of an entry: the causes of its spare time."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ RESOURCES: tuple[Resource, ...] = ("cpu", "gpu")
 DEFAULT_MEMORY_MIB = 2000
 
 MAX_CORES = 1e5
-"""No pilot has more cores, or GPUs: what says so is garbage."""
+"""No pilot has more cores, or GPUs: an ad with more is garbage."""
 
 MAX_MEMORY_MIB = 1e9
 """Nor more memory."""

@@ -1,4 +1,4 @@
-"""How many pilots of an entry wait, and have waited over the last grace.
+"""The number of waiting pilots of an entry over the last grace.
 
 Units: pilots are counted, times are whole seconds of one clock.
 """
@@ -48,7 +48,7 @@ class PendingHistory(NamedTuple):
     def add(self, now_s: int, pending: int, grace_s: int) -> PendingHistory:
         """Return the history after ``pending`` pilots were seen to wait at ``now_s``.
 
-        A clock that went backwards voids what was kept: nothing is known of that time any more.
+        If the clock went backwards, the history is void: that time is not known any more.
         """
         kept = self.samples
         if kept and now_s < kept[-1].time:

@@ -1,10 +1,10 @@
-"""What would absorb demand without any new request: free slots and pending pilots.
+"""Free slots and pending pilots, which take jobs without any new request.
 
 Units: canonical units; jobs and pilots are counted; times are seconds.
 
 Source of the rules: design page, section 4.  A free slot of an accepting pilot takes as many jobs
-as fit, the least over cores, memory and GPUs, if the time left suffices for the job's walltime.  A
-pending pilot counts as an empty one.
+as fit (the minimum over cores, memory and GPUs), if the time left is enough for the walltime of the
+job.  A pending pilot counts as an empty one.
 
 What jobs leave of a place that they fill is too little for another of them, but smaller jobs may
 fit into the *rest*: beside a job of 5 cores a pilot of 8 cores runs three of 1 core.
@@ -72,7 +72,7 @@ def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Templa
 def pending_pilots(
     pending: Pending, templates: Iterable[Template]
 ) -> Iterator[tuple[Berth, Template, int]]:
-    """Yield what pending pilots will be, and how many, as far as a template is known."""
+    """Yield the size and number of pending pilots whose template is known."""
     by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
     for template in templates:
         by_entry[template.entry].append(template)
@@ -83,7 +83,7 @@ def pending_pilots(
 
 
 def of_group(templates: Sequence[Template], group: str) -> list[Template]:
-    """Return the templates of a frontend group; all of them where none is known to be its own."""
+    """Return the templates of a frontend group; all templates if none is known to be its own."""
     return [template for template in templates if template.group == group] or list(templates)
 
 
@@ -95,8 +95,8 @@ def _rank(template: Template) -> tuple[object, ...]:
 def pending_by_group(pending: Mapping[EntryKey, int], asked: Pending) -> Pending:
     """Divide each entry's pending pilots among frontend groups, as their ads count them.
 
-    ``pending`` comes from the best source there is, the factory's queue perhaps; ``asked`` from the
-    glideresource ads, one for each group.  Where no ad counts any, the group is not known.
+    ``pending`` comes from the best source, such as the factory's queue; ``asked`` from the
+    glideresource ads, one for each group.  If no ad counts any, the group is not known.
     """
     found: dict[EntryKey, dict[str, int]] = {}
     for key, count in pending.items():
@@ -143,12 +143,12 @@ class Absorption(NamedTuple):
 
 
 def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -> Absorption:
-    """Return what the places take of jobs of each shape, at the berths where these may run.
+    """Return how many jobs of each shape the places take, at the berths where they may run.
 
     A place that takes any of the jobs has its own canonical units, at least one.
 
-    Remaining time is only compared to the walltimes that there are, so places which differ by
-    less are counted together: the cost is distinct places x shapes, not pilots x groups.
+    Remaining time is only compared with the walltimes that occur, so places between two walltimes
+    are counted together: the cost is distinct places x shapes, not pilots x groups.
     """
     at: defaultdict[Berth, list[Shape]] = defaultdict(list)
     for shape, berths in wanted.items():

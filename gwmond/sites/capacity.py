@@ -1,12 +1,12 @@
-"""How many canonical units an entry could run for us, and what that number rests on.
+"""The capacity of an entry: how many canonical units it could run for us, and the evidence.
 
 Units: whole canonical units; hours are hours since the epoch.
 
 Source of the rules: design page, section 4.  The capacity of an entry is the first that exists of
 
-1. ``pledge``: what the configuration says, for the entry or for its site (with one core, at least
-   one unit, as a pilot);
-2. ``peak``: the most units seen running at once in a trailing window (a peak of zero says only
+1. ``pledge``: the configured pledge of the entry or its site (with one core, at least one unit, as
+   a pilot);
+2. ``peak``: the most units seen running at once in a trailing window (a peak of zero only means
    that nothing was tried, and does not count);
 3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
    the pilots' size.
@@ -74,7 +74,7 @@ def provisioned(
 ) -> dict[EntryKey, int]:
     """Return the canonical units of the running pilots of each entry that has any.
 
-    A pilot of which no size is told counts for nothing: what cannot be seen is not provisioned.
+    A pilot without a known size counts as zero: only what can be seen is provisioned.
     """
     used: defaultdict[EntryKey, int] = defaultdict(int)
     for pilot in pilots:
@@ -85,7 +85,7 @@ def provisioned(
 def limit(
     totals: EntryTotals | None, resource: Resource, q: int = DEFAULT_MEMORY_MIB
 ) -> int | None:
-    """Return the units that the factory's limit leaves to us; None where a part is not told."""
+    """Return the units that the factory's limit leaves to us; None if a part is not known."""
     if (
         totals is None
         or totals.max_pilots is None

@@ -6,9 +6,9 @@ Source of the rules: design page, sections 2 and 4.
 
 - A *template* is an empty pilot of an entry and a frontend group.  A job may go to an entry if it
   may run on one of its templates: matching does not say no, the job fits, and its walltime fits the
-  template's lifetime.  A verdict that is missing counts as *possible*.
-- What a job takes of an entry is ``need.need_at`` of the template; of several that it matches, of
-  the one where it takes least, those of which it is certain first.
+  template's lifetime.  A missing verdict counts as *possible*.
+- A job's need at an entry is ``need.need_at`` of the template.  If it matches several, it is the
+  least of them; certain matches come first.
 - Free slots and pending pilots take only jobs that match their own frontend group's template.
 - An edge carries whole jobs: as many as the spare capacity holds.  A job with GPUs goes only where
   GPUs and cores are spare.
@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 class Offer(NamedTuple):
     """A template on which a job could run, and what it takes there.
 
-    ``sure``: it surely matches, a live slot.
+    ``sure``: it certainly matches, and the template is a live slot.
     """
 
     template: Template
@@ -50,8 +50,8 @@ class Match(NamedTuple):
     """A group and the templates on which it could run.
 
     ``own`` is the least that a job takes of an empty pilot: of those that it matches, else of those
-    that it fits, else what it asks for.  ``needs`` is what it takes at each entry, ``possible`` are
-    the entries where nothing but uncertain matches were found.
+    that it fits, else its request.  ``needs``: its need at each entry; ``possible``: entries with
+    uncertain matches only.
 
     Invariant: keys of matches differ, and do not depend on the order of the groups.
     """
@@ -75,7 +75,7 @@ class Match(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Classes of jobs, and what berths have, ready for ``flow.assign``."""
+    """Classes of jobs, and the room of berths, ready for ``flow.assign``."""
 
     classes: tuple[DemandClass, ...]
     free: Mapping[Berth, Need]
@@ -177,7 +177,7 @@ def demand(
     templates: Iterable[Template],
     q: int = DEFAULT_MEMORY_MIB,
 ) -> Demand:
-    """Return the classes of jobs, with what they find at entries and at berths.
+    """Return the classes of jobs, with the entries and berths where they could run.
 
     ``spare`` are the canonical units that entries could still provide, for both resources.
     """
@@ -257,7 +257,7 @@ def _fitting_into(
 def _judges(
     places: Places, templates: Iterable[Template]
 ) -> Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]:
-    """Return of which berths each template tells what may run there, by entry."""
+    """Return the berths for which each template decides what may run there, by entry."""
     by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
     for template in templates:
         by_entry[template.entry].append(template)
@@ -273,7 +273,7 @@ def _judges(
 def _berths(
     item: Match, judges: Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]
 ) -> dict[Berth, Need]:
-    """Return the berths that may take a group's jobs, and what a job counts as there."""
+    """Return the berths that may take a group's jobs, and the need of a job there."""
     found: dict[Berth, Need] = {}
     for offer in item.offers:
         for berth in judges.get(offer.template.entry, {}).get(offer.template, ()):

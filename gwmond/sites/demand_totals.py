@@ -1,4 +1,4 @@
-"""What became of the idle demand: totals of each schedd, and jobs of each entry.
+"""The fate of the idle demand: totals of each schedd, and jobs of each entry.
 
 Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fractional.
 """
@@ -18,9 +18,9 @@ from gwmond.sites.flow import Assignment, Share
 def demand_totals(
     matches: Iterable[Match], found: Assignment, known: bool
 ) -> dict[tuple[str, Resource], DemandTotals]:
-    """Return what became of each schedd's demand; only its amount if pilots are not ``known``.
+    """Return the fate of each schedd's demand; only its amount if pilots are not ``known``.
 
-    A job that is placed counts as what it takes there, any other as the least that it takes.
+    A placed job counts as its need there, any other as its least need.
     """
     sums: defaultdict[tuple[str, Resource], list[Share]] = defaultdict(list)
     for item in matches:
@@ -49,8 +49,8 @@ def entry_jobs(
 ) -> dict[EntryKey, EntryJobs]:
     """Return our counts of each entry's idle jobs, next to the frontend's (``totals``).
 
-    Part of our jobs can not be compared with all of theirs: only a ``complete`` demand is.
-    ``offered`` are entries of which a template tells what could run there.
+    A part of our jobs cannot be compared with all of theirs, so only a ``complete`` demand is.
+    ``offered``: entries with a template.
     """
 
     def excess(ours: int, theirs: int | None) -> int | None:

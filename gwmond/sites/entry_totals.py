@@ -1,4 +1,4 @@
-"""One picture of an entry from all its glideresource ads.
+"""The totals of an entry from all its glideresource ads.
 
 Units: pilots are counted, jobs are counted, ages are seconds.
 
@@ -12,7 +12,7 @@ There is one ad for each frontend group at each factory's entry (facts page on G
 - ``jobs_matching`` counts a job once for each factory's entry: for one group the largest is taken,
   and groups are added.  (Proportional and unique counts are divided among entries, and add up.)
 
-Absent is not zero: a sum of which one live ad lacks its part is absent.
+Absent is not zero: if one live ad lacks its part, the sum is absent.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def combine(requests: Iterable[EntryRequest]) -> dict[EntryKey, EntryTotals]:
 
 
 def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
-    """Combine the ads of one entry, of which there is at least one.
+    """Combine the ads (at least one) of one entry.
 
-    The entry is down when every ad says so: the downtime of one frontend, or at one of several
+    The entry is down if every ad says so: the downtime of one frontend, or at one of several
     factories, leaves the entry open.  Its information is as old as the youngest, so that "too
     old" holds for all of the entry.
     """

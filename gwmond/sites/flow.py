@@ -1,6 +1,6 @@
 """Which idle jobs free slots, pending pilots and spare capacity could have taken.
 
-Units: jobs are counted, possibly in fractions; what comes out is in 1/``SCALE`` canonical unit.
+Units: jobs are counted, possibly in fractions; results are in 1/``SCALE`` canonical unit.
 
 Source of the rules: design page, section 4.  This is a linear program (SciPy's HiGHS): its
 variables are the jobs of each class at each sink, where a sink is the spare capacity of an entry, a
@@ -9,7 +9,7 @@ jobs leave of a berth's places (of 8 cores, 3 beside a job of 5).  A job takes o
 entries, and one that needs GPUs takes its cores with them, so this is no flow of one commodity.  In
 this order,
 
-1. berths take as much demand as they can: it is no bottleneck;
+1. berths take as much demand as they can: this demand is no bottleneck;
 2. spare capacity takes as much of the rest as it can.  Both are counted in the least units that a
    job takes anywhere, so that no entry is preferred because jobs waste more of it;
 3. of all such assignments the one is taken which fills entries most evenly: the largest ratio of
@@ -56,7 +56,7 @@ class Share(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What could have run where.
+    """Which jobs could have run where.
 
     ``units``: 1/SCALE units of each entry's spare that jobs could have used, zeros included;
     ``jobs``: how many jobs those are; ``free``: how many each berth takes, and ``taken`` what those
@@ -145,7 +145,7 @@ def _shares(
     resource: Resource,
     assigned: int,
 ) -> dict[tuple[str, Resource], Share]:
-    """Return what became of each class's demand of one resource; ``assigned`` is their sum."""
+    """Return the fate of each class's demand of one resource; ``assigned`` is their sum."""
     many = len(program.bundles)
     amounts = program.need[row] * jobs
     to_spare = np.bincount(program.source, np.where(program.assigned, amounts, 0), many)

@@ -31,11 +31,11 @@ class Increment(NamedTuple):
 def integrate(
     evaluation: Evaluation, elapsed: Elapsed, known_entries: AbstractSet[EntryKey]
 ) -> list[Increment]:
-    """Return what the interval that ends with ``evaluation`` adds to the counters.
+    """Return the increments of the counters for the interval that ends with ``evaluation``.
 
     Invariant: the increments of one of ``known_entries`` sum to (provisioned + spare) x elapsed;
     where the interval is unknown to capacity x elapsed, all ``unknown`` with the interval's reason.
-    Entries seen for the first time add nothing: of the time before nothing is known.
+    Entries seen for the first time add nothing: the time before is not known.
     """
     increments: list[Increment] = []
     for (key, resource), row in sorted(evaluation.rows.items()):

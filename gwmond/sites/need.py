@@ -1,4 +1,4 @@
-"""What one job takes of a pilot, in canonical units.
+"""The need of a job: what it takes of a pilot, in canonical units.
 
 Source of the rule: design page, section 2.  A job's need at an entry is that entry's empty pilot
 divided by how many such jobs fit into it: 8 jobs of 1 core and 2048 MiB fit a pilot of 8 cores and
@@ -30,14 +30,14 @@ class Need(NamedTuple):
 
 
 def footprint(job: Size, q: int = DEFAULT_MEMORY_MIB) -> Size:
-    """Return what one job occupies; one that asks for neither cores nor memory takes one unit."""
+    """Return the size of one job; a job that requests neither cores nor memory takes one unit."""
     if job.cores <= 0 and job.memory_mib <= 0:
         return Size(1, q, job.gpus)
     return job
 
 
 def need_at(job: Size, pilot: Size, q: int = DEFAULT_MEMORY_MIB) -> Need | None:
-    """Return what a job takes of an empty pilot, or None if it does not fit.
+    """Return the need of a job in an empty pilot, or None if it does not fit.
 
     >>> need_at(Size(1, 2048), Size(8, 16384)), need_at(Size(5, 2000), Size(8, 16000))
     (Need(cpu=1.0, gpu=0.0), Need(cpu=8.0, gpu=0.0))

@@ -37,9 +37,9 @@ _ROUNDS = 50
 
 
 class Edge(NamedTuple):
-    """At most ``jobs`` of a class may go to a sink; each counts as ``need`` and takes ``takes``.
+    """At most ``jobs`` of a class may go to a sink; each counts ``need`` and occupies ``takes``.
 
-    They differ at a berth, where what is free is not an empty pilot.
+    Both differ at a berth, because its free slots are not empty pilots.
     """
 
     jobs: int
@@ -48,7 +48,7 @@ class Edge(NamedTuple):
 
 
 class DemandClass(NamedTuple):
-    """Idle jobs that take the same of the same sinks.
+    """Idle jobs with the same needs at the same sinks.
 
     ``own`` is what a job counts as where it is not placed: the least that it takes anywhere.
     ``possible`` are entries of which it is not certain that the jobs could run there.  ``leaves``:
@@ -205,7 +205,7 @@ def _rank(rest: Rest) -> tuple[object, ...]:
 
 
 def _usable(program: Program) -> Floats:
-    """Return the room of each sink, of entries only what whole jobs could use."""
+    """Return the room of each sink; at entries only the room that whole jobs could use."""
     room = program.room.copy()
     for resource, takes in enumerate(program.takes):
         needs: defaultdict[int, set[float]] = defaultdict(set)
@@ -306,9 +306,9 @@ def most_even(program: Program, jobs: Floats) -> Floats:
 
 
 def _parts(program: Program, open_: NDArray[np.bool_]) -> tuple[Ints, int]:
-    """Return which part of the pool each open row belongs to, and how many parts there are.
+    """Return the part of the pool to which each open row belongs, and the number of parts.
 
-    Rows are of one part if demand, or what takes it, connects them.
+    Rows belong to one part if demand or sinks connect them.
     """
     from scipy.sparse import coo_array  # noqa: PLC0415
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415

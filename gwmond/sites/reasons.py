@@ -3,7 +3,7 @@
 Units: pilots, slots and jobs are counted, ages are seconds.
 
 Source of the rules: design page, section 4; facts page on GlideinWMS, sections 3 and 4.  The
-names are label values: the vocabulary is bounded, and these tables are all of it (together with
+names are label values: the vocabulary is bounded: there are no others than these (and
 ``elapsed.REASONS``).
 """
 
@@ -16,7 +16,7 @@ from gwmond.model.facts import Limit
 
 
 class Signs(NamedTuple):
-    """What is known of an entry that has a provisioning bottleneck; None where it is not known.
+    """What is known of an entry with a provisioning bottleneck; None: not known.
 
     ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
     time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
@@ -40,7 +40,7 @@ class Signs(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """One row of the table: a label value, what it says to an operator, and when it holds."""
+    """One row of the table: a label value, its meaning for an operator, and when it holds."""
 
     name: str
     description: str
@@ -157,7 +157,7 @@ UNKNOWN: dict[str, str] = {
     "pilots": "the running pilots are not known",
     "pending": "the pilots waiting at the site are not known",
     "no_resource_ad": "the entry has no live glideresource ad, though the pool has a factory",
-    "no_capacity": "neither a pledge, a peak nor a limit tells what the entry could run",
+    "no_capacity": "there is neither a pledge, nor a peak, nor a limit",
     "demand": "the idle jobs of at least one schedd are not known",
     "no_template": "no pilot of the entry is known to match jobs against",
     TOO_MANY_NAMES: "it stands for all entries that are not kept apart ([names] entries)",

@@ -1,4 +1,4 @@
-"""Whether the time in which a site does not run our pilots is its doing, ours, or lack of jobs.
+"""The state of each entry: why does a site not run more of our pilots?
 
 Units: capacity, use and spare are whole canonical units; parts and flows are in 1/``SCALE`` unit;
 times are seconds.
@@ -18,7 +18,7 @@ state                       when                                            spar
                                                                             only what they will
                                                                             fill, the rest is
                                                                             judged as below
-``unknown``                 nothing tells the capacity                      (there is none)
+``unknown``                 the capacity is not known                       (there is none)
 ``full``                    no spare                                        (there is none)
 ``provisioning_bottleneck`` demand is assigned here                         its flow; the rest as
                                                                             in the next rows
@@ -30,8 +30,8 @@ state                       when                                            spar
 An entry fills for long when it has done so for longer than the grace, while pilots kept starting:
 it has room, and a few pilots are requested at a time (reason ``few_requested``).
 
-Only entries that get past ``full``, or fill for long, are offered to the flow.  Where only part of
-the demand is known the flow of the known part is proven and stays a bottleneck; what would be
+Only entries that get past ``full``, or fill for long, are offered to the flow.  If only part of
+the demand is known, the flow of the known part is proven and stays a bottleneck; what would be
 insufficient demand is unknown instead.  As much insufficient demand as free slots are untaken has
 the reason ``idle_slots_untaken`` (see ``untaken``).
 
@@ -65,7 +65,7 @@ from gwmond.sites.untaken import note, untaken
 class Settings(NamedTuple):
     """``q`` is MiB a canonical unit; a pilot started ``recent_s`` ago at most is a recent one.
 
-    ``untaken_s``: free slots beside matching jobs for so long are untaken.
+    ``untaken_s``: slots that are free beside matching jobs for this long are untaken.
     """
 
     q: int = DEFAULT_MEMORY_MIB
@@ -75,12 +75,12 @@ class Settings(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All that one evaluation works on.
+    """The input of one evaluation.
 
     ``entries`` are those known from before; entries of pilots and ads are added to them.
-    ``pilots`` is None where the collector could not be asked, ``totals`` where glideresource ads
-    could not; an entry that is not in ``totals`` has no live ad.  ``waiting`` has the entries
-    whose queue is known.  ``groups`` are those of the schedds that answered, and
+    ``pilots`` is None if the collector did not answer, ``totals`` if there was no answer to the
+    query for glideresource ads; an entry that is not in ``totals`` has no live ad.  ``waiting``
+    has the entries whose queue is known.  ``groups`` are those of the schedds that answered;
     ``demand_complete`` is false if any did not.  ``doubtful`` are entries of which not all running
     pilots are surely seen, with the reason: they count as if their pilots were not known.
     ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
@@ -188,7 +188,7 @@ def _starting(facts: Facts) -> dict[EntryKey, int]:
 def _fills(facts: Facts, pending: Pending, resource: Resource, q: int) -> dict[EntryKey, int]:
     """Return the units that pending pilots will fill, of entries that fill for long.
 
-    Where no template tells how large they will be all of the spare may be theirs: it is left out.
+    An entry is left out if no template has their size: all of its spare may be theirs.
     """
     found: Counter[EntryKey] = Counter()
     for berth, template, count in pending_pilots(pending, facts.templates):
@@ -205,9 +205,9 @@ def _before_flow(
     used: int,
     fills: int | None,
 ) -> EntryTime:
-    """Return the row of an entry, with parts for what the flow has not to divide of its spare.
+    """Return the row of an entry, with the parts of its spare that the flow does not divide.
 
-    ``fills``: what pending pilots will fill, if not all of the spare counts as filling.
+    ``fills``: the units that pending pilots will fill, if not all of the spare is filling.
     """
     capacity = facts.capacities.get((key, resource), Capacity(0, "none"))
     capacity = capacity._replace(units=max(capacity.units, used))
@@ -275,7 +275,7 @@ def _waiting(facts: Facts, key: EntryKey) -> _Decision | None:
 def _after_flow(
     row: EntryTime, flow: int, missing: str, signs: Signs, evidence: Evidence
 ) -> EntryTime:
-    """Divide what is left of an entry's spare, of which ``flow`` could have been used."""
+    """Divide the rest of an entry's spare; ``flow`` of it could have been used."""
     parts: list[Part] = []
     if flow > 0:
         parts.append(Part(State.PROVISIONING_BOTTLENECK, explain(signs), flow))
@@ -304,7 +304,7 @@ def _evidence(templates: Iterable[Template]) -> dict[EntryKey, Evidence]:
 def _signs(
     facts: Facts, has_factory: bool, pending: Pending, now_s: int, settings: Settings
 ) -> defaultdict[EntryKey, Signs]:
-    """Return what could be the reason of a bottleneck, for each entry."""
+    """Return the signs from which the reason of a bottleneck follows, for each entry."""
     pilots = facts.pilots or ()
     retiring = Counter(pilot.entry for pilot in pilots if not pilot.accepting)
     recent = Counter(p.entry for p in pilots if p.started > now_s - settings.recent_s)

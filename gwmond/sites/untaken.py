@@ -1,17 +1,17 @@
-"""Free slots beside jobs that match them, which nobody takes: for minutes, not for a moment.
+"""Free slots that no matching job takes, for minutes, not for a moment.
 
 Units: amounts are in 1/``SCALE`` canonical unit, times are seconds.
 
 Source of the rule: design page, section 4.  Jobs that free slots would take count as absorbed: more
-pilots would not help them.  If the slots stay free all the same (user priorities, quotas, limits,
-a negotiator that does not come round) the demand is there and the capacity is, and it is no lack of
-pilots.  What is *untaken* of an entry is the less of
+pilots would not help them.  If the slots still stay free (user priorities, quotas, limits, a
+slow negotiator), there are both demand and capacity, and no lack of pilots.  The *untaken* units of
+an entry are the lesser of
 
 - what jobs would have taken of free slots and pending pilots, of each frontend group, at every
   moment of the last grace;
 - the free slots of pilots on which nothing has begun or ended for as long.
 
-Entries where it is only possible that jobs match do not count.
+Entries with only possible matches do not count.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gwmond.model.waiting import PendingHistory
 def note(
     before: Taken, taken: Mapping[tuple[Berth, Resource], int], now_s: int, grace_s: int
 ) -> Taken:
-    """Return the histories after what jobs would take now; where that is nothing they end.
+    """Return the histories with what jobs would take now; a history ends when that is nothing.
 
-    Of what was between two polls half a grace apart nothing is known: they begin anew.
+    After a gap of half a grace between two polls they begin anew: the time between is unknown.
     """
     found = {}
     for at, amount in taken.items():
@@ -51,7 +51,7 @@ def untaken(
     grace_s: int,
     q: int = DEFAULT_MEMORY_MIB,
 ) -> dict[tuple[EntryKey, Resource], int]:
-    """Return what of each entry's free slots is untaken; nothing is 0.
+    """Return the untaken part of each entry's free slots; entries without any are left out.
 
     On ``resting`` pilots, which accept jobs, nothing has begun or ended for a grace.
     """

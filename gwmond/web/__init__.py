@@ -1,1 +1,1 @@
-"""What is served over HTTP: metrics, health, pages.  All of it renders memory."""
+"""HTTP: metrics, health, the page.  All of it is rendered from memory."""

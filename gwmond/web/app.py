@@ -50,10 +50,10 @@ def _token(path: str) -> bytes:
 
 
 class Guard:
-    """Lets a request in that names this server and, but for its health, has the token.
+    """Accepts requests that name this server and have the token (/-/healthy needs none).
 
-    It decides by what the request line says (``scope["path"]``): what Starlette makes of it,
-    ``request.url``, is put together from the Host header, which the client chooses.
+    It decides by the path of the request line (``scope["path"]``).  Starlette makes ``request.url``
+    from the Host header, which the client chooses.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ def create(
     hosts: Collection[str] = (),
     connections: Connections | None = None,
 ) -> FastAPI:
-    """Make the application; with ``token_file`` all but ``/-/healthy`` asks for the token.
+    """Make the application; with ``token_file`` everything but ``/-/healthy`` needs the token.
 
     ``hosts`` are names of this server besides its addresses, localhost and the host's own.
     """

@@ -1,15 +1,15 @@
-"""The connections of the web server: bounded in number and in time, whoever opens them.
+"""The connections of the web server: limited in number and in time.
 
-A client costs a file descriptor from the moment at which the kernel accepts its connection, before
-it has sent a byte, and so before any authentication.  Therefore:
+A client costs a file descriptor from the moment when the kernel accepts its connection, before it
+has sent a byte, and so before any authentication.  Therefore:
 
 - a connection without a whole request is closed after ``REQUEST_S``, one whose client does not
   take the answer after ``ANSWER_S``;
-- there are at most ``MOST`` connections.  One more closes the least worthy: first those without a
-  whole request, then those without the token, the oldest of each.
+- there are at most ``MOST`` connections.  For one more, an old one is closed: first those without a
+  whole request, then those without the token, the oldest first.
 
-So a client that sends its request at once is answered, however many silent ones there are, and
-file descriptors are left for polls.  What was closed or refused is counted by kind.
+So a client that sends its request at once is answered, however many clients send nothing, and polls
+have file descriptors.  Closed connections and refused requests are counted by kind.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Connections:
             known.answering, known.since = False, self._clock()
 
     def sweep(self) -> None:
-        """Close what has lasted too long."""
+        """Close connections that have lasted too long."""
         self._forget_closed()
         now = self._clock()
         for client, known in list(self._open.items()):
@@ -97,7 +97,7 @@ class Connections:
             self._counts[kind] += 1
 
     def problems(self) -> list[Problem]:
-        """Return what was refused since this was asked last, a problem a kind."""
+        """Return the refusals since the last call, one problem for each kind."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         return [Problem(SOURCE, kind, f"{n} times", n) for kind, n in sorted(counts.items())]
@@ -133,7 +133,7 @@ class Listener(socket.socket):
 
 
 class BadRequests(logging.Filter):
-    """Counts what uvicorn logs of each request that is none, in place of a line each."""
+    """Counts invalid requests, for each of which uvicorn would log a line."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the page says of states and reasons: the words of docs/sites.md and of the metrics' help."""
+"""The meaning of states and reasons, as in docs/sites.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES: dict[State, str] = {
 }
 
 _COLLECTOR = (
-    "a collector is silent, and fewer pilots are seen than before, or no pilot's ad is renewed"
+    "a collector does not answer, and fewer pilots are seen than before; or no pilot renews its ad"
 )
 _REASONS: dict[str, str] = {
     **{reason.name: reason.description for reason in REASONS},
@@ -46,5 +46,5 @@ def state_meaning(name: str) -> str:
 
 
 def reason_meaning(name: str) -> str:
-    """Return what a reason says; empty of one that is not known."""
+    """Return the meaning of a reason; empty if it is not known."""
     return _REASONS.get(name, "")
