@@ -49,7 +49,7 @@ def explain(
     elif item["type"] == "finite_number":
         message = f"write a finite number (found {shown(item['input'])}){_default(field)}"
     elif item["type"] != "value_error":
-        message = f"cannot be {shown(item['input'])}{_default(field)}"
+        message = _wrong_type(item, field, str(loc[-1]))
     elif field is not None and is_duration(field) and loc == tuple(item["loc"]):
         message = f"{message} (found {shown(item['input'])})"
     parent = ".".join(part for part in loc[:-1] if isinstance(part, str))
@@ -115,6 +115,38 @@ def _line(loc: Loc, lines: Mapping[Loc, int]) -> int | None:
         if loc[:length] in lines:
             return lines[loc[:length]]
     return None
+
+
+_WRITE = {
+    "bool_type": "write true or false, without quotes",
+    "float_type": "write a number, without quotes",
+    "int_type": "write a whole number, without quotes",
+    "string_type": "write one text, in quotes",
+}
+
+
+def _wrong_type(item: dict[str, Any], field: FieldInfo | None, name: str) -> str:
+    """Return what to write instead of a value of another type; "[..." stands for outer tables."""
+    kind, value = item["type"], item["input"]
+    found = f"(found {shown(value)})"
+    if kind in _WRITE:
+        return f"{_WRITE[kind]} {found}"
+    if kind == "literal_error" and field is not None:
+        return f"write one of {', '.join(map(shown, get_args(field.annotation)))} {found}"
+    if kind == "model_type":
+        is_array = isinstance(value, tuple) and all(isinstance(table, dict) for table in value)
+        if is_array:
+            return f"write the table once, in single brackets: [...{name}]"
+        return f"is a table: write [...{name}], and its keys in the lines below {found}"
+    return _no_list(value, field, name) if kind == "tuple_type" else f"cannot be {shown(value)}"
+
+
+def _no_list(value: object, field: FieldInfo | None, name: str) -> str:
+    if field is not None and _inner(field):
+        return f"write a table [[...{name}]], in double brackets, for each"
+    if isinstance(value, str):
+        return f"write a list: [{shown(value)}]"
+    return f'write a list of texts, such as ["a", "b"] (found {shown(value)})'
 
 
 def _limit(item: dict[str, Any], field: FieldInfo | None) -> str:

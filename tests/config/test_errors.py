@@ -87,7 +87,7 @@ def test_unknown_keys(text: str, error: str, tmp_path: Path) -> None:
         ("[pool]\ncollectors = 'cm'", 'pool.collectors: write a list: ["cm"]'),
         (
             "[pool]\ncollectors = [5]",
-            'pool.collectors: write a list of texts in quotes, such as ["a", "b"] (found 5 in it)',
+            "pool.collectors[0]: write one text, in quotes (found 5)",
         ),
         (
             "[pool]\ncollectors = ['a, b']",
