@@ -47,11 +47,11 @@ class Daemon:
     """Everything that runs under ``gwmond run``; ``reload`` reads the configuration anew."""
 
     def __init__(self, config: Config, reload: Callable[[], Config]) -> None:
-        self._config = config
+        self.config = config
         self._reload = reload
         self._notifier = Notifier()
         sys.setswitchinterval(_SWITCH_S)
-        self._listener = bind(config.http)
+        self.listener = bind(config.http)
         self._pool = Pool.open(config)
         self._keeper = Keeper(config.ledger)
         self._log_socket = central_logs.listen(None, config)
@@ -70,10 +70,10 @@ class Daemon:
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
-        config = self._config
+        config = self.config
         http = config.http
-        app = create(self, http.auth_token_file, http.hosts, self._listener.connections)
-        server = Server(app, self._listener, http)
+        app = create(self, http.auth_token_file, http.hosts, self.listener.connections)
+        server = Server(app, self.listener, http)
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
@@ -81,7 +81,7 @@ class Daemon:
             executors={"default": ThreadPoolExecutor(1)}, timezone="UTC"
         )
         scheduler.add_job(
-            self._tick,
+            self.poll_once,
             "interval",
             seconds=config.poll.interval,
             id="poll",
@@ -117,7 +117,7 @@ class Daemon:
                 self._wake.get(timeout=min(_WAKE_S, (every or _WAKE_S) / 2))
             if self._hup and not self._stop:
                 self._hup = False
-                self._read_again(scheduler)
+                self.read_again(scheduler)
             now = time.monotonic()
             if abs(time.time() - now - wall_ahead) > _CLOCK_STEP_S:
                 wall_ahead = time.time() - now
@@ -130,7 +130,7 @@ class Daemon:
     def _stuck(self, now: float) -> bool:
         """Return whether a poll has been under way for far longer than its deadline."""
         began = self._poll_began
-        return began is not None and now - began > _STUCK_POLLS * self._config.poll.interval
+        return began is not None and now - began > _STUCK_POLLS * self.config.poll.interval
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
         """Note it; a SimpleQueue, unlike an Event or a lock, may be used in signal handlers."""
@@ -140,7 +140,8 @@ class Daemon:
             self._stop = True
         self._wake.put(None)
 
-    def _read_again(self, scheduler: BackgroundScheduler) -> None:
+    def read_again(self, scheduler: BackgroundScheduler) -> None:
+        """Read the configuration anew; it holds from the next poll, which comes at once."""
         self._notifier.reloading()
         try:
             config = self._reload()
@@ -153,7 +154,7 @@ class Daemon:
             log.error("configuration not reloaded, the old one stays", error=str(error))
             self._poller.failed("bad_configuration")
         else:
-            if config.http != self._config.http:
+            if config.http != self.config.http:
                 log.warning("a change of [http] needs a restart")
             self._next = config, socket
             scheduler.reschedule_job("poll", trigger="interval", seconds=config.poll.interval)
@@ -165,14 +166,14 @@ class Daemon:
         if self._poll_began is None:
             scheduler.modify_job("poll", next_run_time=datetime.now(UTC))
 
-    def _tick(self) -> None:
+    def poll_once(self) -> None:
         """Poll once; whatever happens is logged, and the next poll comes."""
         self._poll_began = time.monotonic()
         try:
             if (following := self._next) is not None:
                 self._next = None
                 self._adopt(*following)
-            snapshot = self._poller.poll(self._listener.connections.problems())
+            snapshot = self._poller.poll(self.listener.connections.problems())
             self._show(snapshot)
             self._notifier.status(_status(snapshot))
             self._drain(snapshot)
@@ -186,17 +187,17 @@ class Daemon:
 
     def _drain(self, snapshot: Snapshot) -> None:
         """Read more of a backlog of job records, until the next poll is due."""
-        due = (self._poll_began or time.monotonic()) + self._config.poll.interval
+        due = (self._poll_began or time.monotonic()) + self.config.poll.interval
         while self._poller.behind and not self._stop and self._next is None:
             left = due - time.monotonic()
             if left < _LEAST_DRAIN_S:
                 return
-            snapshot = self._poller.drain(snapshot, min(left, self._config.poll.deadline))
+            snapshot = self._poller.drain(snapshot, min(left, self.config.poll.deadline))
             self._show(snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
         """Make all that is served of a snapshot."""
-        exposition = render(catalog.FAMILIES, snapshot, self._config.metrics.series_budget)
+        exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
         page = landing.made(snapshot)
         self.snapshot, self.exposition, self.page = snapshot, exposition, page
 
@@ -204,18 +205,18 @@ class Daemon:
         """Go on under a new configuration, with what is remembered."""
         pool = Pool(config)
         configure(config.log)
-        if config.ledger != self._config.ledger:
+        if config.ledger != self.config.ledger:
             self._keeper.close()
             self._keeper = Keeper(config.ledger)
-        memory: Memory = self._poller.memory if config.ledger == self._config.ledger else EMPTY
-        if config.replay == self._config.replay:
+        memory: Memory = self._poller.memory if config.ledger == self.config.ledger else EMPTY
+        if config.replay == self.config.replay:
             pool.clock = self._pool.clock
         self._pool = pool
         if self._log_socket is not None and socket is not self._log_socket:
             self._log_socket.close()
         self._log_socket = socket
         self._poller = self._poller.successor(config, pool, self._keeper, memory, socket)
-        self._config = config
+        self.config = config
 
 
 def _status(snapshot: Snapshot) -> str:

@@ -60,6 +60,11 @@ class Connections:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()  # polls take the counts
 
+    @property
+    def clients(self) -> frozenset[Client]:
+        """Whose connections are open."""
+        return frozenset(self._open)
+
     def opened(self, connection: socket.socket, client: Client) -> None:
         """Know a new connection; close another one if there are too many."""
         if len(self._open) >= MOST:

@@ -37,15 +37,19 @@ class Reloading:
             "http": {"listen": "127.0.0.1:0"},
             "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
         }
-        self.daemon = Daemon(Config.model_validate(self.options), self.read)
+        self.error = ""
+        self.failed: list[str] = []
+        self.daemon = Daemon(self.read(), self.read)
         self.scheduler = Scheduler()
 
     def read(self) -> Config:
+        if self.error:
+            raise ConfigError(self.error)
         return Config.model_validate(self.options)
 
     def reload(self) -> None:
-        self.daemon._read_again(self.scheduler)
-        self.daemon._tick()
+        self.daemon.read_again(self.scheduler)
+        self.daemon.poll_once()
 
 
 @pytest.fixture
@@ -54,17 +58,18 @@ def reloading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reloa
         return snapshot()
 
     monkeypatch.setattr(Poller, "poll", poll)
-    monkeypatch.setattr(module, "configure", lambda _options: None)
     found = Reloading(tmp_path)
+    monkeypatch.setattr(Poller, "failed", lambda _self, problem: found.failed.append(problem))
+    monkeypatch.setattr(module, "configure", lambda _options: None)
     yield found
-    found.daemon._listener.close()
+    found.daemon.listener.close()
 
 
 def test_new_configuration_holds_from_the_next_poll(reloading: Reloading) -> None:
     """What was read again holds, and the next poll is planned by the new interval."""
     reloading.options |= {"poll": {"interval": "90s"}, "metrics": {"series_budget": 7}}
     reloading.reload()
-    assert reloading.daemon._config == reloading.read()
+    assert reloading.daemon.config == reloading.read()
     assert reloading.scheduler.planned[0][1]["seconds"] == 90
     assert reloading.daemon.snapshot is not None
 
@@ -80,25 +85,22 @@ def test_log_is_configured_again(reloading: Reloading, monkeypatch: pytest.Monke
 
 def test_bad_configuration_is_refused(reloading: Reloading) -> None:
     """A configuration that cannot be keeps the old one, and is counted."""
-    before = reloading.daemon._config
+    before = reloading.daemon.config
 
-    def fail() -> Config:
-        raise ConfigError("gwmond.toml: bad")
-
-    reloading.daemon._reload = fail
+    reloading.error = "gwmond.toml: bad"
     reloading.reload()
-    assert reloading.daemon._config is before
+    assert reloading.daemon.config is before
     assert reloading.scheduler.planned == []
-    assert reloading.daemon._poller._problems["gwmond", "bad_configuration"] == 1
+    assert reloading.failed == ["bad_configuration"]
 
 
 def test_recording_that_cannot_be_read_is_refused(reloading: Reloading) -> None:
     """A replay of no recording is a bad configuration, and polls go on as before."""
-    before = reloading.daemon._config
+    before = reloading.daemon.config
     reloading.options |= {"replay": {"file": "/no/such/recording.zip"}}
     reloading.reload()
-    assert reloading.daemon._config is before
-    assert reloading.daemon._poller._problems["gwmond", "bad_configuration"] == 1
+    assert reloading.daemon.config is before
+    assert reloading.failed == ["bad_configuration"]
     assert reloading.daemon.snapshot is not None
 
 
@@ -110,9 +112,9 @@ def test_poll_that_fails_is_counted(reloading: Reloading, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as broken:
         broken.setattr(Poller, "poll", fail)
-        reloading.daemon._tick()
+        reloading.daemon.poll_once()
     assert reloading.daemon.ready() != ""
-    assert reloading.daemon._poller._problems["gwmond", "poll_failed"] == 1
-    reloading.daemon._tick()
+    assert reloading.failed == ["poll_failed"]
+    reloading.daemon.poll_once()
     assert reloading.daemon.ready() == ""
     assert b"gwmond_site_state" in reloading.daemon.exposition.text
