@@ -14,6 +14,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeAlias
 
+import msgspec
+
 from gwmond.ledger.fact_codec import IDENTITY_CHARACTERS, decode_facts, encode_facts, encode_json
 from gwmond.ledger.writes import clean
 from gwmond.model.facts import EntryKey
@@ -28,6 +30,7 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.model.pilot_sources import PilotFacts, replace
 from gwmond.model.stored_pilots import (
     AttemptRow,
     Micros,
@@ -55,7 +58,7 @@ KINDS: tuple[tuple[Resource, Measure], ...] = (
 """What an attempt's four columns of micros are, in their order."""
 
 
-_SELDOM = Told()[4:]
+_FACTS = msgspec.json.Decoder(PilotFacts)
 
 
 class Undecodable(Exception):
@@ -99,7 +102,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "heard_us", "factory_number", "told", "ends"),
+    *("failure", "validation_end_us", "heard_us", "factory_number", "told", "facts"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -120,8 +123,8 @@ def pilot_values(row: PilotRow) -> Values:
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(key.factory_job.rpartition("#")[2]),
-        None if row.told is None else encode_json(_reported(row.told)),
-        encode_json({source: time_us(at) for source, at in sorted(row.ends.items())}),
+        None if row.told is None else encode_json(row.told),
+        _encoded(row.facts),
     )
 
 
@@ -129,14 +132,14 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
     """Return the pilot of the columns ``PILOT_READ``, or raise ``Undecodable``."""
     try:
         return _pilot_row(values)
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
         raise Undecodable(f"pilot {values[0]}: {exc!r}") from exc
 
 
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, ends, pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, facts, pruned) = rest
     key = EntryKey(site, entry)
     assumed, counted = _stored_rules(json.loads(estimated))
     return PilotRow(
@@ -162,7 +165,7 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         heard_us=heard,
         assumed_micros=counted,
         told=_told(told),
-        ends=json.loads(ends),
+        facts=_FACTS.decode(facts),
     )
 
 
@@ -176,7 +179,6 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
         sizes = [step.size for step in _stored_steps(steps)]
         rules = frozenset(_stored_rules(json.loads(estimated))[0])
         size = _told(told)
-        size = None if size is None else size._replace(pid=None, unnamed=False)
         return PilotKind(size, sizes[-1], rules, *who) if sizes else None
     except (ValueError, KeyError, TypeError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
@@ -190,9 +192,17 @@ def _stored_steps(stored: str) -> tuple[Step, ...]:
     )
 
 
-def _reported(told: Told) -> Values:
-    """Return what was reported of a pilot, short where the last two fields are their defaults."""
-    return told[:4] if told[4:] == _SELDOM else told
+def _encoded(facts: PilotFacts) -> str:
+    """Return what sources say as JSON; raises ``ValueError`` for what cannot be stored."""
+    output, failed = facts.output, facts.failed_ads
+    if output is not None and output.failure:
+        facts = replace(facts, output=replace(output, failure=clean(output.failure)))
+    if failed is not None and failed.failure:
+        facts = replace(facts, failed_ads=replace(failed, failure=clean(failed.failure)))
+    try:
+        return msgspec.json.encode(facts).decode()
+    except OverflowError as exc:
+        raise ValueError(f"a number in what sources say of a pilot: {exc}") from exc
 
 
 def _told(stored: str | None) -> Told | None:

@@ -113,10 +113,9 @@ pilots = Table(
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
     # cores, memory, GPUs and whether the site was told of the pilot itself, as JSON; null: all.
-    # Where its output was cut off also its pid, and whether its group was not told.
     Column("told", Text),
-    # What each source says of its end, as JSON: the name of the source and a time.
-    Column("ends", Text, nullable=False, server_default="{}"),
+    # What each source says of it, as JSON (see gwmond.model.pilot_sources).
+    Column("facts", Text, nullable=False, server_default="{}"),
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
 )

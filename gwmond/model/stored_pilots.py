@@ -28,6 +28,7 @@ from gwmond.model.pilot_facts import (
     Validation,
     union,
 )
+from gwmond.model.pilot_sources import PilotFacts
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 
@@ -73,18 +74,12 @@ class Told(NamedTuple):
     """What was told of a pilot itself, None where it was not; ``site``: whether its site was.
 
     The rest is what its entry's other pilots have (see ``gwmond.pilots.revision``).
-
-    - ``pid``: of glidein_startup.sh, by which central logs call it; only where its startd's name is
-      not known.
-    - ``unnamed``: its output does not tell its group, which its factory's queue may do.
     """
 
     cores: float | None = None
     memory_mib: float | None = None
     gpus: float | None = None
     site: bool = False
-    pid: int | None = None
-    unnamed: bool = False
 
 
 class PilotKind(NamedTuple):
@@ -106,7 +101,7 @@ class PilotRow(NamedTuple):
       collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
       told of its end, but nothing was heard of it later; ``logged``: a central log says so;
       ``queue``: its factory's queue or summary does; ``reported``: its own output says so).
-    - ``ends``: what each of these sources says of its end; ``ended`` is the best of them.
+    - ``facts``: what each source says of it; all else follows from that and from its runs.
     - ``contact_us``: when it was last heard of, in the version that is booked.
     - ``heard_us``: when it was last heard of, whatever is booked; 0 if that was not stored.
     - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
@@ -143,7 +138,7 @@ class PilotRow(NamedTuple):
     heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     told: Told | None = None
-    ends: Mapping[End, int] = MappingProxyType({})
+    facts: PilotFacts = PilotFacts()
 
     @property
     def estimated(self) -> tuple[Interval, ...]:

@@ -23,6 +23,7 @@ from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
 from gwmond.model.pilot_facts import Assumption, Measure, Resources
+from gwmond.model.pilot_sources import replace
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import (
     AttemptRow,
@@ -39,7 +40,6 @@ from gwmond.pilots.changes import Changes
 from gwmond.pilots.counts import Counts
 from gwmond.pilots.decisions import Moment
 from gwmond.pilots.due import due
-from gwmond.pilots.ends import set_end
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory_evidence import NewFact
 from gwmond.pilots.factory_facts import FactoryFacts
@@ -52,7 +52,6 @@ from gwmond.pilots.rules import FAR_US, Comes, Lookup, Rules
 from gwmond.pilots.shelf import Shelf
 from gwmond.pilots.sightings import Sightings
 from gwmond.pilots.silence import Silence, is_silent
-from gwmond.pilots.sizes import keep_assumed
 from gwmond.pilots.summaries import only_runs
 from gwmond.pilots.verdict_check import Verdicts
 from gwmond.pilots.verdicts import Trials, decide, undecided
@@ -91,7 +90,6 @@ class Book:
             rows[attempt.pilot].append(attempt)
         for pilot in self._shelf.pilots.values():
             pilot.note_booked(rows[pilot.id])
-            pilot.contact_us = max(pilot.contact_us, pilot.heard_us)
             pilot.counted = booking.counted(pilot)
             self._sightings.sizes.note_pilot(pilot)
         self.files.places.load(state.places)
@@ -236,12 +234,12 @@ class Book:
             if not quiet and not pilot.known_us:
                 return
             if quiet and pilot.end_us is None:
-                set_end(pilot, "assumed", pilot.contact_us)
+                quiet_decision = replace(pilot.facts.decisions, quiet=True)
+                pilot.learn(replace(pilot.facts, decisions=quiet_decision))
         elif Assumption.SIZE in pilot.assumed and pilot.attempts:
             self._shelf.load_whole(pilot, lookup)
             booking.grow(pilot, self.rules.start_guard_us)
-        keep_assumed(pilot)
-        booking.doubt(pilot)
+        pilot.derive()
         entries = booking.book(
             pilot, known_us, self.rules, lambda pilot: self._shelf.load_whole(pilot, lookup)
         )

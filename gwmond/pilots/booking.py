@@ -11,17 +11,13 @@ from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
-    Assumption,
     AttemptKey,
     Category,
     Measure,
-    Resources,
-    Step,
-    Validation,
 )
-from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, Told
+from gwmond.model.pilot_sources import replace
+from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.pilots.ends import reopen, set_end
 from gwmond.pilots.open_attempt import held_at_once
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_time import (
@@ -98,10 +94,10 @@ def withdraw(pilot: OpenPilot, rules: Rules) -> list[Entry]:
 
 
 def imply(pilot: OpenPilot, q: int) -> None:
-    """Set life and size of a pilot of which only jobs tell: as large as they, no longer than they.
+    """Take in the runs of a pilot that only they have: as large as they, no longer than they.
 
-    It begins with its startd where a record tells when that was, and has ``q`` MiB a core at least.
-    All of it is estimated.
+    It begins with its startd where a record has that, and has ``q`` MiB a core at least: a core
+    brings a unit, as what a job was given of memory is not all that there was.
     """
     spans = [
         (attempt.start_us, attempt.end_us or attempt.start_us)
@@ -109,60 +105,22 @@ def imply(pilot: OpenPilot, q: int) -> None:
     ]
     if not spans:
         return
-    first, last = min(start for start, _ in spans), max(end for _, end in spans)
-    start_us = pilot.start_us if pilot.start_us <= first else first
+    first_us, last_us = min(start for start, _ in spans), max(end for _, end in spans)
     most = held_at_once(pilot.attempts.values())
-    # A core brings a unit: what a job was given of memory is not all that there was.
-    size = most._replace(memory_mib=max(most.memory_mib, most.cores * q))
-    changed = (start_us, last, size) != (
-        pilot.start_us,
-        pilot.contact_us,
-        pilot.steps[0].size if pilot.steps else None,
-    )
-    if changed:
-        pilot.touch(min(start_us, pilot.start_us))
-        pilot.start_us, pilot.contact_us = start_us, last
-        pilot.steps = (Step(start_us, size),)
-        if pilot.end_us is not None:
-            logged = not reopen(pilot, last)
-            set_end(pilot, "logged" if logged else "assumed", max(last, pilot.until_us))
-    pilot.assume(Assumption.LIFE, start_us, pilot.until_us)
+    held = most._replace(memory_mib=max(most.memory_mib, most.cores * q))
+    before = pilot.facts.runs
+    runs = replace(before, first_us=min(pilot.start_us, first_us), last_us=last_us, held=held)
+    pilot.learn(replace(pilot.facts, runs=runs))
 
 
 def grow(pilot: OpenPilot, guard_us: int) -> None:
-    """Let a pilot of which no size is told be as large as its runs were at once, at least.
+    """Take in what runs held at once of a pilot whose size is an estimate: it has that at least.
 
     Runs that meet for ``guard_us`` only may have come one after the other, by another clock.
     """
-    if Assumption.SIZE not in pilot.assumed or len(pilot.steps) != 1:
-        return
     runs = [attempt for attempt in pilot.attempts.values() if not attempt.summarised]
-    most, told = held_at_once(runs, guard_us), pilot.told or Told()
-    size = pilot.steps[0].size
-    grown = Resources(
-        size.cores if told.cores is not None else max(size.cores, most.cores),
-        size.memory_mib if told.memory_mib is not None else max(size.memory_mib, most.memory_mib),
-        size.gpus if told.gpus is not None else max(size.gpus, most.gpus),
-    )
-    pilot.resize(grown)
-    if grown.gpus > size.gpus:
-        end_us = max(pilot.until_us, pilot.start_us + 1)
-        pilot.assume(Assumption.GPUS, pilot.start_us, end_us)
-
-
-def doubt(pilot: OpenPilot) -> None:
-    """Note whether nothing tells of an ended pilot that it passed its validation, or ran jobs.
-
-    That it never registered is concluded, for all of its life.
-    """
-    if pilot.validation in {Validation.UNKNOWN, Validation.STARTED}:
-        told = pilot.attempts or pilot.ran_jobs or pilot.end_us is None
-        within = (0, 0) if told else (pilot.start_us, pilot.until_us)
-        pilot.assume(Assumption.VALIDATION, *within)
-    elif pilot.validation is Validation.PASSED:
-        pilot.know(Assumption.VALIDATION)
-    elif Assumption.VALIDATION in pilot.assumed:
-        pilot.assume(Assumption.VALIDATION, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
+    held = held_at_once(runs, guard_us)
+    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=held)))
 
 
 def own(pilot: OpenPilot) -> Category | None:

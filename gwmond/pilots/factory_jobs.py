@@ -30,13 +30,14 @@ from __future__ import annotations
 
 from gwmond.model.factory_jobs import FactoryJob, Place
 from gwmond.model.pilot_evidence import CompletedPilot
-from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_evidence as factory_jobs
 from gwmond.pilots import summaries
 from gwmond.pilots.contradictions import contradictions
 from gwmond.pilots.entry_defaults import Entries
-from gwmond.pilots.factory_pilots import amend, identity_of, named, release
+from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
 from gwmond.pilots.joining import Joining
 from gwmond.pilots.known_places import KnownPlaces
 from gwmond.pilots.open_pilot import OpenPilot
@@ -120,7 +121,7 @@ class FactoryJobs:
                 self._places.again(name, due_us)
         for pilot in told:
             if pilot.id not in used and not pilot.pruned and pilot.start_us >= place.cut_us:
-                release(pilot)
+                amend(pilot, None)
                 self._name(pilot, named(pilot, None))
                 self._tell_line(pilot, None, lookup)
         for pilot in matches.stale:
@@ -193,11 +194,9 @@ class FactoryJobs:
             return
         site = self._entries.site(place.entry) or place.entry
         identity = identity_of(place, job, site, self._entries.factory(place.entry))
-        pilot = self._sightings.imply(None, job.life[0], identity)
-        pilot.validation = Validation.UNKNOWN
-        self._shape(pilot, job)
-        if watched_us is not None and watched_us <= pilot.start_us:
-            summaries.fail(pilot)
+        never_seen = watched_us is not None and watched_us <= job.life[0]
+        facts = PilotFacts(queue=queue_facts(job), decisions=Decisions(never_seen=never_seen))
+        self._shape(self._sightings.add(identity, facts), job)
 
     def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
         """Give a pilot the name and group that its factory tells now."""
@@ -205,13 +204,8 @@ class FactoryJobs:
             self._sightings.relabelled.append((pilot, identity))
 
     def _shape(self, pilot: OpenPilot, job: FactoryJob) -> None:
-        filled = self._sightings.sizes.fill(pilot.identity.key.entry)
-        size = filled.size
-        if Assumption.SIZE in pilot.assumed and pilot.steps:
-            size = pilot.steps[0].size  # what was assumed first stays
-        summaries.shape(pilot, job, size, self._joining)
-        for rule in filled.rules & {Assumption.GPUS}:
-            pilot.assume(rule, pilot.start_us, pilot.until_us)
+        default = pilot.facts.decisions.size  # what was assumed first stays
+        summaries.shape(pilot, job, default or self._sightings.sizes.default(pilot), self._joining)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:

@@ -9,20 +9,22 @@ from __future__ import annotations
 from gwmond.model.factory_jobs import FactoryJob, Place
 from gwmond.model.facts import EntryKey
 from gwmond.model.own_names import own_name
-from gwmond.model.pilot_facts import Assumption
+from gwmond.model.pilot_sources import QueueFacts, replace
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.ends import holds, set_end
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.sightings import prolong
 
 
-def amend(pilot: OpenPilot, job: FactoryJob) -> None:
-    """Let a pilot begin and end as its job in the queue did, where nothing better tells."""
-    if not pilot.implied:
-        _begin(pilot, job.started_us)
-        if pilot.end_us is not None:
-            _end(pilot, job)
+def queue_facts(job: FactoryJob) -> QueueFacts:
+    """Return the times of a job, as facts of the pilot that it is."""
+    written_us = job.line.written_us if job.line is not None else None
+    return QueueFacts(job.started_us, job.ended_us, written_us, job.duration_us)
+
+
+def amend(pilot: OpenPilot, job: FactoryJob | None) -> None:
+    """Take in the job that is this pilot; None: no job is, or more than one may be."""
+    if not pilot.implied and not (job is None and pilot.no_output):
+        pilot.learn(replace(pilot.facts, queue=None if job is None else queue_facts(job)))
 
 
 def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
@@ -30,19 +32,10 @@ def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
 
     ``job``: None if that is not known.
     """
-    key, told = pilot.identity, pilot.told
-    if told is None or not told.unnamed or not pilot.has_output:
+    key, output = pilot.identity, pilot.facts.output
+    if output is None or not output.unnamed or not pilot.has_output:
         return key
     return key._replace(group=_client(job) if job is not None else "")
-
-
-def release(pilot: OpenPilot) -> None:
-    """No job is this pilot any more, or more than one may be: it ended as is known without."""
-    if pilot.no_output:
-        return
-    if "queue" in pilot.ends:
-        _end(pilot, None)
-    _begin(pilot, None)
 
 
 def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
@@ -63,35 +56,3 @@ def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> Pilot
 def _client(job: FactoryJob) -> str:
     """Return for whom a job ran, as well as its factory tells that."""
     return job.client or (job.line.name.frontend if job.line is not None else "") or job.user
-
-
-def _end(pilot: OpenPilot, job: FactoryJob | None) -> None:
-    """Let a pilot's job say when it ended; None: no job is this pilot."""
-    changed = set_end(pilot, "queue", _end_of(pilot, job))
-    if not pilot.ends:
-        changed = set_end(pilot, "assumed" if pilot.has_output else "vanished", pilot.contact_us)
-    if changed and not pilot.has_output:
-        prolong(pilot)
-
-
-def _end_of(pilot: OpenPilot, job: FactoryJob | None) -> int | None:
-    """Return when a job ended, if that is not before its pilot was heard of last."""
-    if job is None:
-        return None
-    end_us, line = job.ended_us, job.line
-    if end_us is None and line is not None and None not in {line.written_us, job.duration_us}:
-        end_us = min(pilot.start_us + (job.duration_us or 0), line.written_us or 0)
-    return end_us if end_us is not None and holds("queue", end_us, pilot.contact_us) else None
-
-
-def _begin(pilot: OpenPilot, started_us: int | None) -> None:
-    """Let a pilot whose output tells no beginning begin when its job did."""
-    assumed = pilot.assumed.get(Assumption.BEGIN)
-    if assumed is None:
-        return
-    first_us = assumed[1] if assumed[1] < pilot.until_us else pilot.start_us
-    start_us = first_us if started_us is None or started_us > first_us else started_us
-    if start_us != pilot.start_us:
-        pilot.touch(min(start_us, pilot.start_us))
-        pilot.start_us, pilot.dirty = start_us, True
-    pilot.assume(Assumption.BEGIN, start_us, first_us if start_us < first_us else pilot.until_us)

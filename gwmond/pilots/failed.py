@@ -21,13 +21,14 @@ No startd is behind their ads, so other rules hold than for pilots that register
 from __future__ import annotations
 
 from gwmond.model.facts import FAILED_SILENT_S, Pilot
-from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_sources import FailedAdFacts, replace
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.ends import reopen, set_end
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import sane
 from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sizes import Sizes, keep_assumed
+from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.unended import give_up
 
 _SILENT_US = FAILED_SILENT_S * SECOND_US
 
@@ -51,51 +52,57 @@ def find(shelf: Shelf, shown: Pilot) -> OpenPilot | None:
 
 
 def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
-    """Take in what its ads tell at ``at_us``, unless files have told it better."""
-    heard_us = shown.last_heard * SECOND_US
-    if not sane(heard_us):
-        heard_us = at_us
+    """Take in what its ads say at ``at_us``."""
     pilot.seen_us = at_us
     if pilot.pruned or pilot.implied:
         return
-    if pilot.validation is Validation.UNKNOWN and not pilot.attempts and not pilot.ran_jobs:
-        pilot.validation = Validation.FAILED
-        pilot.know(Assumption.VALIDATION)
-        pilot.touch(pilot.start_us)
-    if shown.failure and not pilot.failure and pilot.validation is Validation.FAILED:
-        pilot.failure, pilot.dirty = shown.failure, True
+    ended = pilot.end_us is not None
+    failed = _failed_ads(pilot, shown, at_us)
+    pilot.learn(replace(pilot.facts, failed_ads=failed))
     if pilot.ended == "reported" or pilot.no_output:
         return
-    start_us = shown.started * SECOND_US
-    if is_failed(pilot) and sane(start_us) and start_us < pilot.start_us:
-        pilot.touch(start_us)
-        pilot.start_us = start_us
-    before = pilot.until_us
-    die_us = None if shown.dies is None else shown.dies * SECOND_US
-    pilot.die_us = die_us if die_us is not None and sane(die_us) else None
-    if pilot.die_us is not None and pilot.die_us > pilot.start_us:
-        heard_us = min(heard_us, pilot.die_us)
-    pilot.contact_us = max(pilot.contact_us, heard_us)
-    pilot.lifetime_us = shown.ad_lifetime_s * SECOND_US
+    pilot.die_us = failed.die_us
     if pilot.has_output:  # without an end: it goes on as long as this
-        ended = pilot.end_us is not None and pilot.contact_us > pilot.end_us
-        if ended and reopen(pilot, pilot.contact_us):
-            pilot.touch(before)
-            set_end(pilot, "assumed", pilot.contact_us)
+        if ended and pilot.end_us is None:
+            give_up(pilot)
     elif is_failed(pilot):
         _close(pilot, _announced(pilot, at_us))
         sizes.assume(pilot)
     elif pilot.end_us is not None and pilot.contact_us > pilot.end_us:
-        _close(pilot, None)
-    keep_assumed(pilot)
+        goes_on = replace(failed, end_us=None, missing_since_us=None)
+        ads = pilot.facts.ads
+        if ads is not None:
+            ads = replace(ads, end_source="", end_us=None, missing_since_us=None)
+        pilot.learn(replace(pilot.facts, ads=ads, failed_ads=goes_on))
+
+
+def _failed_ads(pilot: OpenPilot, shown: Pilot, at_us: int) -> FailedAdFacts:
+    """Return what its ads have said, with this one."""
+    heard_us = shown.last_heard * SECOND_US
+    if not sane(heard_us):
+        heard_us = at_us
+    start_us = shown.started * SECOND_US
+    first_us = start_us if sane(start_us) else heard_us
+    before = pilot.facts.failed_ads or FailedAdFacts(first_us=first_us, heard_us=0)
+    die_us = None if shown.dies is None else shown.dies * SECOND_US
+    if die_us is not None and not sane(die_us):
+        die_us = None
+    if die_us is not None and die_us > pilot.start_us:
+        heard_us = min(heard_us, die_us)
+    return replace(
+        before,
+        first_us=min(before.first_us, first_us),
+        heard_us=max(before.heard_us, heard_us),
+        die_us=die_us,
+        failure=before.failure or shown.failure,
+        lifetime_us=shown.ad_lifetime_s * SECOND_US,
+    )
 
 
 def lost(pilot: OpenPilot, at_us: int) -> None:
     """Say that the collector shows none of its ads any more."""
     end_us = _announced(pilot, at_us)
-    _close(pilot, pilot.contact_us if end_us is None else end_us)
-    pilot.gone_us = at_us
-    keep_assumed(pilot)
+    _close(pilot, pilot.contact_us if end_us is None else end_us, at_us)
 
 
 def _announced(pilot: OpenPilot, at_us: int) -> int | None:
@@ -106,13 +113,10 @@ def _announced(pilot: OpenPilot, at_us: int) -> int | None:
     return pilot.contact_us if silent_us > _SILENT_US else max(pilot.die_us, pilot.contact_us)
 
 
-def _close(pilot: OpenPilot, end_us: int | None) -> None:
-    """Let a pilot end then, or go on."""
-    if end_us == pilot.end_us:
-        return
-    pilot.touch(min(pilot.until_us, pilot.contact_us))
-    pilot.closed = False
-    if reopen(pilot, pilot.contact_us):
-        pilot.gone_us = None
-    if end_us is not None:
-        set_end(pilot, "assumed" if end_us > pilot.contact_us else "vanished", end_us)
+def _close(pilot: OpenPilot, end_us: int | None, missing_us: int | None = None) -> None:
+    """Let its ads say that a pilot ended then, or goes on."""
+    failed = pilot.facts.failed_ads
+    if failed is not None:
+        missing_us = missing_us or (failed.missing_since_us if end_us is not None else None)
+        after = replace(failed, end_us=end_us, missing_since_us=missing_us)
+        pilot.learn(replace(pilot.facts, failed_ads=after))

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption
+from gwmond.model.pilot_sources import PilotFacts, RunFacts, replace
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
@@ -24,7 +25,7 @@ from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
 from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import Sightings, prolong
+from gwmond.pilots.sightings import Sightings
 from gwmond.pilots.starter_runs import known_better, moved_lines
 from gwmond.pilots.unended import is_given_up
 
@@ -91,7 +92,9 @@ class Joining:
         guard_us, shelf = self._rules.start_guard_us, self._shelf
         for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda one: one.id):
             shelf.load_whole(pilot, lookup)
-            pilot.know(Assumption.JOBS)
+            if pilot.facts.summary is not None:
+                summary = replace(pilot.facts.summary, jobs_us=None)
+                pilot.learn(replace(pilot.facts, summary=summary))
             for attempt in [attempt for attempt in pilot.attempts.values() if attempt.summarised]:
                 self.remove(attempt)
         self._summed_up.clear()
@@ -135,7 +138,8 @@ class Joining:
             else:
                 attempt = self._new(pilot, merged, resources)
                 kept.add(attempt)
-            prolong(pilot, attempt)
+            if pilot.end_us is not None and (attempt.merged.end_us or 0) > pilot.end_us:
+                pilot.derive()  # it shows that the pilot was still there
             if not attempt.summarised and Assumption.JOBS in pilot.assumed:
                 self._summed_up.add(pilot)
             if not attempt.summarised and not job.startswith("#"):
@@ -245,7 +249,9 @@ class Joining:
             node=record.startd.rpartition("@")[2],
             origin="jobs",
         )
-        return self._sightings.imply(record.started, first_us, identity)
+        start_us = first_us if record.started is None else record.started * SECOND_US
+        runs = RunFacts(first_us=min(start_us, first_us), last_us=first_us)
+        return self._sightings.add(identity, PilotFacts(runs=runs))
 
 
 def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:

@@ -6,11 +6,10 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from gwmond.model.facts import AD_LIFETIME_S
 from gwmond.model.pilot_facts import (
     Assumption,
     AttemptKey,
@@ -23,9 +22,19 @@ from gwmond.model.pilot_facts import (
     Validation,
     estimates,
 )
+from gwmond.model.pilot_sources import PilotFacts, Restart, replace
 from gwmond.model.shares import accrued
-from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow, Told
-from gwmond.model.times import SECOND_US
+from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow
+from gwmond.pilots.life import (
+    Derived,
+    Known,
+    changed_since,
+    ends_of,
+    life_of,
+    lifetime_us,
+    missing_since_us,
+    told_of,
+)
 from gwmond.pilots.pilot_segments import total_rate
 from gwmond.pilots.rules import FAR_US
 
@@ -37,43 +46,25 @@ SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 """The rules that stand for a missing size."""
 
 
-class Restart(NamedTuple):
-    """A pilot's master has started its startd again; that before was heard of last at ``lost_us``.
-
-    What ran under the startd before was lost with it.
-    """
-
-    lost_us: int
-    at_us: int
-
-
 @dataclass(slots=True, eq=False)
 class OpenPilot:
-    """A pilot; ``booked`` is the version of its facts by which its time was booked.
+    """A pilot: what its sources say (``facts``), what follows from that (``derived``).
+
+    ``booked`` is the version of its life by which its time was booked.
 
     - ``known_us``: up to when attempts were known when it was booked; 0 if it never was.
     - ``mark_us``: all before is settled; ``kept_us``: attempts that end later are all in memory.
     - ``from_us``: the earliest time about which something has changed since it was booked.
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
-    - ``seen_us``: when a collector showed it last, ``gone_us`` when it first did not.
-    - ``ended``, ``ends``: whose word its end is, and what each source says of it (see ``ends``).
-    - ``restarts`` of its startd, as collectors have shown them.
-    - ``told``: as in ``PilotRow``: what was told of it itself.
-    - ``assumed``: which rule stands for a missing fact, from when to when; ``counted_micros`` what
-      is counted under each.
+    - ``seen_us``: when a poll found an ad of it last.
+    - ``stored_heard_us``: when it was last heard of, as that is stored.
+    - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     """
 
     id: int
     identity: PilotIdentity
-    start_us: int
-    contact_us: int
-    steps: tuple[Step, ...] = ()
-    end_us: int | None = None
-    ended: End = ""
-    ends: dict[End, int] = field(default_factory=dict)
-    validation: Validation = Validation.PASSED
-    validation_end_us: int | None = None
-    assumed: dict[Assumption, Interval] = field(default_factory=dict)
+    facts: PilotFacts
+    derived: Derived
     retire_us: int | None = None
     die_us: int | None = None
     known_us: int = 0
@@ -82,7 +73,6 @@ class OpenPilot:
     ran_jobs: bool = False
     closed: bool = False
     pruned: bool = False
-    failure: str = ""
     attempts: dict[AttemptKey, OpenAttempt] = field(default_factory=dict)
     booked: PilotLife | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
@@ -92,12 +82,13 @@ class OpenPilot:
     from_us: int = FAR_US
     booked_at_us: int = 0
     seen_us: int = 0
-    gone_us: int | None = None
-    lifetime_us: int = AD_LIFETIME_S * SECOND_US
-    heard_us: int = 0  # the last contact that is stored
-    told: Told | None = None
-    restarts: tuple[Restart, ...] = ()
+    stored_heard_us: int = 0
     dirty: bool = True
+
+    @classmethod
+    def new(cls, number: int, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
+        """Return a pilot that was not known before."""
+        return cls(number, identity, facts, life_of(Known(facts, identity.origin)))
 
     @property
     def label(self) -> str:
@@ -106,54 +97,137 @@ class OpenPilot:
 
     @property
     def implied(self) -> bool:
-        """Whether only records of jobs tell of it."""
+        """Whether only records of jobs have it."""
         return self.identity.origin == "jobs"
 
     @property
     def waits(self) -> bool:
-        """Whether only files tell of it, and nothing tells its end (see ``unended``)."""
+        """Whether only files have it, and nothing tells its end (see ``unended``)."""
         return self.end_us is None and self.identity.origin == "files"
 
     @property
     def no_output(self) -> bool:
-        """Whether only its factory's queue or summary tells of it."""
-        return Assumption.NO_OUTPUT in self.assumed
+        """Whether only its factory's queue or summary has it."""
+        return self.known.queue_only
 
     @property
     def has_output(self) -> bool:
-        """Whether its output tells of it, and no collector has shown it."""
+        """Whether its output has it, and no collector has shown it."""
         return self.identity.origin == "files" and not self.no_output
+
+    @property
+    def known(self) -> Known:
+        """What its life is derived from, without its runs."""
+        return Known(self.facts, self.identity.origin, bool(self.attempts) or self.ran_jobs)
+
+    @property
+    def start_us(self) -> int:
+        """When it began."""
+        return self.derived.start_us
+
+    @property
+    def contact_us(self) -> int:
+        """When it was last heard of."""
+        return self.derived.heard_us
+
+    @property
+    def end_us(self) -> int | None:
+        """When it ended; None while it runs."""
+        return self.derived.end_us
+
+    @property
+    def ended(self) -> End:
+        """Whose word its end is."""
+        return self.derived.end_source
 
     @property
     def until_us(self) -> int:
         """The end of its life as far as it is known."""
-        return max(self.start_us, self.contact_us if self.end_us is None else self.end_us)
+        return self.derived.until_us
 
     @property
-    def logged_us(self) -> int | None:
-        """When a central log says that it ended, if that is what its end rests on."""
-        if self.end_us is None or self.ended != "logged":
-            return None
-        return self.assumed.get(Assumption.END, (self.end_us, 0))[0]
+    def steps(self) -> tuple[Step, ...]:
+        """Its size, and from when on."""
+        return self.derived.steps
 
-    def assume(self, rule: Assumption, start_us: int, end_us: int) -> None:
-        """Say that a rule stands for a missing fact; it replaces what that rule said before.
+    @property
+    def validation(self) -> Validation:
+        """How its validation ended."""
+        return self.derived.validation
 
-        An empty interval withdraws it: a better fact has come.
-        """
-        before = self.assumed.get(rule)
-        now = (start_us, end_us) if start_us < end_us else None
-        if now == before:
+    @property
+    def assumed(self) -> Mapping[Assumption, Interval]:
+        """Which rule stands for a missing fact, from when to when."""
+        return self.derived.assumed
+
+    @property
+    def lifetime_us(self) -> int:
+        """How long its ad lives without being renewed."""
+        return lifetime_us(self.facts)
+
+    @property
+    def gone_us(self) -> int | None:
+        """When a poll first did not find it."""
+        return missing_since_us(self.facts)
+
+    @property
+    def restarts(self) -> tuple[Restart, ...]:
+        """The restarts of its startd, as collectors have shown them."""
+        return () if self.facts.ads is None else self.facts.ads.restarts
+
+    def learn(self, facts: PilotFacts) -> None:
+        """Take in what sources say now, and derive its life anew."""
+        if facts != self.facts:
+            self.facts = facts
+            self.dirty = True
+            self.derive()
+
+    def hear(self, heard_us: int) -> bool:
+        """Take in that its ad was renewed, if that is all that changes; return whether it is."""
+        ads = self.facts.ads
+        if ads is None or ads.end_us is not None or self.end_us is not None:
+            return False
+        if heard_us > ads.heard_us:
+            self.facts = replace(self.facts, ads=replace(ads, heard_us=heard_us))
+        if heard_us > self.contact_us:
+            self.derived = self.derived._replace(heard_us=heard_us)
+        return True
+
+    def derive(self) -> None:
+        """Let its life be what its facts and its runs say now."""
+        known = self._known_with_runs()
+        after, before = life_of(known), self.derived
+        self._keep_prolonged(known, after)
+        if after == before:
             return
-        self.assumed.pop(rule, None)
-        if now is not None:
-            self.assumed[rule] = now
-        self.touch(min(interval[0] for interval in (before, now) if interval is not None))
+        self.derived = after
+        if after._replace(heard_us=before.heard_us) != before:
+            self.dirty = True
+        if (since_us := changed_since(before, after)) is not None:
+            self.touch(since_us)
 
-    def know(self, *rules: Assumption) -> None:
-        """Withdraw rules: better facts have come."""
-        for rule in rules:
-            self.assume(rule, 0, 0)
+    def _known_with_runs(self) -> Known:
+        """Return what its life is derived from, with the ends of its runs once it has ended."""
+        known = self.known
+        runs = self.facts.runs
+        if runs.until_us is not None and runs.until_us > self.kept_us:  # it is in memory, if it is
+            known = known._replace(facts=replace(self.facts, runs=replace(runs, until_us=None)))
+        if not self.attempts or not ends_of(known):
+            return known
+        ends = tuple(
+            attempt.merged.end_us
+            for attempt in self.attempts.values()
+            if attempt.merged.end_us is not None and attempt.merged.evidence == "measured"
+        )
+        return known._replace(run_ends=ends)
+
+    def _keep_prolonged(self, known: Known, after: Derived) -> None:
+        """Keep the end of a run that prolongs its life, as the run may not stay in memory."""
+        ends = (*known.run_ends, known.facts.runs.until_us or 0)
+        until_us = after.end_us if after.end_us in ends else None
+        if until_us != self.facts.runs.until_us:
+            self.facts = replace(self.facts, runs=replace(self.facts.runs, until_us=until_us))
+            self.dirty = True
 
     def touch(self, time_us: int) -> None:
         """Say that something is known about this time, or from it on, that was not booked."""
@@ -161,25 +235,18 @@ class OpenPilot:
         if self.closed:
             self.closed, self.dirty = False, True
 
-    def resize(self, size: Resources) -> bool:
-        """Give it this size from its beginning on; return whether that is new."""
-        if self.steps and self.steps[0].size == size:
-            return False
-        self.steps = (Step(self.start_us, size),)
-        self.touch(self.start_us)
-        return True
-
     def life(self, known_us: int) -> PilotLife:
         """Return what is known of it, given up to when attempts are known."""
+        derived = self.derived
         return PilotLife(
-            start_us=self.start_us,
-            end_us=self.end_us,
-            now_us=self.contact_us,
-            steps=self.steps,
+            start_us=derived.start_us,
+            end_us=derived.end_us,
+            now_us=derived.heard_us,
+            steps=derived.steps,
             attempts=tuple(attempt.attempt() for _, attempt in sorted(self.attempts.items())),
-            validation=self.validation,
+            validation=derived.validation,
             known_until_us=known_us,
-            estimated=estimates(self.assumed),
+            estimated=estimates(derived.assumed),
             ran_jobs=self.ran_jobs,
         )
 
@@ -198,7 +265,7 @@ class OpenPilot:
 
     def row(self) -> PilotRow:
         """Return it as it is stored: the version that is booked."""
-        booked = self.booked or self.life(0)
+        booked, derived = self.booked or self.life(0), self.derived
         return PilotRow(
             id=self.id,
             identity=self.identity,
@@ -207,9 +274,8 @@ class OpenPilot:
             contact_us=booked.now_us,
             steps=booked.steps,
             validation=booked.validation,
-            assumed=dict(self.assumed),
-            ended=self.ended,
-            ends=dict(self.ends),
+            assumed=dict(derived.assumed),
+            ended=derived.end_source,
             retire_us=self.retire_us,
             die_us=self.die_us,
             known_until_us=self.known_us,
@@ -217,11 +283,12 @@ class OpenPilot:
             ran_jobs=self.ran_jobs or bool(self.attempts),
             closed=self.closed,
             settled={account: micros for account, micros in self.settled.items() if micros},
-            failure=self.failure,
-            validation_end_us=self.validation_end_us,
+            failure=derived.failure,
+            validation_end_us=derived.validation_end_us,
             assumed_micros=dict(self.counted_micros),
-            heard_us=self.contact_us,
-            told=self.told,
+            heard_us=derived.heard_us,
+            told=told_of(self.facts, self.identity.origin),
+            facts=self.facts,
         )
 
     @classmethod
@@ -230,15 +297,18 @@ class OpenPilot:
         pilot = cls(
             id=row.id,
             identity=row.identity,
-            start_us=row.start_us,
-            contact_us=row.contact_us,
-            steps=row.steps,
-            end_us=row.end_us,
-            ended=row.ended,
-            ends=dict(row.ends) or _only_end(row),
-            validation=row.validation,
-            validation_end_us=row.validation_end_us,
-            assumed=dict(row.assumed),
+            facts=row.facts,
+            derived=Derived(
+                start_us=row.start_us,
+                heard_us=row.contact_us,
+                end_us=row.end_us,
+                end_source=row.ended,
+                steps=row.steps,
+                validation=row.validation,
+                validation_end_us=row.validation_end_us,
+                failure=row.failure,
+                assumed=dict(row.assumed),
+            ),
             counted_micros=dict(row.assumed_micros),
             retire_us=row.retire_us,
             die_us=row.die_us,
@@ -248,10 +318,8 @@ class OpenPilot:
             ran_jobs=row.ran_jobs and (kept_us > 0 or row.attempts_pruned > 0),
             closed=row.closed,
             pruned=row.attempts_pruned > 0,
-            failure=row.failure,
             settled=Counter(dict(row.settled)),
-            heard_us=row.heard_us,
-            told=row.told,
+            stored_heard_us=row.heard_us,
             dirty=False,
         )
         for (resource, measure, _, _), micros in row.settled.items():
@@ -267,11 +335,11 @@ class OpenPilot:
         """
         stored = tuple(row.attempt for row in sorted(rows, key=lambda row: row.key))
         self.booked = self.life(self.known_us)._replace(attempts=stored)
-
-
-def _only_end(row: PilotRow) -> dict[End, int]:
-    """Return the end of a pilot that an earlier release stored, which kept only the best."""
-    return {row.ended: row.end_us} if row.ended and row.end_us is not None else {}
+        ads, heard_us = self.facts.ads, self.stored_heard_us
+        if heard_us > self.contact_us and self.end_us is None:
+            self.derived = self.derived._replace(heard_us=heard_us)
+        if ads is not None and ads.end_us is None and heard_us > ads.heard_us:
+            self.facts = replace(self.facts, ads=replace(ads, heard_us=heard_us))
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TypeVar
 
 from gwmond.model.attempts import AttemptFact
 from gwmond.model.factory_jobs import ZONES_US, place_name
@@ -32,18 +33,26 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.own_names import client_name, is_own, may_be_of, own_name
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.stored_pilots import PilotIdentity, Told
+from gwmond.model.pilot_sources import (
+    Decisions,
+    DefaultSize,
+    OutputFacts,
+    PilotFacts,
+    replace,
+)
+from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.ends import set_end
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.joining import UNKNOWN, Joining
-from gwmond.pilots.open_pilot import SIZES, OpenPilot
-from gwmond.pilots.rules import LATEST_US, Lookup, Rules, sane
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.rules import FAR_US, LATEST_US, Lookup, Rules, sane
 from gwmond.pilots.shelf import Shelf
 from gwmond.pilots.sightings import Sightings
 from gwmond.pilots.starter_runs import Better, fact_of, job_of
-from gwmond.pilots.summaries import forget, ran_jobs, tell_statistics
-from gwmond.pilots.unended import known_start, open_again
+from gwmond.pilots.summaries import ran_jobs, tell_statistics, withdraw_jobs
+from gwmond.pilots.unended import known_start
+
+T = TypeVar("T")
 
 MOST_RUNS = 40_000
 """Several outputs may be of one pilot; each has no more than half of this."""
@@ -105,19 +114,16 @@ class Outputs:
         if not times or (pilot is not None and not _is_better(pilot)):
             return pilot
         start_us = output.start_us if output.start_us is not None else min(times)
+        identity = self._identity(output, start_us)
         if pilot is None:
-            pilot = self._sightings.imply(None, start_us, self._identity(output, start_us))
-            pilot.validation = Validation.UNKNOWN
-        elif not pilot.pruned:
-            # Only the factory's queue, or records of jobs, have told of it: now its output does.
+            return self._sightings.add(identity, PilotFacts(output=_facts(None, output)))
+        if not pilot.pruned:
+            # Only the factory's queue, or records of jobs, had it: now its output does.
             self._shelf.load_whole(pilot, lookup)
-            forget(pilot, self._joining)
-            if pilot.implied and pilot.ended == "assumed":
-                open_again(pilot, pilot.until_us, anyhow=True)
-            pilot.know(Assumption.LIFE)
-            self._sightings.relabelled.append((pilot, self._identity(output, start_us)))
-        if output.start_us is None and not pilot.pruned:
-            pilot.assume(Assumption.BEGIN, start_us, start_us + 1)
+            withdraw_jobs(pilot, self._joining)
+            facts = replace(pilot.facts, queue=None, summary=None, decisions=Decisions())
+            pilot.learn(replace(facts, output=_facts(None, output)))
+            self._sightings.relabelled.append((pilot, identity))
         return pilot
 
     def _find(self, output: PilotOutput) -> OpenPilot | None:
@@ -135,7 +141,8 @@ class Outputs:
         if known.origin != "files" or pilot.pruned:
             return
         told = self._identity(output, pilot.start_us)
-        new_site = pilot_name.site and pilot.told is not None and not pilot.told.site
+        before = pilot.facts.output
+        new_site = pilot_name.site and before is not None and not before.site
         better = known._replace(
             name=told.name if pilot_name.startd and is_own(known.name) else known.name,
             factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
@@ -165,62 +172,20 @@ class Outputs:
         )
 
     def _apply(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        """Set what the output knows better."""
-        ours = pilot.identity.origin in {"files", "jobs"}
-        start_us, assumed = output.start_us, ours and Assumption.BEGIN in pilot.assumed
-        if start_us is None and assumed:
-            start_us = min(output.times, default=None)
-        if start_us is not None and start_us != pilot.start_us:
-            pilot.touch(min(start_us, pilot.start_us))
-            pilot.start_us = start_us
-        if output.validation_end_us not in {None, pilot.validation_end_us}:
-            pilot.validation_end_us, pilot.dirty = output.validation_end_us, True
-        _validate(pilot, output, ours=ours)
-        if output.failure is not None and pilot.validation is Validation.FAILED:
-            pilot.failure = f"{output.failure.kind.value} {output.failure.test}".strip()
-            pilot.dirty = True
-        last_us = max(output.times, default=pilot.start_us)
-        if output.end_us is not None:
-            self._end(pilot, max(output.end_us, pilot.start_us))
-        elif ours:
-            open_again(pilot, max(last_us, pilot.start_us))
-        if output.start_us is not None:
-            pilot.know(Assumption.BEGIN)
-        elif assumed:
-            pilot.assume(Assumption.BEGIN, pilot.start_us, pilot.until_us)
-        if not pilot.steps or ours or Assumption.SIZE in pilot.assumed:
-            self._resize(pilot, output)
+        """Take in what the output says, and a size for what it does not."""
+        facts = replace(pilot.facts, output=_facts(pilot.facts.output, output))
+        if facts.ads is None or not facts.ads.sizes:
+            entry = output.name.entry or pilot.identity.key.entry
+            facts = replace(facts, decisions=self._sized(entry, facts))
+        pilot.learn(facts)
 
-    def _end(self, pilot: OpenPilot, end_us: int) -> None:
-        pilot.contact_us = max(pilot.contact_us, end_us)
-        set_end(pilot, "reported", end_us)
-        pilot.gone_us, pilot.dirty = end_us, True
-
-    def _resize(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        pilot_name, known = (
-            output.name,
-            pilot.told or Told(unnamed=True),
-        )  # by an output that was cut
-        size, rules, told = self._sizes.fill(
-            pilot_name.entry or pilot.identity.key.entry,
-            known.cores if output.cores is None else output.cores,
-            known.memory_mib if output.memory_mib is None else output.memory_mib,
-            known.gpus if output.gpus is None else output.gpus,
-        )
-        unnamed = known.unnamed or not pilot.identity.group
-        pilot.told = told._replace(
-            site=bool(pilot_name.site) or known.site or pilot.identity.origin == "collector",
-            pid=None
-            if pilot_name.startd
-            else known.pid
-            if pilot_name.pid is None
-            else pilot_name.pid,
-            unnamed=unnamed and not client_name(pilot_name.frontend, pilot_name.group),
-        )
-        pilot.know(*(SIZES - rules))
-        for rule in rules:
-            pilot.assume(rule, pilot.start_us, pilot.until_us)
-        pilot.resize(size)
+    def _sized(self, entry: str, facts: PilotFacts) -> Decisions:
+        """Return decisions with a size, as far as its output does not say it."""
+        output = facts.output
+        if output is None:
+            return facts.decisions
+        size, rules, _ = self._sizes.fill(entry, output.cores, output.memory_mib, output.gpus)
+        return replace(facts.decisions, size=DefaultSize(size, tuple(sorted(rules))))
 
     def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
@@ -250,27 +215,35 @@ class Outputs:
                 self.crowded += len(told)
 
 
-def _validate(pilot: OpenPilot, output: PilotOutput, *, ours: bool) -> None:
-    """Set how the validation ended; ``ours``: no collector tells whether it ran jobs."""
-    validation = output.validation
-    passed = validation is Validation.PASSED or output.validation_end_us is not None
-    jobs_told = validation is Validation.PASSED and not (ours and ran_jobs(output) is None)
-    if output.registered is False and ours and not (pilot.attempts or pilot.ran_jobs):
-        if pilot.validation is not Validation.FAILED:
-            pilot.touch(pilot.start_us)
-            pilot.validation = Validation.FAILED
-        pilot.assume(Assumption.VALIDATION, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
-    elif passed and validation is not Validation.FAILED and not jobs_told:
-        if pilot.validation is Validation.UNKNOWN:
-            pilot.touch(pilot.start_us)
-            pilot.validation = Validation.STARTED
-    elif validation is not Validation.UNKNOWN and not (
-        validation is Validation.FAILED and pilot.identity.origin == "collector"
-    ):
-        if pilot.validation is not validation:
-            pilot.touch(pilot.start_us)
-        pilot.validation = validation
-        pilot.know(Assumption.VALIDATION)
+def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
+    """Return what an output says, and for what it does not what was read of it before."""
+    name, times = output.name, output.times
+    known = before or OutputFacts(min(times, default=FAR_US), max(times, default=0), unnamed=True)
+    failure = output.failure
+    told = output.validation is not Validation.UNKNOWN
+    return OutputFacts(
+        first_us=min(known.first_us, *times),
+        last_us=max(known.last_us, *times),
+        start_us=_or(output.start_us, known.start_us),
+        end_us=_or(output.end_us, known.end_us),
+        validation=output.validation if told else known.validation,
+        validation_end_us=_or(output.validation_end_us, known.validation_end_us),
+        registered=_or(output.registered, known.registered),
+        ran_jobs=_or(ran_jobs(output), known.ran_jobs),
+        failure=known.failure
+        if failure is None
+        else f"{failure.kind.value} {failure.test}".strip(),
+        cores=_or(output.cores, known.cores),
+        memory_mib=_or(output.memory_mib, known.memory_mib),
+        gpus=_or(output.gpus, known.gpus),
+        site=bool(name.site) or known.site,
+        pid=None if name.startd else _or(name.pid, known.pid),
+        unnamed=known.unnamed and not client_name(name.frontend, name.group),
+    )
+
+
+def _or(value: T | None, before: T | None) -> T | None:
+    return before if value is None else value
 
 
 def _number(output: PilotOutput) -> str:
@@ -307,7 +280,7 @@ def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
 
 def _is_better(pilot: OpenPilot) -> bool:
     """Return whether any output tells more of a pilot than what has told of it."""
-    return pilot.no_output or (pilot.implied and pilot.told is None)
+    return pilot.no_output or (pilot.implied and pilot.facts.output is None)
 
 
 def name_of(output: PilotOutput) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.pilot_sources import DefaultSize, replace
 from gwmond.model.stored_pilots import PilotId, PilotKind, Told
 from gwmond.pilots.open_pilot import SIZES, OpenPilot
 from gwmond.pilots.rules import Lookup
@@ -115,14 +116,12 @@ class Revision:
             yield len(some)
 
     def _apply(self, pilot: OpenPilot, change: Change) -> None:
-        size, rules = change.size, change.rules
-        pilot.know(*sorted(SIZES - rules))
-        for rule in sorted(rules):
-            pilot.assume(rule, pilot.start_us, max(pilot.until_us, pilot.start_us + 1))
-        if [step.size for step in pilot.steps] != [size]:
-            pilot.steps = ()
-            pilot.resize(size)
-            resize(pilot, size)
+        before = [step.size for step in pilot.steps]
+        size = DefaultSize(change.size, tuple(sorted(change.rules)))
+        decisions = replace(pilot.facts.decisions, size=size)
+        pilot.learn(replace(pilot.facts, decisions=decisions))
+        if before != [step.size for step in pilot.steps]:
+            resize(pilot, change.size)
             if any(attempt.summarised for attempt in pilot.attempts.values()):
                 self._resized(pilot)  # how long its jobs ran may depend on its cores
         identity = pilot.identity

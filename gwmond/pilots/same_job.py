@@ -17,7 +17,9 @@ from typing import TypeAlias
 from gwmond.model.factory_jobs import GUARD_US, ZONES_US, FactoryJob, Place
 from gwmond.model.own_names import may_be_of
 from gwmond.model.pilot_facts import Assumption
-from gwmond.pilots.ends import best_end
+from gwmond.model.pilot_sources import replace
+from gwmond.model.stored_pilots import End
+from gwmond.pilots.life import ends_of, start_of
 from gwmond.pilots.open_pilot import OpenPilot
 
 KNOWN_ENDS = frozenset({"reported", "shutdown"})
@@ -157,17 +159,24 @@ def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
     if job.ended_us is None:
         return differs_us
     late_us = _last_us(pilot) - job.ended_us
-    source, _ = best_end(pilot, "queue") or ("", 0)
+    source, _ = _end_without_queue(pilot)
     return differs_us + (abs(late_us) if source in KNOWN_ENDS else max(0, late_us))
 
 
 def _first_us(pilot: OpenPilot) -> int:
     """Return what is told of a pilot first, whatever its job says of its beginning."""
-    told_us = pilot.assumed.get(Assumption.BEGIN, (0, pilot.start_us))[1]
-    return told_us if told_us < pilot.until_us else pilot.start_us
+    first_us = start_of(pilot.known).first_us
+    return pilot.start_us if first_us is None else first_us
+
+
+def _end_without_queue(pilot: OpenPilot) -> tuple[End, int]:
+    """Return the best source of a pilot's end beside the queue, and what it says."""
+    known = pilot.known
+    ends = ends_of(known._replace(facts=replace(known.facts, queue=None)))
+    return next(iter(ends.items()), ("", 0))
 
 
 def _last_us(pilot: OpenPilot) -> int:
     """Return what is told of a pilot last, whatever its job says of its end."""
-    _, end_us = best_end(pilot, "queue") or ("", 0)
+    _, end_us = _end_without_queue(pilot)
     return max(end_us, pilot.contact_us) if pilot.ended == "queue" else pilot.until_us

@@ -89,18 +89,18 @@ class Shelf:
         waiting = [
             pilot
             for pilot in self.pilots.values()
-            if pilot.contact_us > pilot.heard_us
+            if pilot.contact_us > pilot.stored_heard_us
             and pilot.end_us is None
             and pilot.id not in written
         ]
-        first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("heard_us"))
+        first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("stored_heard_us"))
         self._heard = tuple((pilot.id, pilot.contact_us) for pilot in first)
         return self._heard
 
     def stored(self) -> None:
         """Say that the contacts, and what has moved or was withdrawn, are stored."""
         for number, heard_us in self._heard:
-            self.pilots[number].heard_us = heard_us
+            self.pilots[number].stored_heard_us = heard_us
         self._heard = ()
         self.moved.clear()
         self.withdrawn.clear()

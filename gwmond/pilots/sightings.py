@@ -21,21 +21,28 @@ its factory's job tells.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from gwmond.model.factory_jobs import ZONES_US
 from gwmond.model.facts import Cursor, EntryKey, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
-from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
-from gwmond.model.stored_pilots import End, PilotIdentity
+from gwmond.model.pilot_facts import Step
+from gwmond.model.pilot_sources import (
+    AdFacts,
+    Decisions,
+    FailedAdFacts,
+    PilotFacts,
+    Restart,
+    replace,
+)
+from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import failed
-from gwmond.pilots.ends import reopen, set_end
-from gwmond.pilots.open_attempt import OpenAttempt
-from gwmond.pilots.open_pilot import SIZES, OpenPilot, Restart, resources
-from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
+from gwmond.pilots.open_pilot import OpenPilot, resources
+from gwmond.pilots.rules import Lookup, Rules, sane
 from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sizes import Sizes, keep_assumed
-from gwmond.pilots.unended import is_given_up, known_start, may_run_at
+from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.unended import give_up, known_start, may_run_at
 from gwmond.pilots.update_gaps import UpdateGaps
 
 LATE_US = 300 * SECOND_US
@@ -100,20 +107,10 @@ class Sightings:
                     else:
                         self._end(pilot, at_us, period_us)
 
-    def imply(self, started: int | None, first_us: int, identity: PilotIdentity) -> OpenPilot:
-        """Return a new pilot that no collector has shown: of which jobs tell, or files.
-
-        ``started``: when its startd was, if that is told (epoch seconds).
-        """
-        identity = self.kept_apart(identity)
-        start_us = started * SECOND_US if started is not None else first_us
-        pilot = OpenPilot(
-            id=self._new_id(),
-            identity=identity,
-            start_us=min(start_us, first_us),
-            contact_us=first_us,
-        )
-        return self._shelf.add_pilot(pilot)
+    def add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
+        """Return a new pilot that no collector has shown: jobs have it, or files."""
+        number, self.next_id = self.next_id, self.next_id + 1
+        return self._shelf.add_pilot(OpenPilot.new(number, self.kept_apart(identity), facts))
 
     def kept_apart(
         self, identity: PilotIdentity, before: PilotIdentity | None = None
@@ -133,59 +130,59 @@ class Sightings:
             return identity._replace(key=EntryKey(OTHER, identity.key.entry))
         return identity._replace(key=key, group=group)
 
-    def _new_id(self) -> int:
-        number, self.next_id = self.next_id, self.next_id + 1
-        return number
-
     def _see_one(self, at_us: int, period_us: int, shown: Pilot) -> OpenPilot:
         if shown.failed:
             return self._see_failed(at_us, shown)
+        heard_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
         pilot = self._find(shown)
         if pilot is None:
-            told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
-            start_us = next((number for number in told if sane(number)), at_us)
-            pilot = self._shelf.add_pilot(
-                OpenPilot(
-                    id=self._new_id(),
-                    identity=_identity(shown, shown.started or start_us // SECOND_US),
-                    start_us=start_us,
-                    contact_us=start_us,
-                )
-            )
-            self.late = self.late or start_us < at_us - LATE_US
+            pilot = self._new(at_us, shown)
         elif pilot.implied or pilot.no_output or (pilot.has_output and not pilot.pruned):
-            self._adopt(pilot, shown)
+            self._adopt(pilot, shown, heard_us)
         self._replace_others(pilot, shown)
-        _note_restart(pilot, shown)
-        contact_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
-        again = pilot.end_us is not None and contact_us > pilot.contact_us
-        if again and reopen(pilot, contact_us):
-            pilot.gone_us, pilot.closed = None, False
-        if shown.size is None:
-            self.sizes.assume(pilot)
-        else:
-            self._resize(pilot, resources(shown.size), contact_us)
-        if contact_us > pilot.contact_us and _watched(pilot, at_us, period_us):
-            self.gaps.note(contact_us - pilot.contact_us)
-        pilot.contact_us = max(pilot.contact_us, contact_us)
-        pilot.seen_us, pilot.lifetime_us = at_us, shown.ad_lifetime_s * SECOND_US
+        if heard_us > pilot.contact_us and _watched(pilot, at_us, period_us):
+            self.gaps.note(heard_us - pilot.contact_us)
+        self._take(pilot, shown, heard_us)
+        pilot.seen_us = at_us
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
         return pilot
 
-    def _resize(self, pilot: OpenPilot, size: Resources, contact_us: int) -> None:
-        """Set the size that is told, from the beginning on if none was told before."""
-        pilot.told = None
-        if Assumption.SIZE in pilot.assumed:
-            pilot.know(*SIZES)
-            pilot.touch(pilot.start_us)
-            pilot.steps = ()
-        if not pilot.steps:
-            pilot.resize(size)
+    def _new(self, at_us: int, shown: Pilot) -> OpenPilot:
+        """Return a pilot that was not known before a collector showed it."""
+        told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
+        start_us = next((number for number in told if sane(number)), at_us)
+        identity = _identity(shown, shown.started or start_us // SECOND_US)
+        self.late = self.late or start_us < at_us - LATE_US
+        return self._add(identity, PilotFacts(ads=AdFacts(heard_us=start_us, began_us=start_us)))
+
+    def _add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
+        number, self.next_id = self.next_id, self.next_id + 1
+        return self._shelf.add_pilot(OpenPilot.new(number, identity, facts))
+
+    def _take(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
+        """Take in what the ad of a registered pilot says."""
+        lifetime_us = shown.ad_lifetime_s * SECOND_US
+        ads = pilot.facts.ads or AdFacts(heard_us=0)
+        sizes = _sizes(pilot, ads.sizes, shown, heard_us)
+        restart = _restart(pilot, ads.restarts, shown)
+        same = sizes == ads.sizes and restart is None and lifetime_us == ads.lifetime_us
+        if same and pilot.hear(heard_us):
+            if shown.size is None:
+                self.sizes.assume(pilot)
+            return
+        after = replace(ads, sizes=sizes, lifetime_us=lifetime_us)
+        if heard_us > ads.heard_us:
+            after = replace(
+                after, heard_us=heard_us, end_source="", end_us=None, missing_since_us=None
+            )
+        if restart is not None:
+            after = replace(after, restarts=(*ads.restarts, restart))
+            pilot.touch(restart.lost_us)
+        pilot.learn(replace(pilot.facts, ads=after))
+        if shown.size is None:
+            self.sizes.assume(pilot)
+        elif not ads.sizes:
             self.sizes.note_pilot(pilot)
-        elif pilot.steps[-1].size != size and contact_us > pilot.contact_us:
-            changed_us = max(contact_us, pilot.steps[-1].at_us + 1)
-            pilot.steps = (*pilot.steps, Step(changed_us, size))
-            pilot.touch(changed_us)
 
     def _see_failed(self, at_us: int, shown: Pilot) -> OpenPilot:
         """Take in a pilot that only advertises that its validation failed."""
@@ -193,14 +190,8 @@ class Sightings:
         if pilot is None:
             told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
             start_us = min((number for number in told if sane(number)), default=at_us)
-            pilot = OpenPilot(
-                id=self._new_id(),
-                identity=_identity(shown, start_us // SECOND_US),
-                start_us=start_us,
-                contact_us=start_us,
-                validation=Validation.FAILED,
-            )
-            self._shelf.add_pilot(pilot)
+            facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, heard_us=start_us))
+            pilot = self._add(_identity(shown, start_us // SECOND_US), facts)
         failed.follow(pilot, shown, at_us, self.sizes)
         return pilot
 
@@ -237,85 +228,71 @@ class Sightings:
                 return pilot
         return None
 
-    def _adopt(self, pilot: OpenPilot, shown: Pilot) -> None:
-        """A pilot of which only jobs, or files, told is shown by a collector now.
+    def _adopt(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
+        """A pilot that only jobs, or files, had is shown by a collector now.
 
-        When it began and ended its own output knows better.
+        Which job of its factory it is has to be decided anew.
         """
         known = known_start(pilot) or not shown.started
-        start_us = pilot.start_us if known else shown.began * SECOND_US
-        started = start_us // SECOND_US if known else shown.started
-        pilot.touch(min(pilot.start_us, start_us))
-        pilot.start_us, pilot.validation = start_us, Validation.PASSED
-        kept = SIZES if pilot.has_output and shown.size is None else frozenset()
-        pilot.steps = pilot.steps if kept else ()
-        pilot.know(*(rule for rule in Assumption if rule not in kept))
-        set_end(pilot, "queue", None)  # it is decided anew which job it is
-        if reopen(pilot, pilot.start_us):
-            pilot.gone_us = None
+        ads = AdFacts(heard_us=heard_us, began_us=None if known else shown.began * SECOND_US)
+        decisions = Decisions(size=pilot.facts.decisions.size)
+        pilot.learn(replace(pilot.facts, ads=ads, queue=None, summary=None, decisions=decisions))
+        started = pilot.start_us // SECOND_US if known else shown.started
         self.relabelled.append((pilot, _identity(shown, started)))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
         """End the pilots before this one that had its name."""
         for other in self._shelf.by_name[shown.name]:
-            if other is not pilot and other.end_us is None and other.start_us < pilot.start_us:
-                if other.implied:
-                    continue
-                self._close_at(other, min(other.contact_us, pilot.start_us), "vanished")
-                other.gone_us = pilot.start_us
+            before = other is not pilot and other.start_us < pilot.start_us
+            if before and other.end_us is None and not other.implied:
+                end_us = min(other.contact_us, pilot.start_us)
+                _lose(other, "vanished", end_us, pilot.start_us)
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
         lifetime_us = min(pilot.lifetime_us, self.gaps.longest_us())
         expired = pilot.contact_us + lifetime_us <= at_us
-        pilot.gone_us = at_us
         if _watched(pilot, at_us, period_us) and not expired:
-            self._close_at(pilot, max(pilot.contact_us, pilot.seen_us), "shutdown")
+            _lose(pilot, "shutdown", max(pilot.contact_us, pilot.seen_us), at_us)
         else:
-            self._close_at(pilot, pilot.contact_us, "vanished")
-        prolong(pilot)
-
-    def _close_at(self, pilot: OpenPilot, end_us: int, how: End) -> None:
-        pilot.touch(min(end_us, pilot.contact_us))
-        set_end(pilot, how, end_us)
-        keep_assumed(pilot)
+            _lose(pilot, "vanished", pilot.contact_us, at_us)
 
 
-def prolong(pilot: OpenPilot, by: OpenAttempt | None = None) -> None:
-    """Let a pilot end when an attempt on it shows that it was still there, before it was gone.
-
-    Only what a record tells counts: an attempt without an end lasts as long as its pilot.
-    ``by``: only this one has changed.
-    """
-    if pilot.end_us is None or pilot.implied:
-        return
-    limit = pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
-    if given_up := is_given_up(pilot):
-        limit = FAR_US
-    if by is not None and not pilot.end_us < (by.merged.end_us or 0) <= limit:
-        return
-    ends = [
-        attempt.merged.end_us
-        for attempt in pilot.attempts.values()
-        if attempt.merged.end_us is not None and attempt.merged.evidence == "measured"
-    ]
-    last = max((end for end in ends if end <= limit), default=pilot.end_us)
-    if last > pilot.end_us:
-        pilot.touch(pilot.end_us)
-        if pilot.ended != "shutdown":
-            first, _ = pilot.assumed.get(Assumption.END, (pilot.end_us, last))
-            pilot.assume(Assumption.END, first, last)
-        pilot.end_us, pilot.dirty = last, True
-        pilot.contact_us = last if given_up else pilot.contact_us
+def _lose(
+    pilot: OpenPilot, source: Literal["shutdown", "vanished"], end_us: int, missing_us: int
+) -> None:
+    """Take in that no ad of a pilot is there any more."""
+    facts = pilot.facts
+    if facts.ads is not None:
+        ads = replace(facts.ads, end_source=source, end_us=end_us, missing_since_us=missing_us)
+        pilot.learn(replace(facts, ads=ads))
+    elif facts.failed_ads is not None:
+        gone = replace(facts.failed_ads, end_us=end_us, missing_since_us=missing_us)
+        pilot.learn(replace(facts, failed_ads=gone))
+    else:
+        give_up(pilot)
 
 
-def _note_restart(pilot: OpenPilot, shown: Pilot) -> None:
-    """Note that a pilot's startd is not the one that it began with, nor the last one noted."""
+def _sizes(
+    pilot: OpenPilot, sizes: tuple[Step, ...], shown: Pilot, heard_us: int
+) -> tuple[Step, ...]:
+    """Return the sizes that ads have shown, with this one."""
+    if shown.size is None:
+        return sizes
+    size = resources(shown.size)
+    if not sizes:
+        return (Step(pilot.start_us, size),)
+    if sizes[-1].size == size or heard_us <= pilot.contact_us:
+        return sizes
+    return (*sizes, Step(max(heard_us, sizes[-1].at_us + 1), size))
+
+
+def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> Restart | None:
+    """Return that a pilot's startd is not the one that it began with, if that is new."""
     at_us = shown.began * SECOND_US
-    known = any(restart.at_us == at_us for restart in pilot.restarts)
+    known = any(restart.at_us == at_us for restart in restarts)
     if shown.started > pilot.identity.started and sane(at_us) and not known:
-        restart = Restart(min(pilot.contact_us, at_us), at_us)
-        pilot.restarts = (*pilot.restarts, restart)
-        pilot.touch(restart.lost_us)
+        return Restart(min(pilot.contact_us, at_us), at_us)
+    return None
 
 
 def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:

@@ -21,11 +21,12 @@ from typing import NamedTuple, TypeVar
 
 from gwmond.model.facts import EntryRequest, Size
 from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.pilot_sources import DefaultSize, replace
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.stored_pilots import Told
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.pilots.open_pilot import SIZES, OpenPilot, resources
-from gwmond.pilots.rules import LATEST_US
+from gwmond.pilots import life
+from gwmond.pilots.open_pilot import OpenPilot, resources
 
 LEAST_MEMORY_MIB = 16
 """No pilot has less: what says so is a dummy."""
@@ -83,7 +84,8 @@ class Sizes:
     def note_pilot(self, pilot: OpenPilot) -> None:
         """Say what was told of a pilot's size."""
         if pilot.steps and not pilot.implied:
-            told = told_of(pilot.told, pilot.steps[-1].size, pilot.assumed.keys())
+            reported = life.told_of(pilot.facts, pilot.identity.origin)
+            told = told_of(reported, pilot.steps[-1].size, pilot.assumed.keys())
             self.note(pilot.identity.key.entry, *told[:3])
 
     def fill(
@@ -140,21 +142,21 @@ class Sizes:
         memory = usual[1] if memory_mib is None else memory_mib
         return min(max(round(memory * usual[0] / usual[1]), 1), MAX_CORES), memory
 
+    def default(self, pilot: OpenPilot) -> DefaultSize:
+        """Return a size for a pilot that has reported none."""
+        size, rules, _ = self.fill(pilot.identity.key.entry)
+        return DefaultSize(size, tuple(sorted(rules)))
+
     def assume(self, pilot: OpenPilot) -> None:
-        """Give a pilot a size of which none is told.
+        """Assign a default size to a pilot that has reported none.
 
         What was assumed first stays, so that it does not follow each other pilot of the entry;
         only a single unit, for want of anything better, gives way to what is learnt later.
         """
-        if not pilot.steps or (
-            Assumption.SIZE in pilot.assumed and pilot.steps[0].size == self._unit
-        ):
-            size, rules, told = self.fill(pilot.identity.key.entry)
-            pilot.told = told._replace(site=True)
-            if pilot.resize(size):
-                for rule in rules:
-                    pilot.assume(rule, pilot.start_us, LATEST_US)
-        keep_assumed(pilot)
+        unit = [step.size for step in pilot.steps] == [self._unit]
+        if not pilot.steps or (unit and Assumption.SIZE in pilot.assumed):
+            decisions = replace(pilot.facts.decisions, size=self.default(pilot))
+            pilot.learn(replace(pilot.facts, decisions=decisions))
 
 
 def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -> Told:
@@ -165,14 +167,6 @@ def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -
         return told
     gpus = None if Assumption.GPUS in rules else size.gpus
     return Told(gpus=gpus, site=True) if Assumption.SIZE in rules else Told(*size[:2], gpus, True)
-
-
-def keep_assumed(pilot: OpenPilot) -> None:
-    """Let what is assumed of a pilot's size hold from its beginning to its end."""
-    end_us = LATEST_US if pilot.end_us is None else pilot.end_us
-    for rule in sorted(SIZES):
-        if rule in pilot.assumed:
-            pilot.assume(rule, pilot.start_us, max(end_us, pilot.start_us + 1))
 
 
 def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:

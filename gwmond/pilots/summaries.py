@@ -45,11 +45,12 @@ from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
-from gwmond.model.stored_pilots import Told
+from gwmond.model.pilot_facts import Assumption, Interval, Resources, Validation
+from gwmond.model.pilot_sources import DefaultSize, SummaryFacts, replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import job_sums
 from gwmond.pilots.attempt_facts import merge_each
+from gwmond.pilots.factory_pilots import queue_facts
 from gwmond.pilots.joining import Joining
 from gwmond.pilots.open_pilot import OpenPilot
 
@@ -165,61 +166,28 @@ def _first(*times: int | None) -> int:
     return next(time for time in times if time is not None)
 
 
-def shape(pilot: OpenPilot, job: FactoryJob, size: Resources, joining: Joining) -> None:
-    """Make a pilot what the factory tells of it; all its attempts must be in memory.
+def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, joining: Joining) -> None:
+    """Make a pilot what the factory has of it; all its attempts must be in memory.
 
-    Raises ValueError if nothing tells when it ran.
+    Raises ValueError if nothing says when it ran.
     """
-    life = job.life
-    if life is None:
-        raise ValueError("nothing tells when the pilot ran")
-    start_us, end_us = life
-    steps = (Step(start_us, size),)
-    if (start_us, end_us, steps) != (pilot.start_us, pilot.end_us, pilot.steps):
-        pilot.touch(min(start_us, pilot.start_us))
-    pilot.start_us, pilot.end_us, pilot.contact_us, pilot.steps = start_us, end_us, end_us, steps
-    pilot.ended, pilot.ends = "queue", {"queue": end_us}
-    pilot.gone_us, pilot.dirty = end_us, True
-    validation = verdict(job.line)
-    by_others = Assumption.VALIDATION in pilot.assumed or pilot.failure  # guessed, or its ads say
-    failed = pilot.validation is Validation.FAILED and by_others
-    if validation is Validation.UNKNOWN and failed:
-        validation = Validation.FAILED
-    elif validation in {Validation.PASSED, Validation.FAILED}:
-        pilot.know(Assumption.VALIDATION)
-    if validation is not pilot.validation:
-        pilot.touch(start_us)
-    pilot.validation = validation
-    line = job.line
-    passed = validation in {Validation.PASSED, Validation.STARTED}
-    validation_s = line.validation_s if line and passed else None
-    validated_us = None if validation_s is None else start_us + validation_s * SECOND_US
-    pilot.validation_end_us = None if validated_us is None else min(validated_us, end_us)
-    pilot.told = Told()
-    pilot.assume(Assumption.NO_OUTPUT, *life)
-    pilot.assume(Assumption.SIZE, *life)
-    _tell(pilot, busy(line, life, size.cores), joining)
+    if job.life is None:
+        raise ValueError("nothing says when the pilot ran")
+    line, before = job.line, pilot.facts.summary
+    summary = SummaryFacts(
+        verdict(line),
+        line.validation_s if line is not None else None,
+        before.jobs_us if before is not None else None,
+    )
+    facts = replace(pilot.facts, queue=queue_facts(job), summary=summary)
+    pilot.learn(replace(facts, decisions=replace(facts.decisions, size=default)))
+    _tell(pilot, busy(line, job.life, pilot.steps[0].size.cores), joining)
 
 
-def fail(pilot: OpenPilot) -> None:
-    """Say that its validation failed, as no collector has ever shown it."""
-    if pilot.validation is Validation.UNKNOWN:
-        pilot.validation = Validation.FAILED
-        pilot.touch(pilot.start_us)
-        pilot.assume(Assumption.VALIDATION, pilot.start_us, pilot.until_us)
-
-
-def forget(pilot: OpenPilot, joining: Joining) -> None:
-    """A better source tells of the pilot: nothing of what the factory told stands any more."""
-    if not pilot.no_output:
-        return
-    _tell(pilot, None, joining)
-    pilot.touch(pilot.start_us)
-    pilot.know(*Assumption)
-    pilot.end_us, pilot.ended, pilot.gone_us, pilot.steps = None, "", None, ()
-    pilot.ends.clear()
-    pilot.contact_us, pilot.validation = 0, Validation.UNKNOWN
-    pilot.validation_end_us, pilot.told, pilot.dirty = None, None, True
+def withdraw_jobs(pilot: OpenPilot, joining: Joining) -> None:
+    """Take out what stood for the jobs of a pilot that only its factory had."""
+    if pilot.no_output:
+        _tell(pilot, None, joining)
 
 
 def only_runs(pilot: OpenPilot, joining: Joining) -> None:
@@ -253,9 +221,10 @@ def _tell(
             if start < end:
                 made = _fact(pilot, completed=completed, start_us=start, end_us=end)
                 wanted.add(made._replace(job=f"{word}{made.job}"))
-        pilot.assume(Assumption.JOBS, *(within or (jobs.terminated[0], jobs.rest[1])))
-    else:
-        pilot.know(Assumption.JOBS)
+        within = within or (jobs.terminated[0], jobs.rest[1])
+    summary = replace(pilot.facts.summary or SummaryFacts(), jobs_us=within if jobs else None)
+    if summary != (pilot.facts.summary or SummaryFacts()):
+        pilot.learn(replace(pilot.facts, summary=summary))
     by_job = {fact.job: fact for fact in wanted}
     for attempt in list(pilot.attempts.values()):
         if attempt.summarised:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from gwmond.model.factory_jobs import AGE_US, GUARD_US, FactoryJob
 from gwmond.model.pilot_facts import Assumption
-from gwmond.pilots.ends import reopen, set_end
+from gwmond.model.pilot_sources import replace
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import Rules
 
@@ -80,19 +80,6 @@ def is_given_up(pilot: OpenPilot) -> bool:
     return pilot.has_output and pilot.ended == "assumed"
 
 
-def open_again(pilot: OpenPilot, told_us: int, *, anyhow: bool = False) -> None:
-    """Say that something tells of a pilot up to then, and not that it ended.
-
-    One that has ended goes on if that is new, or ``anyhow``.
-    """
-    again = pilot.end_us is not None and (anyhow or told_us > pilot.contact_us)
-    if again and reopen(pilot, told_us):
-        pilot.gone_us = None
-    if told_us > pilot.contact_us:
-        pilot.touch(pilot.contact_us)
-        pilot.contact_us, pilot.dirty = told_us, True
-
-
 def last_reported_us(pilot: OpenPilot) -> int:
     """Return the last time that is known of a pilot: of itself, or the end of a run on it."""
     ends = [
@@ -102,7 +89,6 @@ def last_reported_us(pilot: OpenPilot) -> int:
 
 
 def give_up(pilot: OpenPilot) -> None:
-    """Let a pilot have ended with the last thing that is told of it."""
-    end_us = last_reported_us(pilot)
-    pilot.contact_us = pilot.gone_us = end_us
-    set_end(pilot, "assumed", end_us)
+    """Let a pilot have ended with the last thing that is known of it."""
+    decisions = replace(pilot.facts.decisions, given_up_us=last_reported_us(pilot))
+    pilot.learn(replace(pilot.facts, decisions=decisions))

@@ -79,4 +79,4 @@ def _given_up_us(
 
 
 def _heard_us(pilot: OpenPilot) -> int:
-    return max(pilot.contact_us, pilot.heard_us)
+    return max(pilot.contact_us, pilot.stored_heard_us)

@@ -194,4 +194,4 @@ def _pid(name: PilotName) -> int | None:
 
 def _told_pid(pilot: OpenPilot) -> int | None:
     """Return the process that a pilot's output tells."""
-    return pilot.told.pid if pilot.told is not None else None
+    return pilot.facts.output.pid if pilot.facts.output is not None else None

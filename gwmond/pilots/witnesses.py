@@ -31,15 +31,14 @@ from gwmond.model.cursor_kinds import WAITING_LINES
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind
+from gwmond.model.pilot_sources import replace
 from gwmond.pilots.attempt_facts import tells_exit
-from gwmond.pilots.ends import holds, set_end
 from gwmond.pilots.joining import Joining
 from gwmond.pilots.kept import Kept
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
 from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import prolong
 from gwmond.pilots.waiting_events import Waits, dump, load
 from gwmond.pilots.witness_index import Index, recall
 
@@ -214,13 +213,9 @@ class Witnesses:
 
 
 def end(pilot: OpenPilot, at_us: int) -> None:
-    """Let a pilot end as a central log says, unless it went on; of several lines the last."""
-    heard_us = 0 if "reported" in pilot.ends else pilot.contact_us
-    if not holds("logged", at_us, heard_us):
-        return
-    end_us = max(at_us, pilot.ends.get("logged", 0), pilot.contact_us if pilot.implied else 0)
-    if set_end(pilot, "logged", end_us):
-        prolong(pilot)
+    """Take in when a pilot ended by a central log; of several lines the last."""
+    last_us = max(at_us, pilot.facts.central_log_us or 0)
+    pilot.learn(replace(pilot.facts, central_log_us=last_us))
 
 
 def _measured_end(run: OpenAttempt) -> int | None:

@@ -27,7 +27,7 @@ def rows() -> list[PilotRow]:
         one,
         one._replace(start_us=ORIGIN - 5, end_us=None),
         one._replace(assumed=guess, told=Told()),
-        one._replace(told=told._replace(pid=11, unnamed=True)),  # which is its own
+        one._replace(told=told),
         one._replace(steps=()),
         of_jobs,
         elsewhere,

@@ -20,6 +20,7 @@ from gwmond.ledger.pilot_codec import (
     pilot_row,
     pilot_values,
 )
+from gwmond.ledger.writes import clean
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey
@@ -32,6 +33,7 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
 from gwmond.model.stored_pilots import (
     AttemptRow,
     End,
@@ -164,10 +166,16 @@ pilots = st.builds(
         Told,
         *[st.none() | st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False)] * 3,
         st.booleans(),
-        st.none() | st.integers(0, 2**22),
-        st.booleans(),
     ),
-    ends=st.dictionaries(st.sampled_from(get_args(End)[1:]), times, max_size=3),
+    facts=st.builds(
+        PilotFacts,
+        ads=st.none()
+        | st.builds(AdFacts, heard_us=times, sizes=st.just((Step(1, Resources(2, 3)),))),
+        failed_ads=st.none() | st.builds(FailedAdFacts, times, times, failure=texts.map(clean)),
+        output=st.none()
+        | st.builds(OutputFacts, times, times, pid=st.integers(0, 2**40), unnamed=st.booleans()),
+        central_log_us=st.none() | times,
+    ),
 )
 
 ZEROS = PilotRow(
@@ -188,8 +196,8 @@ ZEROS = PilotRow(
     closed=False,
     settled={("cpu", "resource", Category.GOODPUT, ""): 0},
     validation_end_us=0,
-    told=Told(0, 0, 0, site=False, pid=0),
-    ends={"queue": 0},
+    told=Told(0, 0, 0, site=False),
+    facts=PilotFacts(ads=AdFacts(0, 0), output=OutputFacts(0, 0, 0, cores=0, pid=0)),
 )
 ZERO_CODES = Ending(
     exit_code=0,

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger import Ledger
-from gwmond.model.stored_pilots import PilotBatch, PilotRow, Told
+from gwmond.model.pilot_sources import OutputFacts, PilotFacts
+from gwmond.model.stored_pilots import PilotBatch, PilotRow
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6
@@ -39,6 +40,11 @@ def ledger(url: str) -> Iterator[Ledger]:
         yield opened
 
 
+def facts(number: int) -> PilotFacts:
+    """What a pilot's output says, and no more."""
+    return PilotFacts(output=OutputFacts(BASE, BASE, pid=number, unnamed=number == 2))
+
+
 def fill(ledger: Ledger, names: dict[int, tuple[str, str]]) -> None:
     """Store pilots of these names and nodes."""
     row = pilots_at(4)[1].row
@@ -49,7 +55,7 @@ def fill(ledger: Ledger, names: dict[int, tuple[str, str]]) -> None:
             start_us=BASE + (number - 1) * 3600 * S,
             end_us=BASE + number * 3600 * S if number < 5 else None,
             closed=number < 5,
-            told=Told(4, None, 0, site=True, pid=number, unnamed=number == 2),
+            facts=facts(number),
         )
         for number, (name, node) in names.items()
     ]
@@ -109,8 +115,7 @@ def test_those_without_a_startds_name(url: str, node: str, at_s: float, found: l
         rows = ledger.find_nameless(moments, 60 * S, 10 * 3600 * S)
         assert numbers(rows) == found
         for row in rows:  # and what their outputs told comes back
-            told = Told(4, None, 0, site=True, pid=row.id, unnamed=row.id == 2)
-            assert row.told == told
+            assert row.facts == facts(row.id)
 
 
 def test_names_are_found_by_the_index(file: Path) -> None:

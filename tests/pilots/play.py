@@ -13,6 +13,7 @@ from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.book import Book
+from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Rules
 from tests.pilots.stored import Stored
 
@@ -96,6 +97,13 @@ def claim(job: str, start: float, **more: object) -> JobRecord:
     )
 
 
+def proved(pilot: OpenPilot) -> None:
+    """A pilot's life is what its facts say now, whatever they were before."""
+    before = pilot.derived
+    pilot.derive()
+    assert pilot.derived == before
+
+
 class Play:
     """Polls at given times; ``restart`` makes the book anew from what is stored."""
 
@@ -127,6 +135,8 @@ class Play:
         book.tell(records, stored)
         until = T0 + (at - DELAY_S if known is None else known)
         book.settle(now, until * SECOND_US, stored)
+        for pilot in book.pilots:
+            proved(pilot)
         stored.commit(book.batch(now))
         book.stored()
 

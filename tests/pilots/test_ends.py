@@ -20,8 +20,8 @@ from gwmond.model.pilot_evidence import (
     QueueState,
 )
 from gwmond.model.pilot_facts import Resources
-from gwmond.model.stored_pilots import PilotRow
-from gwmond.pilots.ends import END_ORDER
+from gwmond.model.stored_pilots import End, PilotRow
+from gwmond.pilots.life import END_ORDER, Known, ends_of
 from tests.pilots.play import Play, record, shown
 from tests.pilots.test_factory_jobs import JOB, SIZE, event, line, queue
 from tests.pilots.test_outputs import output, us
@@ -151,6 +151,11 @@ def best(says: Mapping[str, T], collector: str, files: Sequence[str]) -> T:
     return next(said for source, said in says.items() if source in {collector, *files})
 
 
+def said(row: PilotRow) -> dict[End, int]:
+    """What each source says of a pilot's end."""
+    return ends_of(Known(row.facts, row.identity.origin))
+
+
 @pytest.mark.parametrize(
     ("collector", "files"),
     cases(
@@ -165,7 +170,7 @@ def test_the_best_source_of_its_end_decides(collector: str, files: tuple[str, ..
     for order, early in tellings(files):
         row = played(collector, order, early)
         assert (row.ended, row.end_us) == (source, us(end)), order
-        assert row.ended == next(literal for literal in END_ORDER if literal in row.ends)
+        assert row.ended == next(source for source in END_ORDER if source in said(row))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +202,7 @@ def test_what_a_worse_source_said_stands_again(first: str) -> None:
         play.poll(1260)
     play.rest(2000, hours=2)
     (row,) = play.stored.pilots.values()
-    assert (row.ended, row.end_us, row.ends["logged"]) == ("queue", us(1240), us(1221))
+    assert (row.ended, row.end_us, said(row)["logged"]) == ("queue", us(1240), us(1221))
     play.restart()
     play.book.report([output(20, 1100, name=NAME._replace(schedd="other"))], play.stored, SIZE)
     play.rest(20_000)

@@ -12,6 +12,7 @@ import pytest
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_sources import replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.book import Book
 from gwmond.pilots.rules import Rules
@@ -39,7 +40,10 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, pilot_name in enumerate(OUTPUTS):
             book.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))], writer)
         (lasts,) = (pilot for pilot in book.pilots if pilot.identity.factory_job.endswith("7.3"))
-        lasts.end_us = (T0 + 1200) * SECOND_US
+        output_facts = lasts.facts.output
+        assert output_facts is not None
+        ended = replace(output_facts, end_us=(T0 + 1200) * SECOND_US)
+        lasts.learn(replace(lasts.facts, output=ended))
         for at in (3000, 86_400):
             now_us = (T0 + at) * SECOND_US
             book.settle(now_us, now_us, writer)

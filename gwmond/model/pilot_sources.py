@@ -1,0 +1,198 @@
+"""What each source says of one pilot: one immutable record, with one field a source.
+
+Units: times are microseconds since the epoch, memory is MiB.  An absent value is ``None`` (a text:
+empty) and never zero.
+
+A source replaces its own field whole and reads no other's.  What follows from all of them is
+derived (``gwmond.pilots.life``).  The record is stored beside the pilot as JSON, without what is
+not known.  What depends on *when* something was known is a decision, and stored as such.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gwmond.model.facts import AD_LIFETIME_S
+from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
+from gwmond.model.times import SECOND_US
+
+__all__ = [
+    "AdFacts",
+    "Decisions",
+    "DefaultSize",
+    "FailedAdFacts",
+    "OutputFacts",
+    "PilotFacts",
+    "QueueFacts",
+    "Restart",
+    "RunFacts",
+    "SummaryFacts",
+    "replace",
+]
+
+LIFETIME_US = AD_LIFETIME_S * SECOND_US
+"""How long a collector keeps an ad that was not renewed, by HTCondor's default."""
+
+
+class Restart(Struct, frozen=True):
+    """A pilot's master has started its startd again; the one before was heard of at ``lost_us``.
+
+    What ran under the startd before was lost with it.
+    """
+
+    lost_us: int
+    at_us: int
+
+
+class AdFacts(Struct, frozen=True, omit_defaults=True):
+    """The ads of a pilot that registered in a collector.
+
+    - ``heard_us``: LastHeardFrom of the latest.
+    - ``began_us``: when its startd began, by the first; None if no ad tells.
+    - ``sizes``: the size of the machine, and from when on; empty if no ad tells.
+    - ``end_source``, ``end_us``: how its ad went, and when it was known last.
+    - ``missing_since_us``: when a poll first did not find it.
+    """
+
+    heard_us: int
+    began_us: int | None = None
+    sizes: tuple[Step, ...] = ()
+    lifetime_us: int = LIFETIME_US
+    restarts: tuple[Restart, ...] = ()
+    end_source: Literal["", "shutdown", "vanished"] = ""
+    end_us: int | None = None
+    missing_since_us: int | None = None
+
+
+class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
+    """The ads of a pilot that only advertises that its validation failed.
+
+    - ``first_us``: when the first was sent; ``heard_us``: the latest, not after ``die_us``.
+    - ``die_us``: when it will end, as it announces (GLIDEIN_ToDie).
+    - ``end_us``: when it ended, once that is decided by its ads; None while it waits.
+    - ``failure``: the test that failed.
+    """
+
+    first_us: int
+    heard_us: int
+    die_us: int | None = None
+    failure: str = ""
+    lifetime_us: int = LIFETIME_US
+    end_us: int | None = None
+    missing_since_us: int | None = None
+
+
+class OutputFacts(Struct, frozen=True, omit_defaults=True):
+    """The pilot's own output (see ``PilotOutput``); of several what is known of any.
+
+    - ``first_us``, ``last_us``: the first and the last time that it has.
+    - ``ran_jobs``: whether jobs ran; None if it says neither.
+    - ``site``: whether it has the site; ``unnamed``: it does not have the frontend's group.
+    - ``pid``: of glidein_startup.sh, where it does not have the startd's name.
+    """
+
+    first_us: int
+    last_us: int
+    start_us: int | None = None
+    end_us: int | None = None
+    validation: Validation = Validation.UNKNOWN
+    validation_end_us: int | None = None
+    registered: bool | None = None
+    ran_jobs: bool | None = None
+    failure: str = ""
+    cores: float | None = None
+    memory_mib: float | None = None
+    gpus: float | None = None
+    site: bool = False
+    pid: int | None = None
+    unnamed: bool = False
+
+
+class QueueFacts(Struct, frozen=True, omit_defaults=True):
+    """The pilot's job in its factory's queue, with the times of its line in completed_jobs."""
+
+    started_us: int | None = None
+    ended_us: int | None = None
+    written_us: int | None = None
+    duration_us: int | None = None
+
+    @property
+    def life(self) -> Interval | None:
+        """From when to when it ran; None if that is not known."""
+        start_us, end_us = self.started_us, self.ended_us
+        end_us = self.written_us if end_us is None else end_us
+        if start_us is None and end_us is not None and self.duration_us is not None:
+            start_us = end_us - self.duration_us
+        known = start_us is not None and end_us is not None and start_us < end_us
+        return (start_us, end_us) if known and start_us is not None and end_us is not None else None
+
+    def end_after(self, start_us: int) -> int | None:
+        """When a pilot ended that is known to have begun then; None if that is not known."""
+        if self.ended_us is None and None not in {self.written_us, self.duration_us}:
+            return min(start_us + (self.duration_us or 0), self.written_us or 0)
+        return self.ended_us
+
+
+class SummaryFacts(Struct, frozen=True, omit_defaults=True):
+    """A summary of what the pilot did: its line in completed_jobs, or its statistics of jobs.
+
+    ``jobs_us``: when jobs ran that only a summary has; their time is an estimate.
+    """
+
+    validation: Validation = Validation.UNKNOWN
+    validation_s: int | None = None
+    jobs_us: Interval | None = None
+
+
+class RunFacts(Struct, frozen=True, omit_defaults=True):
+    """The runs of jobs on the pilot, together.
+
+    - ``first_us``, ``last_us``: of a pilot that only records of jobs have: when it began and ended.
+    - ``held``: the most that they held of its resources at once.
+    - ``until_us``: the end of the last run that shows that a pilot was there after it was known.
+    """
+
+    first_us: int | None = None
+    last_us: int | None = None
+    held: Resources | None = None
+    until_us: int | None = None
+
+
+class DefaultSize(Struct, frozen=True, omit_defaults=True):
+    """The size that was given to a pilot whose own is not known, or only in part.
+
+    ``rules``: which parts of it are an estimate.
+    """
+
+    size: Resources
+    rules: tuple[Assumption, ...] = ()
+
+
+class Decisions(Struct, frozen=True, omit_defaults=True):
+    """What was decided for want of facts, at a time when better ones might still have come.
+
+    - ``given_up_us``: its output does not end; nothing more was awaited, and this is its last time.
+    - ``quiet``: only records of jobs have it, and no job has run for a while.
+    - ``never_seen``: collectors were watched without a gap, and none has shown it.
+    """
+
+    size: DefaultSize | None = None
+    given_up_us: int | None = None
+    quiet: bool = False
+    never_seen: bool = False
+
+
+class PilotFacts(Struct, frozen=True, omit_defaults=True):
+    """All that is known of a pilot, by source; ``central_log_us``: the last line on its end."""
+
+    ads: AdFacts | None = None
+    failed_ads: FailedAdFacts | None = None
+    output: OutputFacts | None = None
+    queue: QueueFacts | None = None
+    summary: SummaryFacts | None = None
+    central_log_us: int | None = None
+    runs: RunFacts = RunFacts()
+    decisions: Decisions = Decisions()
