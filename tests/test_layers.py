@@ -30,7 +30,7 @@ PURE = {
         "functools",
     ),
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
-    *("numpy", "scipy"),
+    *("msgspec", "numpy", "scipy"),  # msgspec: immutable records
 }
 #: The rooms of the package, and which others each may import.
 ROOMS: dict[str, set[str]] = {
