@@ -139,7 +139,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 def _check(url: str, memory_mib: int, form: str) -> int:
     with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
-        found = ledger.check_pilots(report, memory_mib)
+        found = ledger.check(report, memory_mib)
     if form == "json":
         rows = [
             {

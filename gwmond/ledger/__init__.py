@@ -24,19 +24,17 @@ from gwmond.ledger.errors import (
     LedgerTooOld,
     LedgerUnreachable,
 )
+from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.totals import (
     Batch,
-    Difference,
     EntryState,
     HourTotal,
     Increment,
     LedgerState,
     Peak,
-    Pruned,
-    Residual,
     SiteKey,
     TimedProblem,
     Total,
@@ -44,7 +42,6 @@ from gwmond.model.totals import (
 
 __all__ = [
     "Batch",
-    "Difference",
     "EntryState",
     "HourTotal",
     "Increment",
@@ -68,7 +65,7 @@ __all__ = [
     "LedgerUnreachable",
     "Peak",
     "Pruned",
-    "Residual",
+    "Retention",
     "SiteKey",
     "Tick",
     "TimedProblem",

@@ -7,24 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, Select, Table, func, select
+from sqlalchemy import Connection, Select, func, select
 
-from gwmond.ledger.factory_schema import factory_hours, factory_totals
+from gwmond.ledger import counters
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
-from gwmond.ledger.pilot_codec import attempt_row, pilot_row
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
-from gwmond.ledger.pilot_schema import (
-    attempts,
-    factory_jobs,
-    pilot_hours,
-    pilot_seconds,
-    pilots,
-)
+from gwmond.ledger.pilot_codec import HOURS, attempt_row, pilot_row
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
+from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilots
 from gwmond.ledger.pilot_writes import Stored, stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import site_hours, site_seconds
-from gwmond.model.hours import from_columns
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_evidence import jobs
 
@@ -121,11 +114,11 @@ def export(
     """
     found = []
     makers: tuple[Callable[[Connection, Months], Dataset], ...] = (
-        _pilot_hours,
-        _site_hours,
+        _hours(Kind.PILOT, PILOT_HOURS, lambda micros: (micros, _seconds(micros))),
+        _hours(Kind.SITE, SITE_HOURS, lambda micros: (micros, _seconds(micros))),
         _pilots,
         _attempts,
-        _factory_hours,
+        _hours(Kind.FACTORY, FACTORY_HOURS, lambda number: (number,)),
         _factory_jobs,
     )
     for make in makers:
@@ -149,61 +142,25 @@ def _seconds(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
-def _pilot_hours(connection: Connection, months: Months) -> Dataset:
-    complete = stored_batches(connection).pruned_before * HOUR_US
-    return _hours(connection, months, PILOT_HOURS, (pilot_hours, pilot_seconds), complete)
-
-
-def _site_hours(connection: Connection, months: Months) -> Dataset:
-    c = site_seconds.c
-    pruned = connection.scalar(
-        select(c.id).where((c.pruned_whole > 0) | (c.pruned_micros > 0)).limit(1)
-    )
-    first = connection.scalar(select(func.min(site_hours.c.hour))) or 0
-    complete = 0 if pruned is None else first * HOUR_US
-    return _hours(connection, months, SITE_HOURS, (site_hours, site_seconds), complete)
-
-
 def _hours(
-    connection: Connection,
-    months: Months,
-    schema: pa.Schema,
-    tables: tuple[Table, Table],
-    complete_us: int,
-) -> Dataset:
-    hours, series = tables
-    labels = SERIES if series is pilot_seconds else tuple(series.c[name] for name in _SITE)
-    within = [hours.c.hour >= months.start_us // HOUR_US]
-    if months.stop_us is not None:
-        within.append(hours.c.hour < months.stop_us // HOUR_US)
-    columns = hours.c.hour, hours.c.whole, hours.c.micros
-    query = select(*columns, *labels).join_from(hours, series).where(*within)
-    query = query.order_by(hours.c.hour, hours.c.series)
+    kind: Kind, schema: pa.Schema, amounts: Callable[[int], Columns]
+) -> Callable[[Connection, Months], Dataset]:
+    """Return what makes the dataset of a kind's hours; ``amounts`` are its last columns."""
 
-    def rows() -> Iterator[tuple[int, Columns]]:
-        for hour, whole, micros, *names in _stream(connection, query):
-            amount = from_columns(whole, micros)
-            yield hour * HOUR_US, (hour * HOUR_US, *names, amount, _seconds(amount))
+    def dataset(connection: Connection, months: Months) -> Dataset:
+        first = months.start_us // HOUR_US
+        last = HOURS if months.stop_us is None else months.stop_us // HOUR_US - 1
+        hours = counters.hour_rows(connection, kind, first, last)
+        rows = (
+            (hour * HOUR_US, (hour * HOUR_US, *labels, *amounts(amount)))
+            for hour, labels, amount in hours
+        )
+        query = counters.within(kind, first, last).subquery()
+        count = connection.scalar(select(func.count()).select_from(query)) or 0
+        complete = stored_batches(connection).pruned_before * HOUR_US
+        return Dataset(f"{kind.value}_hours", schema, rows, count, complete)
 
-    count = connection.scalar(select(func.count()).select_from(hours).where(*within)) or 0
-    return Dataset(hours.name, schema, rows(), count, complete_us)
-
-
-def _factory_hours(connection: Connection, months: Months) -> Dataset:
-    c, total = factory_hours.c, factory_totals.c
-    within = [c.hour >= months.start_us // HOUR_US]
-    if months.stop_us is not None:
-        within.append(c.hour < months.stop_us // HOUR_US)
-    query = select(c.hour, total.entry, total.client, total.kind, c.number)
-    query = query.join_from(factory_hours, factory_totals).where(*within)
-
-    def rows() -> Iterator[tuple[int, Columns]]:
-        for hour, *rest in _stream(connection, query.order_by(c.hour, c.series)):
-            yield hour * HOUR_US, (hour * HOUR_US, *rest)
-
-    count = connection.scalar(select(func.count()).select_from(factory_hours).where(*within)) or 0
-    complete = stored_batches(connection).pruned_before * HOUR_US
-    return Dataset("factory_hours", FACTORY_HOURS, rows(), count, complete)
+    return dataset
 
 
 def _pilots(connection: Connection, months: Months) -> Dataset:

@@ -73,8 +73,8 @@ def experiments_within(
     return tuple(map(experiment_row, connection.execute(query.order_by(verdict_checks.c.pilot))))
 
 
-def prune_experiments(connection: Connection, before_us: int) -> int:
+def prune_experiments(connection: Connection, before_us: int) -> dict[str, int]:
     """Forget those with a result whose pilots registered before; what they counted stays."""
     c = verdict_checks.c
     old = delete(verdict_checks).where(c.registered_us < before_us, c.result != Result.OPEN.value)
-    return connection.execute(old).rowcount
+    return {"experiments": connection.execute(old).rowcount}

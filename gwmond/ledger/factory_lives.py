@@ -13,19 +13,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
-from gwmond.ledger.factory_schema import factory_hours, factory_totals
+from gwmond.ledger import counters
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import Undecodable
 from gwmond.ledger.pilot_reader import chunks
-from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
-from gwmond.model.hours import from_columns
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Assumption, Category
 from gwmond.model.times import HOUR_US
+from gwmond.model.totals import Hour
 from gwmond.pilots.factory_evidence import jobs
 
 _LATE_US = 7 * 24 * HOUR_US
@@ -147,14 +148,12 @@ def _most(one: ColumnElement[int], other: int) -> ColumnElement[int]:
 def _numbers(
     connection: Connection, since_us: int, until_us: int
 ) -> dict[tuple[str, FactoryKind], int]:
-    c, total = factory_hours.c, factory_totals.c
-    query = select(total.entry, total.kind, func.sum(c.number))
-    query = query.join_from(factory_hours, factory_totals)
-    query = query.where(c.hour >= since_us // HOUR_US, c.hour < until_us // HOUR_US)
-    return {
-        (entry, FactoryKind(kind)): int(number)
-        for entry, kind, number in connection.execute(query.group_by(total.entry, total.kind))
-    }
+    numbers: defaultdict[tuple[str, FactoryKind], int] = defaultdict(int)
+    hours = since_us // HOUR_US, until_us // HOUR_US - 1
+    for labels, number in counters.sums(connection, Kind.FACTORY, *hours).items():
+        entry, _, kind = counters.factory_key(labels)
+        numbers[entry, kind] += number
+    return dict(numbers)
 
 
 def _told(connection: Connection, since_us: int, until_us: int) -> frozenset[str]:
@@ -162,41 +161,35 @@ def _told(connection: Connection, since_us: int, until_us: int) -> frozenset[str
 
     Files are taken to tell of all the time between two things that they tell.
     """
-    c, total = factory_hours.c, factory_totals.c
-    of_files = total.kind.in_(
-        [
-            factory_kind.value
-            for factory_kind in FactoryKind
-            if factory_kind.value.startswith(_OF_FILES)
-        ]
-    )
-    query = select(total.entry, func.min(c.hour), func.max(c.hour))
-    query = query.join_from(factory_hours, factory_totals).where(of_files)
     around = (since_us - _LATE_US) // HOUR_US, (until_us + _LATE_US) // HOUR_US
-    query = query.where(c.hour.between(*around))
-    reach = {
+    reach: dict[str, tuple[Hour, Hour]] = {}
+    for (entry, _, kind), span in counters.spans(connection, Kind.FACTORY, *around).items():
+        if kind.startswith(_OF_FILES):
+            first, last = reach.get(entry, span)
+            reach[entry] = min(first, span[0]), max(last, span[1])
+    within = {
         entry
-        for entry, first, last in connection.execute(query.group_by(total.entry))
+        for entry, (first, last) in reach.items()
         if first < until_us // HOUR_US and last >= since_us // HOUR_US
     }
-    lines = select(total.entry).where(total.kind == FactoryKind.SUMMARY_PILOTS.value)
-    return frozenset(reach & set(connection.scalars(lines)))
+    lines = {
+        entry
+        for entry, _, kind in (
+            known.labels for known in counters.stored_series(connection, Kind.FACTORY)
+        )
+        if kind == FactoryKind.SUMMARY_PILOTS
+    }
+    return frozenset(within & lines)
 
 
 def _booked(
     connection: Connection, since_us: int, until_us: int
 ) -> dict[tuple[str, Category], int]:
     """Return what runs got of cores; a pilot's own time has no outcome."""
-    c, series = pilot_hours.c, pilot_seconds.c
-    query = select(series.entry, series.category, func.sum(c.whole), func.sum(c.micros))
-    query = query.join_from(pilot_hours, pilot_seconds)
-    query = query.where(
-        *(c.hour >= since_us // HOUR_US, c.hour < until_us // HOUR_US),
-        *(series.resource == "cpu", series.measure == "resource", series.outcome != ""),
-    )
-    sums: defaultdict[tuple[str, Category], int] = defaultdict(int)
-    for entry, category, whole, micros in connection.execute(
-        query.group_by(series.entry, series.category)
-    ):
-        sums[entry, Category(category)] += from_columns(whole, micros)
-    return dict(sums)
+    booked: defaultdict[tuple[str, Category], int] = defaultdict(int)
+    hours = since_us // HOUR_US, until_us // HOUR_US - 1
+    for labels, micros in counters.sums(connection, Kind.PILOT, *hours).items():
+        series = counters.pilot_key(labels)
+        if series[:2] == ("cpu", "resource") and series.outcome:
+            booked[series.entry, series.category] += micros
+    return dict(booked)

@@ -7,7 +7,8 @@ summed.  Each function reads one state of the ledger, and has one series in memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,28 +18,33 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
-    and_,
     case,
     func,
     literal,
     or_,
     select,
-    true,
+    text,
 )
 
+from gwmond.ledger import counters
 from gwmond.ledger.classify import KEEP
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.factory_schema import factory_hours
-from gwmond.ledger.pilot_schema import attempts, pilot_counts, pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_codec import counted_rules
+from gwmond.ledger.pilot_schema import attempts, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import entries, site_hours, site_seconds
+from gwmond.ledger.schema import entries, series, series_hours
 from gwmond.ledger.writes import stored_tick
+from gwmond.model.factory_totals import FactoryKind
 from gwmond.model.hours import from_columns
-from gwmond.model.pilot_facts import Category, Measure, Validation
-from gwmond.model.stored_pilots import Hour
+from gwmond.model.pilot_facts import Assumption, Category, Measure, Validation
+from gwmond.model.stored_pilots import ASSUMED, CountKey, Hour, PilotSeries
 from gwmond.model.times import HOUR_US
+from gwmond.model.totals import SiteKey
+from gwmond.model.units import MICRO, Resource
 
+_PAIRS = 20_000
 _AT_ONCE = 5000
 
 Labels: TypeAlias = tuple[str, ...]
@@ -77,17 +83,16 @@ class Reach(NamedTuple):
 def reach(reader: LedgerReader) -> Reach:
     """Return how far a ledger reaches."""
     with reader._reading() as connection:
-        hours = (pilot_hours.c.hour, site_hours.c.hour, factory_hours.c.hour)
-        starts = [connection.scalar(select(func.min(hour))) for hour in hours]
-        stops = [connection.scalar(select(func.max(hour))) for hour in hours]
+        start = connection.scalar(select(func.min(series_hours.c.hour))) or 0
+        last = connection.scalar(select(func.max(series_hours.c.hour)))
         ends = [connection.scalar(select(func.max(table.c.end_us))) for table in (pilots, attempts)]
+        of_sites = select(func.min(series.c.created)).where(series.c.kind == Kind.SITE.value)
         polls = [
-            connection.scalar(select(func.min(column)))
-            for column in (entries.c.first_seen, _CREATED)
+            connection.scalar(select(func.min(entries.c.first_seen))),
+            connection.scalar(of_sites),
         ]
         tick, _ = stored_tick(connection)
-    start = min((hour for hour in starts if hour is not None), default=0)
-    after = [hour + 1 for hour in stops if hour is not None]
+    after = [] if last is None else [last + 1]
     after += [-(-end // HOUR_US) for end in ends if end is not None]
     known = [time for time in polls if time is not None]
     if not known and tick is not None:  # it has polled, and has never seen an entry
@@ -97,17 +102,30 @@ def reach(reader: LedgerReader) -> Reach:
 
 def pilot_time(reader: LedgerReader, measure: Measure, labels: Labels, done: Done) -> Found:
     """Yield settled time of pilots; hours are net of corrections."""
-    condition = pilot_seconds.c.measure == measure
-    with reader._reading() as connection:
-        complete = stored_batches(connection).pruned_before
-        yield from _time(connection, reader.where, _PILOT, condition, labels, complete, done)
+    wanted = _named(PilotSeries._fields, labels)
+    which = PilotSeries._fields.index("measure")
+
+    def key(stored: Labels) -> Labels | None:
+        return wanted(stored) if stored[which] == measure else None
+
+    yield from _hours(reader, Kind.PILOT, key, done)
 
 
 def site_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     """Yield what became of entries' capacity; there is none before a daemon's first poll."""
-    with reader._reading() as connection:
-        complete = connection.scalar(select(func.min(site_hours.c.hour))) or 0
-        yield from _time(connection, reader.where, _SITE, true(), labels, complete, done)
+    yield from _hours(reader, Kind.SITE, _named(SiteKey._fields, labels), done)
+
+
+def factory_numbers(
+    reader: LedgerReader, kinds: Mapping[FactoryKind, Labels], unit: int, done: Done
+) -> Found:
+    """Yield numbers of these kinds, each times ``unit``; the labels: a kind's, entry, client."""
+
+    def key(stored: Labels) -> Labels | None:
+        entry, client, kind = counters.factory_key(stored)
+        return (*kinds[kind], entry, client) if kind in kinds else None
+
+    yield from _hours(reader, Kind.FACTORY, key, done, unit)
 
 
 def ended_attempts(reader: LedgerReader, labels: Labels, done: Done) -> Found:
@@ -152,10 +170,46 @@ def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
         yield from _counts(connection, "pilots", query, labels, complete, done)
 
 
+def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
+    """Yield canonical micros of ended pilots; ``labels``: resource, rule, site, entry, group.
+
+    The hours of one group at one entry are in memory at a time.
+    """
+    if labels != ("resource", "rule", "site", "entry", "group"):
+        raise ValueError(f"labels of estimated time: {labels}")
+    c = pilots.c
+    place = c.site, c.entry, c.group_name
+    with reader._reading() as connection:
+        complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
+        totals: Counter[Labels] = Counter()
+        for known in counters.stored_series(connection, Kind.COUNT):
+            what, _, rule, *rest = known.labels
+            if resource := _ASSUMED.get(what):
+                totals[resource, rule, *rest] += known.total
+        left = dict(totals)
+        rows = select(*place, c.end_us, c.estimated).where(c.end_us.is_not(None))
+        rows = rows.order_by(*place).execution_options(yield_per=_AT_ONCE)
+        for where, group in groupby(connection.execute(rows), key=lambda row: tuple(row[:3])):
+            hours: defaultdict[tuple[Assumption, Resource], Counter[int]] = defaultdict(Counter)
+            for *_, end_us, estimated in group:
+                for kind, micros in counted_rules(estimated).items():
+                    hours[kind][(end_us - 1) // HOUR_US] += micros
+            for (rule, estimated_resource), amounts in sorted(hours.items()):
+                key = (estimated_resource, rule.value, *where)
+                number = left.pop(key, 0)
+                if sum(amounts.values()) > number:
+                    what = f"pilots have more of {key} than its total (gwmond ledger check)"
+                    raise LedgerCorrupt(reader.where, what, KEEP)
+                done(len(totals) - len(left), len(totals))
+                yield HourlySeries(key, number, tuple(sorted(amounts.items())), complete)
+        for key, number in left.items():
+            yield HourlySeries(key, number, (), complete)
+
+
 # --- how -----------------------------------------------------------------------------------------
 
-_CREATED = site_seconds.c.created
-_PILOT, _SITE = (pilot_hours, pilot_seconds), (site_hours, site_seconds)
+KeyOf: TypeAlias = Callable[[Labels], Labels | None]
+_ASSUMED: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
 _PLACE: dict[str, ColumnElement[Any]] = {
     "site": pilots.c.site,
     "entry": pilots.c.entry,
@@ -169,63 +223,57 @@ def _ended_in(table: Table) -> ColumnElement[int]:
     return hour
 
 
-def _named(table: Table, labels: Sequence[str]) -> list[ColumnElement[Any]]:
-    return [table.c["group_name" if name == "group" else name] for name in labels]
+def _named(fields: Sequence[str], names: Sequence[str]) -> Callable[[Labels], Labels]:
+    """Return what picks the labels of these names."""
+    positions = [fields.index(name) for name in names]
+    return lambda labels: tuple(labels[position] for position in positions)
 
 
-def _time(
-    connection: Connection,
-    where: str,
-    tables: tuple[Table, Table],
-    wanted: ColumnElement[bool],
-    labels: Labels,
-    complete: Hour,
-    done: Done,
-) -> Found:
-    """Yield the time of two tables, those of the hours and of the series.
+def _hours(reader: LedgerReader, kind: Kind, key_of: KeyOf, done: Done, unit: int = 1) -> Found:
+    """Yield the hours of a kind; series of the same key are one, None is no key.
 
-    Series that differ in nothing but what ``labels`` leave out are one, under their first number:
-    rows are sorted by two numbers instead of by names.
+    They are sorted by the database, under the number of the first of them.
     """
-    hours, series = tables
-    names = _named(series, labels)
     totals: dict[Labels, int] = {}
-    numbers: dict[int, Labels] = {}
-    query = select(series.c.id, series.c.whole, series.c.micros, *names)
-    for number, whole, micros, *values in connection.execute(
-        query.where(wanted).order_by(series.c.id)
-    ):
-        key = tuple(values)
-        if key not in totals:
-            numbers[number] = key
-        totals[key] = totals.get(key, 0) + from_columns(whole, micros)
-    first = select(func.min(series.c.id).label("first"), *names).where(wanted).group_by(*names)
-    subquery = first.subquery()
-    same = (column == subquery.c[column.name] for column in names)
-    map_ = (
-        select(series.c.id, subquery.c.first)
-        .join_from(series, subquery, and_(*same))
-        .where(wanted)
-        .cte()
-    )
-    rows = (
-        select(map_.c.first, hours.c.hour, func.sum(hours.c.whole), func.sum(hours.c.micros))
-        .join_from(hours, map_, hours.c.series == map_.c.id)
-        .group_by(map_.c.first, hours.c.hour)
-        .order_by(map_.c.first, hours.c.hour)
-    )
-    told = 0
-    for number, group in groupby(_stream(connection, rows), key=itemgetter(0)):
-        key = numbers.pop(number)
-        amounts = tuple((hour, from_columns(whole, micros)) for _, hour, whole, micros in group)
-        if sum(amount for _, amount in amounts) > totals[key]:
-            what = f"the hours of {key} are more than their total (gwmond ledger check)"
-            raise LedgerCorrupt(where, what, KEEP)
-        done(told := told + 1, len(totals))
-        yield HourlySeries(key, totals[key], amounts, complete)
-    for key in numbers.values():  # all their hours were taken out
-        done(told := told + 1, len(totals))
-        yield HourlySeries(key, totals[key], (), complete)
+    heads: dict[Labels, int] = {}
+    pairs: list[tuple[int, int]] = []
+    with reader._reading() as connection:
+        complete = stored_batches(connection).pruned_before
+        for known in counters.stored_series(connection, kind):
+            if (key := key_of(known.labels)) is not None:
+                totals[key] = totals.get(key, 0) + known.total * unit
+                pairs.append((known.id, heads.setdefault(key, known.id)))
+        left = {head: key for key, head in heads.items()}
+        for head, group in groupby(_merged(connection, pairs), key=itemgetter(0)):
+            key = left.pop(head)
+            amounts = tuple((hour, from_columns(*parts) * unit) for _, hour, *parts in group)
+            if sum(amount for _, amount in amounts) > totals[key]:
+                what = f"the hours of {key} are more than their total (gwmond ledger check)"
+                raise LedgerCorrupt(reader.where, what, KEEP)
+            done(len(totals) - len(left), len(totals))
+            yield HourlySeries(key, totals[key], amounts, complete)
+        for key in left.values():  # all their hours were taken out
+            yield HourlySeries(key, totals[key], (), complete)
+
+
+def _merged(connection: Connection, pairs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+    """Yield number, hour, and the sum in millions and rest; of pairs of a series and its number.
+
+    The pairs go with the statement, as many as a statement may be long.
+    """
+    ordered = sorted(pairs, key=itemgetter(1))
+    while ordered:
+        some, ordered = ordered[:_PAIRS], ordered[_PAIRS:]
+        while ordered and ordered[0][1] == some[-1][1]:
+            some.append(ordered.pop(0))
+        values = ", ".join(map(str, some))
+        statement = text(
+            f"WITH merged (id, head) AS (VALUES {values}) "
+            f"SELECT head, hour, SUM(amount / {MICRO}), SUM(amount % {MICRO}) "
+            "FROM series_hours JOIN merged ON series = id "
+            "GROUP BY head, hour ORDER BY head, hour"
+        )
+        yield from connection.execute(statement.execution_options(yield_per=_AT_ONCE))
 
 
 def _counts(
@@ -237,27 +285,21 @@ def _counts(
     done: Done,
 ) -> Found:
     """Yield counts; ``query`` has the labels, the hour and the number, all rows of them."""
-    table = pilot_counts
-    counted = select(*_named(table, labels), table.c.number).where(table.c.what == what)
-    totals: dict[Labels, int] = {}
-    for *values, number in connection.execute(counted):
-        totals[tuple(values)] = totals.get(tuple(values), 0) + number
+    wanted = _named(CountKey._fields, labels)
+    totals: Counter[Labels] = Counter()
+    for known in counters.stored_series(connection, Kind.COUNT):
+        if known.labels[0] == what:
+            totals[wanted(known.labels)] += known.total
     columns = list(query.selected_columns)[:-1]
     rows = query.group_by(*columns).order_by(*columns)
     left = dict(totals)
-    told = 0
-    for key, group in groupby(_stream(connection, rows), key=lambda row: tuple(row[:-2])):
+    stream = connection.execute(rows.execution_options(yield_per=_AT_ONCE))
+    for key, group in groupby(stream, key=lambda row: tuple(row[:-2])):
         amounts = tuple((hour, number) for *_, hour, number in group)
         if key not in left:  # rows that are not counted yet
             continue
         total = left.pop(key)
-        done(told := told + 1, len(totals))
+        done(len(totals) - len(left), len(totals))
         yield HourlySeries(key, total, amounts, complete)
     for key, total in left.items():
-        done(told := told + 1, len(totals))
         yield HourlySeries(key, total, (), complete)
-
-
-def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
-    """Yield rows as they come, some at a time."""
-    yield from connection.execute(query.execution_options(yield_per=_AT_ONCE))

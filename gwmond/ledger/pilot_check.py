@@ -6,7 +6,7 @@
   Where retention took attempts of a closed pilot out, the life cannot be divided again; then
   what is booked must be all that the pilot had to offer, or at most that if not all is known;
 - ``series``: what is booked for all pilots (and was, for those pruned) sums to the totals;
-- ``site_canonical``: site time, see ``site_check``;
+- ``site_canonical``: site time, each total against its hours;
 - ``factory``: the factory's own numbers, each total against its hours;
 - ``factory_jobs``: what its queue told of each of its jobs can be read, and is found by its name.
 
@@ -22,13 +22,12 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, exists, func, select
 
-from gwmond.ledger import factory_reader, place_rows
+from gwmond.ledger import counters, place_rows
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
 from gwmond.ledger.pilot_life import booked, life_of
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES
-from gwmond.ledger.pilot_schema import attempts, pilot_carried, pilot_hours, pilot_seconds, pilots
-from gwmond.ledger.site_check import WORST, site_residual
-from gwmond.model.hours import from_columns
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
+from gwmond.ledger.pilot_schema import attempts, pilots
 from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.stored_pilots import (
     AttemptRow,
@@ -37,13 +36,13 @@ from gwmond.model.stored_pilots import (
     PilotResidual,
     PilotRow,
 )
-from gwmond.model.units import Resource
+from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import partition, total
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 Place: TypeAlias = tuple[str, ...]
 PILOTS_AT_ONCE = 200
-_PLACE = ("resource", "measure", "category", "outcome", "site", "entry", "group_name")
+WORST = 10
 
 
 class _Residual:
@@ -88,58 +87,35 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
     _check_orphans(connection, of_attempts)
     of_series = _Residual("series")
     of_series.checked = series
-    c = pilot_carried.c
-    carried = select(c.whole, c.micros, *(c[name] for name in _PLACE))
-    for whole, left, *names in connection.execute(carried):
-        totals[tuple(names)] -= from_columns(whole, left)
+    for carried in counters.stored_series(connection, Kind.CARRIED):
+        totals[carried.labels] -= carried.total
     for key, micros in totals.items():
         of_series.differ(" ".join(key), micros)
-    site = site_residual(connection)
-    worst = tuple(
-        PilotDifference(" ".join(site_key.key), site_key.micros) for site_key in site.worst
-    )
-    return (
-        *(residual.result() for residual in (hours, of_pilots, of_attempts, of_series)),
-        PilotResidual(site.measure, site.series, 0, site.micros, worst),
-        factory_reader.check(connection),
-        _check_places(connection),
-    )
+    site, factory = _Residual("site_canonical"), _Residual("factory")
+    for proven in counters.prove(connection, Kind.SITE):
+        site.checked += 1
+        site.differ(" ".join(proven.series.labels), proven.difference)
+    for proven in counters.prove(connection, Kind.FACTORY):
+        factory.checked += proven.hours
+        factory.differ(" ".join(proven.series.labels), proven.difference * MICRO)
+    residuals = (hours, of_pilots, of_attempts, of_series, site, factory, _places(connection))
+    return tuple(residual.result() for residual in residuals)
 
 
 def _series(connection: Connection, progress: Progress) -> tuple[_Residual, int, Counter[Place]]:
     """Check totals against hours; return the number of series, and totals without evidence."""
     progress("hours", 0, 1)
-    c, hour = pilot_seconds.c, pilot_hours.c
-    summed = (
-        select(
-            hour.series,
-            func.sum(hour.whole).label("whole"),
-            func.sum(hour.micros).label("micros"),
-            func.count().label("number"),
-        )
-        .group_by(hour.series)
-        .subquery()
-    )
-    columns = (c.whole, c.micros, c.high_whole, c.high_micros, c.pruned_whole)
-    query = select(
-        *(*columns, c.pruned_micros, summed.c.whole, summed.c.micros, summed.c.number), *SERIES
-    ).join_from(pilot_seconds, summed, c.id == summed.c.series, isouter=True)
-    residual, series = _Residual("hours"), 0
+    residual, number = _Residual("hours"), 0
     totals: Counter[Place] = Counter()
-    for row in connection.execute(query):
-        whole, micros, high, high_micros, pruned, pruned_micros, *rest = row
-        in_hours, micros_in_hours, number, *names = rest
-        stored = from_columns(whole, micros)
-        proven = from_columns(pruned, pruned_micros)
-        proven += from_columns(in_hours or 0, micros_in_hours or 0)
-        where = " ".join(names)
-        residual.differ(where, stored - proven)
-        residual.differ(f"counter of {where}", min(0, from_columns(high, high_micros) - stored))
-        residual.checked += number or 0
-        series += 1
-        totals[tuple(names[:-1])] += stored
+    for series, difference, hours in counters.prove(connection, Kind.PILOT):
+        where = " ".join(series.labels)
+        residual.differ(where, difference)
+        residual.differ(f"counter of {where}", min(0, series.high - series.total))
+        residual.checked += hours
+        number += 1
+        totals[series.labels[:-1]] += series.total
     progress("hours", 1, 1)
-    return residual, series, totals
+    return residual, number, totals
 
 
 def _lives(
@@ -203,13 +179,13 @@ def _check_pruned(
         of_pilots.differ(where, min(0, micros))
 
 
-def _check_places(connection: Connection) -> PilotResidual:
+def _places(connection: Connection) -> _Residual:
     """Count each row that is not what it should be as one micro."""
     residual = _Residual("factory_jobs")
     residual.checked, wrong = place_rows.undecodable_places(connection)
     for name in wrong:
         residual.differ(f"factory job {name}", 1)
-    return residual.result()
+    return residual
 
 
 def _check_orphans(connection: Connection, residual: _Residual) -> None:

@@ -1,44 +1,48 @@
 """What is forgotten of pilots, so that what is left can still be proven.
 
-Hours go into their series' carry, closed pilots into ``pilot_carried``; a closed pilot whose
+Hours go into their series, closed pilots into series of the kind ``carried``; a closed pilot whose
 attempts went says how many they were.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
-from gwmond.ledger.backend import upsert
+from gwmond.ledger import counters
+from gwmond.ledger.counters import Change, Key, Kind, key_of
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
-from gwmond.ledger.pilot_schema import (
-    attempts,
-    corrections,
-    pilot_carried,
-    pilot_hours,
-    pilot_seconds,
-    pilots,
-)
+from gwmond.ledger.pilot_schema import attempts, corrections, pilots
 from gwmond.ledger.pilot_writes import store_batches, stored_batches
-from gwmond.model.hours import from_columns, to_columns
-from gwmond.model.stored_pilots import Hour, Micros
+from gwmond.model.stored_pilots import Hour
 from gwmond.model.units import MICRO
 
 PILOTS_AT_ONCE = 1000
 ATTEMPTS_AT_ONCE = 10_000
 
 
-class PilotsPruned(NamedTuple):
-    """How many rows ``prune_pilots`` took out."""
+class Retention(NamedTuple):
+    """How long is kept what, in seconds; None: for ever."""
 
-    hours: int
-    pilots: int
-    attempts: int
-    corrections: int
-    factory_hours: int = 0
+    hours_s: float | None = None
+    pilots_s: float | None = None
+    attempts_s: float | None = None
+    corrections_s: float | None = None
+    problems_s: float | None = None
+
+
+class Pruned(NamedTuple):
+    """How many rows ``prune`` took out."""
+
+    hours: int = 0
+    pilots: int = 0
+    attempts: int = 0
+    corrections: int = 0
     places: int = 0
+    experiments: int = 0
+    problems: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:
@@ -49,31 +53,14 @@ def _remember(connection: Connection, **pruned: int) -> None:
         store_batches(connection, stored._replace(**later))
 
 
-def prune_hours(connection: Connection, before: Hour) -> int:
-    """Move the amounts of all hours earlier than ``before`` into their series' carry."""
+def prune_hours(connection: Connection, before: Hour) -> dict[str, int]:
+    """Move the amounts of all hours earlier than ``before`` into their series."""
     _remember(connection, pruned_before=before)
-    hours, series = pilot_hours.c, pilot_seconds.c
-    query = (
-        select(
-            *(hours.series, func.sum(hours.whole), func.sum(hours.micros)),
-            *(series.pruned_whole, series.pruned_micros),
-        )
-        .join_from(pilot_hours, pilot_seconds)
-        .where(hours.hour < before)
-        .group_by(hours.series, series.pruned_whole, series.pruned_micros)
-    )
-    rows = []
-    for number, whole, micros, carried, rest in connection.execute(query):
-        seconds, left = to_columns(from_columns(whole, micros) + from_columns(carried, rest))
-        rows.append({"of_id": number, "pruned_whole": seconds, "pruned_micros": left})
-    if not rows:
-        return 0
-    connection.execute(update(pilot_seconds).where(series.id == bindparam("of_id")), rows)
-    return connection.execute(delete(pilot_hours).where(hours.hour < before)).rowcount
+    return {"hours": counters.prune_hours(connection, before)}
 
 
-def prune_attempts(connection: Connection, before_us: int) -> int:
-    """Take out some attempts of closed pilots that ended before; none are left when it is 0.
+def prune_attempts(connection: Connection, before_us: int) -> dict[str, int]:
+    """Take out some attempts of closed pilots that ended before; none are left when it is none.
 
     One without an end of its own goes with its pilot.
     """
@@ -97,10 +84,10 @@ def prune_attempts(connection: Connection, before_us: int) -> int:
             more.values(attempts_pruned=pilots.c.attempts_pruned + bindparam("more")),
             [{"of_id": pilot, "more": number} for pilot, number in counted.items()],
         )
-    return len(gone)
+    return {"attempts": len(gone)}
 
 
-def prune_closed(connection: Connection, before_us: int) -> tuple[int, int]:
+def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out some closed pilots that ended before, with their attempts; return how many."""
     _remember(connection, pilots_pruned_us=before_us, attempts_pruned_us=before_us)
     query = (
@@ -111,36 +98,21 @@ def prune_closed(connection: Connection, before_us: int) -> tuple[int, int]:
     )
     gone = [pilot_row(row) for row in connection.execute(query)]
     if not gone:
-        return 0, 0
-    carried: defaultdict[tuple[str, ...], Micros] = defaultdict(int)
+        return {}
+    carried: dict[Key, Change] = {}
     for row in gone:
         place = *row.identity.key, row.identity.group
         for kind, micros in row.settled.items():
-            carried[*map(str, kind), *place] += micros
-    names = [column.name for column in pilot_carried.primary_key]
-    if carried:
-        statement = upsert(connection, pilot_carried)
-        new, old = statement.excluded, pilot_carried.c
-        summed = {
-            "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
-            "micros": (old.micros + new.micros) % MICRO,
-        }
-        connection.execute(
-            statement.on_conflict_do_update(index_elements=names, set_=summed),
-            [
-                {
-                    **dict(zip(names, key, strict=True)),
-                    "whole": micros // MICRO,
-                    "micros": micros % MICRO,
-                }
-                for key, micros in sorted(carried.items())
-            ],
-        )
+            key = key_of(Kind.CARRIED, (*kind, *place))
+            change = carried.setdefault(key, Change(before_us / MICRO, {None: 0}))
+            change.amounts[None] += micros
+    counters.add(connection, carried, 0)
     ids = [row.id for row in gone]
     taken = connection.execute(delete(attempts).where(attempts.c.pilot.in_(ids))).rowcount
     connection.execute(delete(pilots).where(pilots.c.id.in_(ids)))
-    return len(ids), taken
+    return {"pilots": len(ids), "attempts": taken}
 
 
-def prune_corrections(connection: Connection, before_us: int) -> int:
-    return connection.execute(delete(corrections).where(corrections.c.time_us < before_us)).rowcount
+def prune_corrections(connection: Connection, before_us: int) -> dict[str, int]:
+    old = delete(corrections).where(corrections.c.time_us < before_us)
+    return {"corrections": connection.execute(old).rowcount}

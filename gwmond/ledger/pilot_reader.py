@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, literal_column, or_, select
 
-from gwmond.ledger import experiment_rows, factory_reader, place_rows, witness_rows
+from gwmond.ledger import counters, experiment_rows, place_rows, witness_rows
 from gwmond.ledger.classify import KEEP
+from gwmond.ledger.counters import Kind, stored_series
 from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.pilot_amounts import SERIES_COLUMNS
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
     KIND_COLUMNS,
@@ -23,23 +23,19 @@ from gwmond.ledger.pilot_codec import (
     pilot_kind,
     pilot_row,
 )
-from gwmond.ledger.pilot_schema import attempts, cursors, pilot_counts, pilot_seconds, pilots
+from gwmond.ledger.pilot_schema import attempts, cursors, pilots
 from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.session import Session
 from gwmond.ledger.writes import clean
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import Place
 from gwmond.model.facts import Cursor
-from gwmond.model.hours import from_columns
-from gwmond.model.pilot_facts import Category
-from gwmond.model.states import State
 from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
     PilotId,
     PilotKind,
     PilotRow,
-    PilotSeries,
     PilotState,
     Shown,
 )
@@ -48,7 +44,6 @@ AT_ONCE = 500
 
 PILOT = tuple(pilots.c[name] for name in PILOT_READ)
 ATTEMPT = tuple(attempts.c[name] for name in ATTEMPT_COLUMNS)
-SERIES = tuple(pilot_seconds.c[name] for name in SERIES_COLUMNS)
 
 _T = TypeVar("_T")
 
@@ -58,12 +53,6 @@ def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
     every = list(values)
     for first in range(0, len(every), size):
         yield every[first : first + size]
-
-
-def to_series(values: Iterable[str]) -> PilotSeries:
-    """Return the series of the columns ``SERIES``."""
-    resource, measure, category, *rest = values
-    return PilotSeries(resource, measure, Category(category), *rest)  # type: ignore[arg-type]
 
 
 class PilotLookup(Session):
@@ -85,32 +74,17 @@ class PilotLookup(Session):
             stored = stored_batches(connection)
             found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
             rows = tuple(map(pilot_row, found))
-            total, count = pilot_seconds.c, pilot_counts.c
-            totals = list(
-                connection.execute(
-                    select(
-                        *(total.high_whole, total.high_micros, total.whole, total.micros),
-                        *(total.created, *SERIES),
-                    )
-                )
-            )
-            counts = list(
-                connection.execute(
-                    select(
-                        *(count.high, count.number, count.created, count.what, count.category),
-                        *(count.outcome, count.site, count.entry, count.group_name),
-                    )
-                )
-            )
             shown, net, counted, numbers = {}, {}, {}, {}
-            for high, high_micros, whole, micros, created, *values in totals:
-                series = to_series(values)
-                shown[series] = Shown(from_columns(high, high_micros), created)
-                net[series] = from_columns(whole, micros)
-            for high, number, created, what, category, *rest in counts:
-                state = State(category) if what == "verdicts" else Category(category)
-                key = CountKey(what, state, *rest)
-                counted[key], numbers[key] = Shown(high, created), number
+            for known in stored_series(connection, Kind.PILOT):
+                series = counters.pilot_key(known.labels)
+                shown[series], net[series] = Shown(known.high, known.created), known.total
+            for known in stored_series(connection, Kind.COUNT):
+                key = counters.count_key(known.labels)
+                counted[key], numbers[key] = Shown(known.high, known.created), known.total
+            factory = {
+                counters.factory_key(known.labels): Shown(known.total, known.created)
+                for known in stored_series(connection, Kind.FACTORY)
+            }
             return PilotState(
                 batches=stored.batches,
                 next_id=stored.next_id,
@@ -121,7 +95,7 @@ class PilotLookup(Session):
                 cursors={(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)},
                 net=net,
                 numbers=numbers,
-                factory=factory_reader.load_totals(connection),
+                factory=factory,
                 places=place_rows.open_places(connection),
                 experiments=experiment_rows.open_experiments(connection),
             )
@@ -133,11 +107,12 @@ class PilotLookup(Session):
 
     def verdict_counts(self) -> dict[CountKey, int]:
         """Return how many verdicts pilots have checked, by state and whether they agreed."""
-        c = pilot_counts.c
-        columns = c.what, c.category, c.outcome, c.site, c.entry, c.group_name, c.number
         with self._reading() as connection:
-            found = connection.execute(select(*columns).where(c.what == "verdicts"))
-            return {CountKey(what, State(state), *rest): n for what, state, *rest, n in found}
+            found = {
+                counters.count_key(known.labels): known.total
+                for known in stored_series(connection, Kind.COUNT)
+            }
+        return {key: number for key, number in found.items() if key.what == "verdicts"}
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
         """Return all attempts of these pilots, in the order of their keys; none is no entry."""

@@ -10,22 +10,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
-from gwmond.ledger.pilot_check import Progress, check
+from gwmond.ledger import counters, pilot_check
+from gwmond.ledger.counters import Kind
+from gwmond.ledger.pilot_check import Progress
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, SERIES, PilotLookup, chunks, to_series
-from gwmond.ledger.pilot_schema import (
-    attempts,
-    corrections,
-    gaps,
-    pilot_hours,
-    pilot_seconds,
-    pilots,
-)
+from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, PilotLookup, chunks
+from gwmond.ledger.pilot_schema import attempts, corrections, gaps, pilots
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.ledger.writes import clean
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
-from gwmond.model.hours import from_columns
 from gwmond.model.stored_pilots import (
     AttemptRow,
     Hour,
@@ -162,18 +156,11 @@ class PilotReports(PilotLookup):
 
     def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
         """Return the hours first ... last, both included, oldest first."""
-        c = pilot_hours.c
-        query = (
-            select(c.hour, c.whole, c.micros, *SERIES)
-            .join_from(pilot_hours, pilot_seconds)
-            .where(c.hour.between(first, last))
-            .order_by(c.hour, *SERIES)
-        )
         with self._reading() as connection:
-            return [
-                PilotHour(hour, to_series(series), from_columns(whole, micros))
-                for hour, whole, micros, *series in connection.execute(query)
-            ]
+            return sorted(
+                PilotHour(hour, counters.pilot_key(labels), micros)
+                for hour, labels, micros in counters.hour_rows(connection, Kind.PILOT, first, last)
+            )
 
     def trials(
         self,
@@ -216,20 +203,21 @@ class PilotReports(PilotLookup):
     def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
         """Return the latest corrections that were made since, newest first."""
         c = corrections.c
-        query = (
-            select(c.time_us, c.pilot, c.hour, c.micros, c.cause, *SERIES)
-            .join_from(corrections, pilot_seconds)
-            .where(c.time_us >= since_us)
-            .order_by(c.time_us.desc(), c.id.desc())
-            .limit(limit)
-        )
+        query = select(c.time_us, c.pilot, c.hour, c.series, c.micros, c.cause)
+        query = query.where(c.time_us >= since_us).order_by(c.time_us.desc(), c.id.desc())
         with self._reading() as connection:
+            series = {
+                known.id: counters.pilot_key(known.labels)
+                for known in counters.stored_series(connection, Kind.PILOT)
+            }
             return [
-                PilotCorrection(time, pilot, hour, to_series(series), micros, cause)
-                for time, pilot, hour, micros, cause, *series in connection.execute(query)
+                PilotCorrection(time, pilot, hour, series[number], micros, cause)
+                for time, pilot, hour, number, micros, cause in connection.execute(
+                    query.limit(limit)
+                )
             ]
 
-    def check_pilots(
+    def check(
         self, progress: Progress | None = None, memory_mib: int = DEFAULT_MEMORY_MIB
     ) -> tuple[PilotResidual, ...]:
         """Prove all that the ledger holds; see ``pilot_check``.
@@ -238,7 +226,7 @@ class PilotReports(PilotLookup):
         ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
         """
         with self._reading() as connection:
-            return check(connection, progress or (lambda *_: None), memory_mib)
+            return pilot_check.check(connection, progress or (lambda *_: None), memory_mib)
 
     def stats(self) -> LedgerStats:
         """Return how large the ledger is; reads all of an SQLite file."""

@@ -1,11 +1,7 @@
-"""The tables of pilots, their attempts and their time, on the metadata of ``schema``.
+"""The tables of pilots and their attempts, on the metadata of ``schema``.
 
-Amounts that sum over years are two columns as in ``schema``; those of one attempt or one
-correction are single columns of micros.  Columns ``*_us`` are microseconds since the epoch.
-Facts, resources over time and what is booked for a pilot are compact JSON (see ``pilot_codec``).
-
-Always: total of a series = pruned + sum of its hours; ``high`` is the highest that the total has
-been, which a counter shows; no hour before ``pilot_batches.pruned_before`` has a row.
+Amounts are micros.  Columns ``*_us`` are microseconds since the epoch.  Facts, resources over time
+and what is booked for a pilot are compact JSON (see ``pilot_codec``).
 """
 
 from __future__ import annotations
@@ -20,64 +16,10 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
-    UniqueConstraint,
     text,
 )
 
 from gwmond.ledger.schema import ROW_NUMBER, metadata
-
-_AMOUNT = "whole >= 0 AND micros BETWEEN 0 AND 999999"
-
-
-pilot_seconds = Table(
-    "pilot_seconds",
-    metadata,
-    Column("id", ROW_NUMBER, primary_key=True),
-    Column("resource", Text, nullable=False),
-    Column("measure", Text, nullable=False),
-    Column("category", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("site", Text, nullable=False),
-    Column("entry", Text, nullable=False),
-    Column("group_name", Text, nullable=False),
-    Column("evidence", Text, nullable=False),
-    Column("whole", BigInteger, nullable=False),
-    Column("micros", Integer, nullable=False),
-    Column("high_whole", BigInteger, nullable=False),
-    Column("high_micros", Integer, nullable=False),
-    Column("created", Double, nullable=False),
-    # What was taken out of pilot_hours by retention, with later corrections of that.
-    Column("pruned_whole", BigInteger, nullable=False, server_default="0"),
-    Column("pruned_micros", Integer, nullable=False, server_default="0"),
-    UniqueConstraint(
-        *("site", "entry", "group_name", "resource", "measure", "category", "outcome", "evidence"),
-        name="pilot_seconds_key",
-    ),
-    CheckConstraint(_AMOUNT, name="pilot_seconds_amount"),
-    CheckConstraint(
-        "high_whole >= 0 AND high_micros BETWEEN 0 AND 999999", name="pilot_seconds_high"
-    ),
-    CheckConstraint(
-        "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="pilot_seconds_pruned"
-    ),
-)
-
-pilot_hours = Table(
-    "pilot_hours",
-    metadata,
-    Column("hour", Integer, primary_key=True, autoincrement=False),
-    Column(
-        "series",
-        BigInteger,
-        ForeignKey("pilot_seconds.id", name="pilot_hours_series"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    Column("whole", BigInteger, nullable=False),
-    Column("micros", Integer, nullable=False),
-    CheckConstraint(_AMOUNT, name="pilot_hours_amount"),
-    sqlite_with_rowid=False,
-)
 
 pilots = Table(
     "pilots",
@@ -170,37 +112,6 @@ Index(
     sqlite_where=text("open = 1"),
 )
 
-pilot_counts = Table(
-    "pilot_counts",
-    metadata,
-    Column("what", Text, primary_key=True),
-    Column("category", Text, primary_key=True),
-    Column("outcome", Text, primary_key=True),
-    Column("site", Text, primary_key=True),
-    Column("entry", Text, primary_key=True),
-    Column("group_name", Text, primary_key=True),
-    Column("number", BigInteger, nullable=False),
-    Column("high", BigInteger, nullable=False),
-    Column("created", Double, nullable=False),
-    CheckConstraint("number >= 0 AND high >= number", name="pilot_counts_number"),
-)
-
-# What was booked for pilots that retention took out.
-pilot_carried = Table(
-    "pilot_carried",
-    metadata,
-    Column("resource", Text, primary_key=True),
-    Column("measure", Text, primary_key=True),
-    Column("category", Text, primary_key=True),
-    Column("outcome", Text, primary_key=True),
-    Column("site", Text, primary_key=True),
-    Column("entry", Text, primary_key=True),
-    Column("group_name", Text, primary_key=True),
-    Column("whole", BigInteger, nullable=False),
-    Column("micros", Integer, nullable=False),
-    CheckConstraint(_AMOUNT, name="pilot_carried_amount"),
-)
-
 # Pilots that registered while a verdict on their entry stood; result: "" as long as it is open.
 verdict_checks = Table(
     "verdict_checks",
@@ -231,7 +142,7 @@ corrections = Table(
     Column(
         "series",
         BigInteger,
-        ForeignKey("pilot_seconds.id", name="corrections_series"),
+        ForeignKey("series.id", name="corrections_series"),
         nullable=False,
     ),
     Column("micros", BigInteger, nullable=False),

@@ -6,20 +6,18 @@ because a pool brings a million attempts a day.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select
 
-from gwmond.ledger import experiment_rows, factory_writes, place_rows
+from gwmond.ledger import experiment_rows, place_rows
 from gwmond.ledger.backend import many, mark, upsert
-from gwmond.ledger.pilot_amounts import Sums, series_number, series_row, sum_amounts
+from gwmond.ledger.counters import Changes, Key, Kind, key_of, pilot_changes
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
-    LARGEST,
     PILOT_COLUMNS,
     Values,
     attempt_values,
@@ -29,11 +27,10 @@ from gwmond.ledger.pilot_codec import (
     time_us,
     whole,
 )
-from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches, pilot_counts
+from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches
 from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.stored_pilots import (
-    CountKey,
     Hour,
     PilotBatch,
     PilotCorrection,
@@ -53,10 +50,9 @@ class Prepared(NamedTuple):
     moved: list[Values]
     withdrawn: list[Values]
     heard: list[Values]
-    sums: Sums
+    changes: Changes
     next_id: PilotId
     problems: tuple[TimedProblem, ...]
-    factory: factory_writes.FactoryRows
     places: list[Row]
     experiments: list[Row]
 
@@ -75,14 +71,9 @@ def prepare(batch: PilotBatch) -> Prepared:
     """Return a batch's rows; raises ``ValueError`` or ``TypeError`` for a senseless one."""
     whole(batch.before)
     time_us(batch.now_us)
-    for micros in batch.increments.values():
-        whole(micros)
     for correction in batch.corrections:
-        whole(correction.micros, least=-LARGEST)
         whole(correction.pilot)
         time_us(correction.time_us)
-    for number in batch.counts.values():
-        whole(number, least=-LARGEST)
     for cursor in batch.cursors:
         _check_state(cursor)
     for gap in batch.gaps:
@@ -96,10 +87,9 @@ def prepare(batch: PilotBatch) -> Prepared:
         moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
         withdrawn=[(whole(pilot),) for pilot in batch.withdrawn],
         heard=[(time_us(heard_us), whole(pilot)) for pilot, heard_us in batch.heard],
-        sums=sum_amounts(batch),
+        changes=pilot_changes(batch),
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         problems=tuple(TimedProblem(*problem) for problem in batch.problems),
-        factory=factory_writes.prepare(batch.factory),
         places=[place_rows.place_values(place) for place in batch.places],
         experiments=[
             experiment_rows.experiment_values(experiment) for experiment in batch.experiments
@@ -152,59 +142,22 @@ def store_rows(connection: Connection, rows: Prepared) -> None:
     many(connection, _replace(name, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
 
 
-def store_counts(connection: Connection, counts: Mapping[CountKey, int], created: float) -> None:
-    """Add to the counts; raises ``LookupError`` where one would be taken from that is not there."""
-    deltas: dict[CountKey, int] = defaultdict(int)
-    for key, number in counts.items():
-        cleaned = key._replace(
-            outcome=clean(key.outcome),
-            site=clean(key.site),
-            entry=clean(key.entry),
-            group=clean(key.group),
-        )
-        deltas[cleaned] += number
-    keys = ("what", "category", "outcome", "site", "entry", "group_name")
-    rows: dict[bool, list[Row]] = {True: [], False: []}
-    for key, number in sorted(deltas.items()):
-        prefix = "" if number >= 0 else "of_"
-        record = {f"{prefix}{c}": str(v) for c, v in zip(keys, key, strict=True)}
-        rows[number >= 0].append({**record, "number": number, "high": number, "created": created})
-    old = pilot_counts.c
-    if rows[True]:
-        marker = upsert(connection, pilot_counts)
-        now = old.number + marker.excluded.number
-        changed = {"number": now, "high": case((now > old.high, now), else_=old.high)}
-        connection.execute(
-            marker.on_conflict_do_update(index_elements=list(keys), set_=changed), rows[True]
-        )
-    if rows[False]:
-        added = bindparam("add", type_=old.number.type)
-        fewer = update(pilot_counts).where(*(old[c] == bindparam(f"of_{c}") for c in keys))
-        parameters = [
-            {"add": row["number"], **{f"of_{c}": row[f"of_{c}"] for c in keys}}
-            for row in rows[False]
-        ]
-        found = connection.execute(fewer.values(number=old.number + added), parameters).rowcount
-        if found != len(parameters):
-            raise LookupError("something is counted less often than never")
-
-
-def store_corrections(connection: Connection, made: Iterable[PilotCorrection], sums: Sums) -> None:
+def store_corrections(
+    connection: Connection, made: Iterable[PilotCorrection], ids: Mapping[Key, int]
+) -> None:
     rows = [
         {
-            "time_us": pilot_series.time_us,
-            "pilot": pilot_series.pilot,
-            "hour": pilot_series.hour,
-            "micros": pilot_series.micros,
-            "cause": clean(str(pilot_series.cause)),
-            **series_row(sums.series[pilot_series.series], "of_"),
+            "time_us": correction.time_us,
+            "pilot": correction.pilot,
+            "hour": correction.hour,
+            "series": ids[key_of(Kind.PILOT, correction.series)],
+            "micros": correction.micros,
+            "cause": clean(str(correction.cause)),
         }
-        for pilot_series in made
+        for correction in made
     ]
     if rows:
-        names = ("time_us", "pilot", "hour", "micros", "cause")
-        values = {name: bindparam(name, type_=corrections.c[name].type) for name in names}
-        connection.execute(insert(corrections).values(**values, series=series_number()), rows)
+        connection.execute(insert(corrections), rows)
 
 
 def store_cursors(connection: Connection, moved: Iterable[Cursor]) -> None:

@@ -94,14 +94,14 @@ def find_places(connection: Connection, names: Collection[str]) -> Iterable[Plac
     return map(place_row, found)
 
 
-def prune_places(connection: Connection, before_us: int) -> int:
+def prune_places(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out some of which nothing was told since; none are left when it is 0."""
     old = select(factory_jobs.c.name).where(factory_jobs.c.last_us < before_us)
     names = list(connection.scalars(old.limit(PLACES_AT_ONCE)))
     for first in range(0, len(names), 500):
         some = names[first : first + 500]
         connection.execute(delete(factory_jobs).where(factory_jobs.c.name.in_(some)))
-    return len(names)
+    return {"places": len(names)}
 
 
 def undecodable_places(connection: Connection) -> tuple[int, list[str]]:

@@ -2,79 +2,65 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections.abc import Mapping
 
-from gwmond.ledger.classify import KEEP
-from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.factory_reader import FactoryReader
+from sqlalchemy import select
+
+from gwmond.ledger import counters
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_reports import PilotReports
-from gwmond.ledger.pilot_schema import pilot_seconds
-from gwmond.ledger.schema import entries, problems, site_hours, site_seconds
-from gwmond.ledger.site_check import site_residual
+from gwmond.ledger.schema import entries, problems
 from gwmond.ledger.writes import stored_peaks, stored_tick
+from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import EntryKey, Problem
-from gwmond.model.hours import from_columns
-from gwmond.model.totals import (
-    EntryState,
-    Hour,
-    HourTotal,
-    LedgerState,
-    Residual,
-    SiteKey,
-    TimedProblem,
-    Total,
-)
+from gwmond.model.totals import EntryState, Hour, HourTotal, LedgerState, TimedProblem, Total
 from gwmond.model.units import RESOURCES
 
-_KEY = tuple(site_seconds.c[name] for name in SiteKey._fields)
 
-
-class LedgerReader(PilotReports, FactoryReader):
-    """A ledger open to read beside its writer.
-
-    What it holds of pilots is in ``PilotReports``, of factories in ``FactoryReader``.
-    """
+class LedgerReader(PilotReports):
+    """A ledger open to read beside its writer; what it holds of pilots is in ``PilotReports``."""
 
     def load(self) -> LedgerState:
         """Return all that the accounting goes on from."""
-        with self._transaction() as connection:
+        with self._reading() as connection:
             tick, commits = stored_tick(connection)
-            totals = {}
-            for row in connection.execute(select(site_seconds)):
-                if not isinstance(row.whole, int) or not isinstance(row.micros, int):
-                    what = f"the total of series {row.id} is not a number"
-                    raise LedgerCorrupt(self.where, what, KEEP)
-                key = SiteKey(row.resource, row.state, row.reason, row.site, row.entry)
-                totals[key] = Total(from_columns(row.whole, row.micros), row.created)
-            known = {}
+            totals = {
+                counters.site_key(known.labels): Total(known.total, known.created)
+                for known in counters.stored_series(connection, Kind.SITE)
+            }
+            states = {}
             for row in connection.execute(select(entries)):
                 units = {"cpu": row.provisioned_cpu, "gpu": row.provisioned_gpu}
                 provisioned = {r: units[r] for r in RESOURCES if units[r] is not None}
                 state = EntryState(row.first_seen, row.last_accounted, provisioned)
-                known[EntryKey(row.site, row.entry)] = state
-            c = pilot_seconds.c
-            query = select(c.site, c.entry, c.group_name, func.min(c.created))
-            groups = {
-                (EntryKey(site, entry), group): created
-                for site, entry, group, created in connection.execute(
-                    query.group_by(c.site, c.entry, c.group_name)
-                )
-            }
-            return LedgerState(tick, commits, totals, known, stored_peaks(connection), groups)
+                states[EntryKey(row.site, row.entry)] = state
+            groups: dict[tuple[EntryKey, str], float] = {}
+            for known in counters.stored_series(connection, Kind.PILOT):
+                *_, site, entry, group, _ = known.labels
+                at = EntryKey(site, entry), group
+                groups[at] = min(known.created, groups.get(at, known.created))
+            return LedgerState(tick, commits, totals, states, stored_peaks(connection), groups)
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""
-        query = (
-            select(site_hours.c.hour, *_KEY, site_hours.c.whole, site_hours.c.micros)
-            .join_from(site_hours, site_seconds)
-            .where(site_hours.c.hour.between(first, last))
-            .order_by(site_hours.c.hour, *_KEY)
-        )
-        with self._transaction() as connection:
-            return [
-                HourTotal(hour, SiteKey(*key), from_columns(whole, micros))
-                for hour, *key, whole, micros in connection.execute(query)
-            ]
+        with self._reading() as connection:
+            return sorted(
+                HourTotal(hour, counters.site_key(labels), micros)
+                for hour, labels, micros in counters.hour_rows(connection, Kind.SITE, first, last)
+            )
+
+    def factory_hours(self, first: Hour, last: Hour) -> Mapping[FactoryKey, int]:
+        """Return factories' numbers of the hours first ... last, both included.
+
+        What is missing was not reported: no file of that time was read, or nothing happened.
+        """
+        with self._reading() as connection:
+            return {
+                FactoryKey(hour, *counters.factory_key(labels)): number
+                for hour, labels, number in counters.hour_rows(
+                    connection, Kind.FACTORY, first, last
+                )
+            }
 
     def problems(self, limit: int = 100) -> list[TimedProblem]:
         """Return the latest problems, newest first."""
@@ -85,11 +71,3 @@ class LedgerReader(PilotReports, FactoryReader):
                 TimedProblem(time, Problem(source, problem, detail))
                 for time, source, problem, detail in connection.execute(query)
             ]
-
-    def check(self) -> tuple[Residual, ...]:
-        """Prove, for each measure, that every total is what was pruned plus the sum of its hours.
-
-        Reads all hours: some seconds for a year of sixty entries, and commits wait for it.
-        """
-        with self._transaction() as connection:
-            return (site_residual(connection),)

@@ -1,7 +1,7 @@
 """The tables as the newest migration leaves them (a test holds the two equal).
 
-An amount is two columns, ``*whole`` canonical seconds and ``*micros`` 0 ... 999,999.  Per series,
-always: total = pruned + sum of its hours.  Works on SQLite from 3.24 and PostgreSQL from 9.5.
+Series and their hours are described in ``counters``.  Works on SQLite from 3.24 and PostgreSQL
+from 9.5.
 """
 
 from __future__ import annotations
@@ -29,43 +29,45 @@ metadata = MetaData()
 # SQLite gives only INTEGER PRIMARY KEY its own short row number.
 ROW_NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
-site_seconds = Table(
-    "site_seconds",
+# ``labels`` are a JSON list of texts, see ``counters``.
+series = Table(
+    "series",
     metadata,
-    Column("id", ROW_NUMBER, primary_key=True),
-    Column("resource", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("site", Text, nullable=False),
-    Column("entry", Text, nullable=False),
+    Column("id", ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("created", Double, nullable=False),
     Column("whole", BigInteger, nullable=False),
     Column("micros", Integer, nullable=False),
-    Column("created", Double, nullable=False),
-    # What was taken out of site_hours by retention.
-    Column("pruned_whole", BigInteger, nullable=False, server_default="0"),
-    Column("pruned_micros", Integer, nullable=False, server_default="0"),
-    UniqueConstraint("site", "entry", "resource", "state", "reason", name="site_seconds_key"),
-    CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="site_seconds_amount"),
+    # The highest that the total has been.
+    Column("high_whole", BigInteger, nullable=False),
+    Column("high_micros", Integer, nullable=False),
+    # What was taken out of series_hours by retention, with later corrections of that.
+    Column("pruned_whole", BigInteger, nullable=False),
+    Column("pruned_micros", Integer, nullable=False),
+    UniqueConstraint("labels", "kind", name="series_key"),
+    CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="series_amount"),
+    CheckConstraint("high_whole >= 0 AND high_micros BETWEEN 0 AND 999999", name="series_high"),
     CheckConstraint(
-        "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="site_seconds_pruned"
+        "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="series_pruned"
     ),
 )
 
 # The series by number, and no row numbers of SQLite's own: a row is some twenty bytes.
-site_hours = Table(
-    "site_hours",
+series_hours = Table(
+    "series_hours",
     metadata,
     Column("hour", Integer, primary_key=True, autoincrement=False),
     Column(
         "series",
         BigInteger,
-        ForeignKey("site_seconds.id", name="site_hours_series"),
+        ForeignKey("series.id", name="series_hours_series"),
         primary_key=True,
         autoincrement=False,
     ),
-    Column("whole", BigInteger, nullable=False),
-    Column("micros", Integer, nullable=False),
-    CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="site_hours_amount"),
+    Column("amount", BigInteger, nullable=False),
+    # SQLite makes a fraction of what does not fit 64 bits.
+    CheckConstraint("amount BETWEEN 0 AND 9223372036854775807", name="series_hours_amount"),
     sqlite_with_rowid=False,
 )
 

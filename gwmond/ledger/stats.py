@@ -7,9 +7,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from gwmond.ledger.factory_schema import factory_hours
-from gwmond.ledger.pilot_schema import attempts, cursors, gaps, pilot_hours
-from gwmond.ledger.schema import metadata, site_hours
+from gwmond.ledger.counters import Kind, span
+from gwmond.ledger.pilot_schema import attempts, cursors, gaps
+from gwmond.ledger.schema import metadata
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.stored_pilots import Hour
 
@@ -50,18 +50,13 @@ def stats(connection: Connection) -> LedgerStats:
     )
     of_attempts = next(table for table in tables if table.table == attempts.name)
     known = of_attempts.rows and of_attempts.bytes is not None
-    spans = []
-    for table in (site_hours, pilot_hours, factory_hours):
-        # Two queries: each is one look into the index.
-        first = connection.scalar(select(func.min(table.c.hour)))
-        spans.append((first, connection.scalar(select(func.max(table.c.hour)))))
     of_cursors = select(*(cursors.c[name] for name in Cursor._fields))
     of_gaps = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
     return LedgerStats(
         tables=tables,
-        site_hours=spans[0],
-        pilot_hours=spans[1],
-        factory_hours=spans[2],
+        site_hours=span(connection, Kind.SITE),
+        pilot_hours=span(connection, Kind.PILOT),
+        factory_hours=span(connection, Kind.FACTORY),
         attempt_bytes=(of_attempts.bytes or 0) / of_attempts.rows if known else None,
         cursors=tuple(
             Cursor(*row)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Self
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from gwmond.ledger import (
+    counters,
     experiment_rows,
-    factory_writes,
-    pilot_amounts,
     pilot_prune,
     pilot_writes,
     place_rows,
@@ -23,15 +23,13 @@ from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.pilot_parts import find_refused
-from gwmond.ledger.pilot_prune import PilotsPruned
+from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import problems
 from gwmond.model.elapsed import Tick
 from gwmond.model.stored_pilots import Part, Parts, PilotBatch
-from gwmond.model.times import HOUR_S
-from gwmond.model.totals import Batch, Pruned
+from gwmond.model.times import HOUR_US
+from gwmond.model.totals import Batch
 
-PROBLEM_RETENTION_S = 30 * 86400
 _OTHER_WRITER = "Another writer was here, or the batch is old: load the ledger and go on from it."
 
 
@@ -64,7 +62,7 @@ class Ledger(LedgerReader):
         """
         try:
             writes.check_batch(batch)
-            rows = writes.sum_rows(batch)
+            changes = counters.site_changes(batch.increments)
         except (ValueError, TypeError) as exc:
             raise self._refused(exc) from exc
         with self._transaction() as connection:
@@ -72,20 +70,10 @@ class Ledger(LedgerReader):
             if stored != batch.before:
                 raise self._conflict(stored, batch)
             writes.store_tick(connection, batch.tick, commits + 1)
-            writes.add(connection, rows)
+            counters.add(connection, changes, 0)
             writes.store_entries(connection, batch.entries)
             writes.store_peaks(connection, batch.peaks)
             writes.store_problems(connection, batch.problems)
-
-    def prune(
-        self, now: float, retention_s: float, problem_retention_s: float = PROBLEM_RETENTION_S
-    ) -> Pruned:
-        """Forget hours that ended more than ``retention_s`` ago; their sum stays in the carry."""
-        oldest = int((now - retention_s) // HOUR_S)
-        with self._transaction() as connection:
-            hours = writes.prune_hours(connection, oldest)
-            old = problems.c.time < now - problem_retention_s
-            return Pruned(hours, connection.execute(delete(problems).where(old)).rowcount)
 
     def commit_pilots(self, batch: PilotBatch) -> None:
         """Store a batch of pilots as a whole, durably, if it follows those that are stored.
@@ -119,52 +107,36 @@ class Ledger(LedgerReader):
             transaction.rollback()
         return found
 
-    def prune_pilots(
-        self,
-        now: float,
-        hours_retention_s: float,
-        pilots_retention_s: float,
-        attempts_retention_s: float,
-        corrections_retention_s: float,
-    ) -> PilotsPruned:
-        """Forget what is older than its retention (seconds before ``now``, epoch seconds).
+    def prune(self, now: float, keep: Retention) -> Pruned:
+        """Forget what is older than its retention; ``now`` in epoch seconds.
 
         Of pilots only closed ones that ended before, of attempts only those of closed pilots.  What
         can be proven stays provable.  It takes several transactions, so that each is short.
         """
 
-        def before_us(retention_s: float) -> int:
-            return int((now - retention_s) * 1_000_000)
+        def before_us(retention_s: float | None) -> int:
+            return 0 if retention_s is None else int((now - retention_s) * 1_000_000)
 
-        with self._transaction() as connection:
-            oldest = int((now - hours_retention_s) // HOUR_S)
-            hours = pilot_prune.prune_hours(connection, oldest)
-            factory_hours = factory_writes.prune_hours(connection, oldest)
-        gone = taken = 0
-        while True:
-            with self._transaction() as connection:
-                some, theirs = pilot_prune.prune_closed(connection, before_us(pilots_retention_s))
-            gone, taken = gone + some, taken + theirs
-            if not some:
-                break
-        while True:
-            with self._transaction() as connection:
-                some = pilot_prune.prune_attempts(connection, before_us(attempts_retention_s))
-            taken += some
-            if not some:
-                break
-        with self._transaction() as connection:
-            old = pilot_prune.prune_corrections(connection, before_us(corrections_retention_s))
-        places = 0
-        while True:
-            with self._transaction() as connection:
-                some = place_rows.prune_places(connection, before_us(pilots_retention_s))
-            places += some
-            if not some:
-                break
-        with self._transaction() as connection:
-            experiment_rows.prune_experiments(connection, before_us(pilots_retention_s))
-        return PilotsPruned(hours, gone, taken, old, factory_hours, places)
+        gone: Counter[str] = Counter()
+
+        def step(prune: Callable[[Connection, int], Mapping[str, int]], before: int) -> None:
+            """Repeat until nothing is taken out any more."""
+            while True:
+                with self._transaction() as connection:
+                    taken = prune(connection, before)
+                gone.update(taken)
+                if not any(taken.values()):
+                    return
+
+        pilots_us = before_us(keep.pilots_s)
+        step(pilot_prune.prune_hours, before_us(keep.hours_s) // HOUR_US)
+        step(pilot_prune.prune_closed, pilots_us)
+        step(pilot_prune.prune_attempts, before_us(keep.attempts_s))
+        step(pilot_prune.prune_corrections, before_us(keep.corrections_s))
+        step(place_rows.prune_places, pilots_us)
+        step(experiment_rows.prune_experiments, pilots_us)
+        step(writes.prune_problems, before_us(keep.problems_s))
+        return Pruned(**gone)
 
     def vacuum(self) -> None:
         """Give space that is not used back: it takes minutes, and as much free space again."""
@@ -210,12 +182,9 @@ def _store(
     stored: pilot_writes.Stored,
 ) -> None:
     """Store all of a batch but for its number; ``stored`` is what is there."""
-    created = batch.now_us / 1_000_000
     pilot_writes.store_rows(connection, rows)
-    pilot_amounts.add_amounts(connection, rows.sums, created, stored.pruned_before)
-    pilot_writes.store_counts(connection, batch.counts, created)
-    factory_writes.store(connection, rows.factory, created, stored.pruned_before)
-    pilot_writes.store_corrections(connection, batch.corrections, rows.sums)
+    ids = counters.add(connection, rows.changes, stored.pruned_before)
+    pilot_writes.store_corrections(connection, batch.corrections, ids)
     pilot_writes.store_cursors(connection, batch.cursors)
     pilot_writes.store_gaps(connection, batch.gaps)
     place_rows.store_places(connection, rows.places)

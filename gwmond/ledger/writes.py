@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, func, literal, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.schema import entries, peaks, problems, site_hours, site_seconds, ticks
+from gwmond.ledger.schema import entries, peaks, problems, ticks
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
-from gwmond.model.hours import from_columns, microseconds, split_hours, to_columns
-from gwmond.model.totals import Batch, EntryState, Hour, Micros, Peak, SiteKey, TimedProblem
+from gwmond.model.totals import Batch, EntryState, Peak, TimedProblem
 from gwmond.model.units import MICRO
 
 PROBLEMS_KEPT = 10_000
 NAME_CHARACTERS = 128  # five of them fit into an index of PostgreSQL (2704 bytes)
 DETAIL_CHARACTERS = 4000
 LONGEST_S = 366 * 86400
-LARGEST_MICROS = 10**21
+LARGEST_MICROS = 2**63 - 1
 
 Row: TypeAlias = dict[str, Any]
 
 
-class Rows(NamedTuple):
-    """A batch's increments summed: per series, and per series and hour.  Both sum to the same."""
-
-    totals: dict[SiteKey, Micros]
-    created: dict[SiteKey, float]
-    hours: dict[tuple[Hour, SiteKey], Micros]
+# What JSON needs six characters for: a name's length would not fit an index any more.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
@@ -40,14 +36,11 @@ def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
     Names come from ads that anybody's pilot may send: one NUL, broken UTF-8 or a novel for a site
     name must not stop the accounting of all sites.  Names that become equal share a series.
     """
-    if len(text) <= limit and text.isascii() and "\0" not in text:
+    if len(text) <= limit and text.isascii() and text.isprintable():
         return text
-    text = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _clean_key(key: SiteKey) -> SiteKey:
-    return SiteKey(key.resource, *(clean(text) for text in key[1:]))
 
 
 def _whole(value: object, least: int = 0, most: int = LARGEST_MICROS) -> None:
@@ -78,21 +71,6 @@ def check_batch(batch: Batch) -> None:
             _whole(peak.hour)
 
 
-def sum_rows(batch: Batch) -> Rows:
-    """Sum the increments of a batch; a series with nothing but zeros still gets its row."""
-    totals: dict[SiteKey, Micros] = defaultdict(int)
-    created: dict[SiteKey, float] = {}
-    hours: dict[tuple[Hour, SiteKey], Micros] = defaultdict(int)
-    for increment in batch.increments:
-        key = _clean_key(increment.key)
-        totals[key] += increment.micros
-        created[key] = min(increment.start, created.get(key, increment.start))
-        span = microseconds(increment.start), microseconds(increment.end)
-        for hour, micros in split_hours(increment.micros, *span):
-            hours[hour, key] += micros
-    return Rows(totals, created, hours)
-
-
 def stored_tick(connection: Connection, *, lock: bool = False) -> tuple[Tick | None, int]:
     """Return the stored tick and the number of commits so far."""
     query = select(ticks)
@@ -106,60 +84,6 @@ def store_tick(connection: Connection, tick: Tick, commits: int) -> None:
     row = {**tick._asdict(), "commits": commits}
     statement = upsert(connection, ticks).values(id=1, **row)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=row))
-
-
-def add(connection: Connection, rows: Rows) -> None:
-    """Add to the totals and the hours; a carry of micros moves into the whole seconds."""
-    if not rows.totals:
-        return
-    statement = upsert(connection, site_seconds)
-    new, old = statement.excluded, site_seconds.c
-    carried = statement.on_conflict_do_update(
-        index_elements=["site", "entry", "resource", "state", "reason"],
-        set_={
-            "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
-            "micros": (old.micros + new.micros) % MICRO,
-        },
-    )
-    connection.execute(
-        carried,
-        [
-            {**key._asdict(), **_columns(micros), "created": rows.created[key]}
-            for key, micros in sorted(rows.totals.items())
-        ],
-    )
-    if not rows.hours:
-        return
-    hourly = upsert(connection, site_hours)
-    new, old = hourly.excluded, site_hours.c
-    series = select(
-        bindparam("hour", type_=old.hour.type),
-        site_seconds.c.id,
-        bindparam("whole", type_=old.whole.type),
-        bindparam("micros", type_=old.micros.type),
-    ).where(*(site_seconds.c[name] == bindparam(f"of_{name}") for name in SiteKey._fields))
-    connection.execute(
-        hourly.from_select(["hour", "series", "whole", "micros"], series).on_conflict_do_update(
-            index_elements=["hour", "series"],
-            set_={
-                "whole": old.whole + new.whole + (old.micros + new.micros) // MICRO,
-                "micros": (old.micros + new.micros) % MICRO,
-            },
-        ),
-        [
-            {
-                "hour": hour,
-                **_columns(micros),
-                **{f"of_{name}": text for name, text in key._asdict().items()},
-            }
-            for (hour, key), micros in sorted(rows.hours.items())
-        ],
-    )
-
-
-def _columns(micros: Micros, prefix: str = "") -> Row:
-    whole, rest = to_columns(micros)
-    return {f"{prefix}whole": whole, f"{prefix}micros": rest}
 
 
 def store_entries(connection: Connection, changed: Mapping[EntryKey, EntryState]) -> None:
@@ -231,29 +155,6 @@ def store_problems(connection: Connection, seen: tuple[TimedProblem, ...]) -> No
     connection.execute(delete(problems).where(problems.c.id <= newest - PROBLEMS_KEPT))
 
 
-def prune_hours(connection: Connection, before: Hour) -> int:
-    """Move the amounts of all hours earlier than ``before`` into their series' carry."""
-    hours, series = site_hours.c, site_seconds.c
-    query = (
-        select(
-            hours.series,
-            func.sum(hours.whole),
-            func.sum(hours.micros),
-            series.pruned_whole,
-            series.pruned_micros,
-        )
-        .join_from(site_hours, site_seconds)
-        .where(hours.hour < literal(before))
-        .group_by(hours.series, series.pruned_whole, series.pruned_micros)
-    )
-    rows = [
-        {
-            "series_id": number,
-            **_columns(from_columns(whole, micros) + from_columns(carried, rest), "pruned_"),
-        }
-        for number, whole, micros, carried, rest in connection.execute(query)
-    ]
-    if not rows:
-        return 0
-    connection.execute(update(site_seconds).where(series.id == bindparam("series_id")), rows)
-    return connection.execute(delete(site_hours).where(hours.hour < before)).rowcount
+def prune_problems(connection: Connection, before_us: int) -> dict[str, int]:
+    old = delete(problems).where(problems.c.time < before_us / MICRO)
+    return {"problems": connection.execute(old).rowcount}

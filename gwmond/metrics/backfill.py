@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO, TypeAlias
 
 from gwmond.config.settings import ConfigError
-from gwmond.ledger import estimated_hourly, factory_hourly, hourly
+from gwmond.ledger import hourly
 from gwmond.ledger.hourly import HourlySeries, Reach
 from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics import factory_queue, pilot_time, sites
@@ -48,7 +48,7 @@ def _factory(family: Family) -> Read:
     """Return the reader of a factory's counter; the ledger has these in whole seconds."""
     kinds = factory_queue.kinds_of(family)
     unit = MICRO if family.unit == "seconds" else 1
-    return lambda reader, _, done: factory_hourly.factory_numbers(reader, kinds, unit, done)
+    return lambda reader, _, done: hourly.factory_numbers(reader, kinds, unit, done)
 
 
 SOURCES: Mapping[str, Read] = {
@@ -57,7 +57,7 @@ SOURCES: Mapping[str, Read] = {
     "gwmond_job_runs_total": hourly.ended_attempts,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,
-    "gwmond_pilot_estimated_canonical_seconds_total": estimated_hourly.estimated_time,
+    "gwmond_pilot_estimated_canonical_seconds_total": hourly.estimated_time,
     **{family.name: _factory(family) for family in factory_queue.FAMILIES},
 }
 """Where the past of a counter is read from; the other counters have none."""

@@ -114,30 +114,3 @@ class HourTotal(NamedTuple):
     hour: Hour
     key: SiteKey
     micros: Micros
-
-
-class Difference(NamedTuple):
-    """``micros`` by which the total of ``key`` exceeds the sum of its hours."""
-
-    key: SiteKey
-    micros: Micros
-
-
-class Residual(NamedTuple):
-    """How far the hours of a measure are from its totals; ``micros`` is 0 in a sound ledger.
-
-    ``micros`` sums absolute values, so that two errors cannot hide each other; ``worst`` lists the
-    largest differences; ``series`` is how many were checked.
-    """
-
-    measure: str
-    micros: Micros
-    worst: tuple[Difference, ...]
-    series: int = 0
-
-
-class Pruned(NamedTuple):
-    """How many rows ``prune`` took out."""
-
-    hours: int
-    problems: int

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from gwmond.config.settings import Ledger as Options
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
+from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model import totals as model
@@ -168,14 +169,14 @@ class Keeper:
             return []
         options = self._options
         try:
-            self._ledger.prune(now, options.hours_retention, options.problems_retention)
-            self._ledger.prune_pilots(
-                now,
-                options.hours_retention,
-                options.pilots_retention,
-                options.attempts_retention,
-                options.corrections_retention,
+            retention = Retention(
+                hours_s=options.hours_retention,
+                pilots_s=options.pilots_retention,
+                attempts_s=options.attempts_retention,
+                corrections_s=options.corrections_retention,
+                problems_s=options.problems_retention,
             )
+            self._ledger.prune(now, retention)
         except LedgerError as error:
             return self._failed(error)
         self._pruned_at = now

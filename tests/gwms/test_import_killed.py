@@ -49,7 +49,7 @@ def stored(url: str) -> tuple[object, object, dict[str, PilotRow]]:
             row.identity.name: row._replace(id=0, known_until_us=None)
             for row in ledger.pilot_rows()
         }
-        assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+        assert [check_pilot for check_pilot in ledger.check() if check_pilot.micros] == []
     totals = {pilot_series: micros for pilot_series, micros in state.net.items() if micros}
     return totals, {count_key: n for count_key, n in state.numbers.items() if n}, rows
 

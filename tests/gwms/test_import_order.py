@@ -30,8 +30,7 @@ def lives(ledger: Path) -> list[tuple[object, ...]]:
         ]
         found += connection.execute(f"SELECT {runs} FROM attempts WHERE job NOT LIKE 's%#p%#%'")
         found += connection.execute(
-            "SELECT what, category, outcome, site, entry, group_name, number "
-            "FROM pilot_counts WHERE number"
+            "SELECT labels, whole, micros FROM series WHERE kind = 'count' AND whole + micros > 0"
         )
     return sorted(found, key=repr)
 

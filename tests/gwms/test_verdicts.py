@@ -104,7 +104,7 @@ def test_an_import_judges_as_a_daemon_did(tmp_path: Path) -> None:
     with Ledger.open(f"{tmp_path}/now.sqlite") as ledger:
         Importer(Config(), ledger).run([str(tmp_path / "factory")])
         now = outcomes(ledger)
-        assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+        assert [check_pilot for check_pilot in ledger.check() if check_pilot.micros] == []
         assert all(pilot_row.closed for pilot_row in ledger.pilot_rows())
     assert now == then
     failed = {job.split("#")[1]: label for job, label in now.items() if label != "exit_zero"}

@@ -26,6 +26,7 @@ from gwmond.model.units import Resource
 
 EPOCH = 1_700_000_000 // HOUR_S * HOUR_S - 90  # the second tick crosses an hour
 STATES = ("full", "filling", "provisioning_bottleneck", "insufficient_demand")
+SITE = 4  # of the residuals of ``check``
 fork = multiprocessing.get_context("fork")
 
 

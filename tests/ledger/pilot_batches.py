@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.ledger import LedgerReader
+from gwmond.ledger import LedgerReader, Retention
 from gwmond.ledger.pilot_life import booked, life_of
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
@@ -46,6 +46,8 @@ HOUR = 60 * MINUTE
 ORIGIN = 1_700_000_000_000_000
 STEP = 30 * MINUTE
 BETWEEN = 20 * MINUTE
+NOTHING = Retention(0, 0, 0, 0)
+"""All that can go goes."""
 GOOD = Outcome(Category.GOODPUT, "exit_zero")
 FAILED = Outcome(Category.GOODPUT, "exit_nonzero")
 BLAMED = Outcome(Category.MISCONFIGURATION_BADPUT, "early_failure")
@@ -280,7 +282,7 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
         i: sorted(rows.attempts, key=lambda a: a.key) for i, rows in wanted.items() if rows.attempts
     }
     assert state.next_id == len(wanted) + 1
-    assert all(residual.micros == 0 for residual in ledger.check_pilots())
+    assert all(residual.micros == 0 for residual in ledger.check())
     hours = {(row.hour, row.series): row.micros for row in ledger.pilot_hours(0, 10**7)}
     assert {at: micros for at, micros in hours.items() if micros} == expected_hours(number)
     assert ledger.factory_hours(0, 10**7) == expected_factory(number)

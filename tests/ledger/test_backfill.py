@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gwmond.config.settings import Config
-from gwmond.ledger import Ledger, LedgerReader, hourly
+from gwmond.ledger import Ledger, LedgerReader, Retention, hourly
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours
@@ -166,13 +166,12 @@ def ended(ledger: Ledger) -> Ledger:
     }
     told = PilotBatch(BATCHES, now_us(BATCHES), tuple(rows), counts=counts, factory=numbers)
     ledger.commit_pilots(told)
-    with ledger._transaction() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO pilot_counts (what, category, outcome, site, entry, group_name, "
-            "number, high, created) SELECT 'pilots', 'pilot_overhead', '', site, entry, "
-            "group_name, count(*), count(*), 0 FROM pilots WHERE end_us IS NOT NULL "
-            "GROUP BY site, entry, group_name"
-        )
+    ended = Counter(
+        CountKey("pilots", Category.PILOT_OVERHEAD, "", *row.identity.key, row.identity.group)
+        for row in ledger.pilot_rows()
+        if row.end_us is not None
+    )
+    ledger.commit_pilots(PilotBatch(BATCHES + 1, now_us(BATCHES), counts=ended))
     return ledger
 
 
@@ -273,9 +272,8 @@ def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
     """Counters begin, at the first hour that is whole, with what was spent before it."""
     before = values(text(ended))
     now = now_us(BATCHES) / 1e6
-    pruned = ended.prune_pilots(now, 8 * 3600, 10 * 3600, 11 * 3600, 0)
+    pruned = ended.prune(now, Retention(8 * 3600, 10 * 3600, 11 * 3600, 0))
     assert all((pruned.hours, pruned.pilots, pruned.attempts))
-    ended.prune(now, 8 * 3600)
     after = values(text(ended))
     assert set(after) == set(before)
     for name, series in after.items():
@@ -304,7 +302,7 @@ def test_a_part(ended: Ledger) -> None:
 def test_hours_more_than_their_total(ended: Ledger) -> None:
     """A ledger that does not sum up gives no history that looks right."""
     with ended._transaction() as connection:
-        connection.exec_driver_sql("UPDATE pilot_seconds SET whole = 0 WHERE whole > 0")
+        connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
     with pytest.raises(LedgerCorrupt, match="gwmond ledger check"):
         text(ended)
 

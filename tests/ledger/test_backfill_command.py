@@ -90,7 +90,7 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
     assert 'job="a b"} ' in text
     assert list(tmp_path.glob(".*")) == []
     with Ledger.open(str(imported)) as ledger, ledger._transaction() as connection:
-        connection.exec_driver_sql("UPDATE pilot_seconds SET whole = 0, high_whole = 0")
+        connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
     code, _, err = run(*EXPORT, imported, "--output", file)
     assert code == EXIT_FAILED
     assert "gwmond ledger check" in err

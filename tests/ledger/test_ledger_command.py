@@ -14,7 +14,7 @@ from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Ledger
 from tests.ledger import batches
-from tests.ledger.pilot_batches import batch
+from tests.ledger.pilot_batches import NOTHING, batch
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -46,7 +46,8 @@ def test_check(run: Run, filled: str) -> None:
     assert err == ""
     with Ledger.open(filled) as ledger, ledger._transaction() as connection:
         connection.exec_driver_sql(
-            "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 2 AND micros > 0"
+            "UPDATE series SET micros = micros - 1 WHERE id = (SELECT MIN(id) FROM series "
+            "WHERE kind = 'pilot' AND micros > 0)"
         )
     code, out, _ = run("check", "--ledger", filled)
     assert code == EXIT_FAILED
@@ -80,7 +81,7 @@ def test_check_takes_the_canonical_unit_of_the_configuration(
 def test_stats(run: Run, filled: str) -> None:
     code, out, _ = run("stats", "--ledger", filled)
     assert code == EXIT_OK
-    for text in ("attempts", "pilot_hours", "bytes for each attempt", "cursor schedd history"):
+    for text in ("attempts", "series_hours", "bytes for each attempt", "cursor schedd history"):
         assert text in out
     code, out, _ = run("stats", "--ledger", filled, "--format", "json")
     found = json.loads(out)
@@ -105,7 +106,7 @@ def test_vacuum(run: Run, url: str) -> None:
     with Ledger.open(url) as ledger:
         for number in range(1, 4):
             ledger.commit_pilots(batch(number))
-        ledger.prune_pilots(10**10, 0, 0, 0, 0)
+        ledger.prune(10**10, NOTHING)
         ledger.vacuum()
         ledger.commit_pilots(batch(4))
         ledger.vacuum()

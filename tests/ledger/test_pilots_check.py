@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gwmond.ledger import Ledger, LedgerCorrupt
+from gwmond.ledger import Ledger, LedgerCorrupt, Retention
 from gwmond.model.stored_pilots import PilotResidual
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch, now_us
@@ -23,16 +23,14 @@ def _filled(url: str) -> Ledger:
         ledger.commit_pilots(batch(number))
     ledger.commit(batches.batch(1))
     h = 3600
-    pruned = ledger.prune_pilots(now_us(BATCHES) / 1e6, 6 * h, 6.5 * h, 7 * h, 4 * h)
-    assert all(pruned)
+    pruned = ledger.prune(now_us(BATCHES) / 1e6, Retention(6 * h, 6.5 * h, 7 * h, 4 * h))
+    assert all(pruned[:5])
     return ledger
 
 
 def _off(ledger: Ledger) -> dict[str, int]:
     return {
-        check_pilot.what: check_pilot.micros
-        for check_pilot in ledger.check_pilots()
-        if check_pilot.micros
+        check_pilot.what: check_pilot.micros for check_pilot in ledger.check() if check_pilot.micros
     }
 
 
@@ -42,40 +40,45 @@ _WHOLE = (
 )
 PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
     "a factory's total": (
-        "UPDATE factory_totals SET number = number + 1 WHERE id = 1",
+        "UPDATE series SET micros = micros + 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'factory')",
         {"factory": 1_000_000},
     ),
     "a factory's hour": (
-        "UPDATE factory_hours SET number = number + 1 WHERE series = 1 AND hour = "
-        "(SELECT MAX(hour) FROM factory_hours WHERE series = 1)",
+        "UPDATE series_hours SET amount = amount + 1 WHERE (hour, series) = "
+        "(SELECT hour, id FROM series_hours JOIN series ON series = id WHERE kind = 'factory' "
+        "ORDER BY hour DESC, id LIMIT 1)",
         {"factory": 1_000_000},
     ),
     "a factory's carry": (
-        "UPDATE factory_totals SET pruned = pruned - 1 WHERE id = "
-        "(SELECT MIN(id) FROM factory_totals WHERE pruned > 0)",
+        "UPDATE series SET pruned_micros = pruned_micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'factory' AND pruned_micros > 0)",
         {"factory": 1_000_000},
     ),
     "a total": (
-        "UPDATE pilot_seconds SET micros = micros - 1 WHERE id = 3 AND micros > 0",
+        "UPDATE series SET micros = micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND micros > 0)",
         {"hours": 1, "series": 1},
     ),
     "a counter": (
-        "UPDATE pilot_seconds SET high_whole = whole, high_micros = micros - 1 WHERE id = 3",
+        "UPDATE series SET high_whole = whole, high_micros = micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND micros > 0)",
         {"hours": 1},
     ),
     "a carry": (
-        "UPDATE pilot_seconds SET pruned_micros = pruned_micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM pilot_seconds WHERE pruned_micros > 0)",
+        "UPDATE series SET pruned_micros = pruned_micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND pruned_micros > 0)",
         {"hours": 1},
     ),
     "an hour": (
-        "UPDATE pilot_hours SET micros = micros - 1 WHERE micros > 0 AND series = 3 AND hour = "
-        "(SELECT MAX(hour) FROM pilot_hours WHERE series = 3 AND micros > 0)",
+        "UPDATE series_hours SET amount = amount - 1 WHERE (hour, series) = "
+        "(SELECT hour, id FROM series_hours JOIN series ON series = id WHERE kind = 'pilot' "
+        "AND amount > 0 ORDER BY hour DESC, id LIMIT 1)",
         {"hours": 1},
     ),
     "pruned pilots": (
-        "UPDATE pilot_carried SET micros = micros - 1 WHERE measure = 'canonical' AND micros = "
-        "(SELECT MAX(micros) FROM pilot_carried WHERE measure = 'canonical')",
+        "UPDATE series SET micros = micros - 1 WHERE id = "
+        "(SELECT MIN(id) FROM series WHERE kind = 'carried' AND micros > 0)",
         {"series": 1},
     ),
     "an attempt": (
@@ -103,7 +106,7 @@ PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
         None,
     ),
     "site time": (
-        "UPDATE site_seconds SET micros = micros - 1 WHERE entry = 'entry-3'",
+        "UPDATE series SET micros = micros - 1 WHERE kind = 'site' AND labels LIKE '%%entry-3\"]'",
         {"site_canonical": 1},
     ),
 }
@@ -157,7 +160,7 @@ def test_it_says_what_it_did(url: str) -> None:
     with _filled(url) as ledger:
         found = {
             check_pilot.what: check_pilot
-            for check_pilot in ledger.check_pilots(lambda *of: told.append(of))
+            for check_pilot in ledger.check(lambda *of: told.append(of))
         }
         rows = ledger.pilot_rows()
         assert found["pilots"].checked == len(rows)
@@ -169,8 +172,8 @@ def test_it_says_what_it_did(url: str) -> None:
         assert found["site_canonical"].checked == 20
         assert told[-1] == ("pilots", len(rows), len(rows))
         with ledger._transaction() as connection:
-            connection.exec_driver_sql("UPDATE pilot_seconds SET whole = whole + id")
-        (hours, *_) = ledger.check_pilots()
+            connection.exec_driver_sql("UPDATE series SET whole = whole + id WHERE kind = 'pilot'")
+        (hours, *_) = ledger.check()
         assert isinstance(hours, PilotResidual)
         assert len(hours.worst) == 10
         sizes = [abs(pilot_difference.micros) for pilot_difference in hours.worst]
@@ -181,9 +184,7 @@ def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
     """The proof is about the canonical unit that was configured when it was booked."""
     with _filled(str(file)) as ledger:
         assert {
-            check_pilot.what
-            for check_pilot in ledger.check_pilots(memory_mib=4000)
-            if check_pilot.micros
+            check_pilot.what for check_pilot in ledger.check(memory_mib=4000) if check_pilot.micros
         } >= {"pilots"}
 
 
@@ -203,4 +204,4 @@ def test_a_row_that_cannot_be_read(url: str, damage: str) -> None:
         with ledger._transaction() as connection:
             assert connection.exec_driver_sql(damage).rowcount > 0
         with pytest.raises(LedgerCorrupt, match="a row cannot be read"):
-            ledger.check_pilots()
+            ledger.check()

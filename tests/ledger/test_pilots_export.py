@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from gwmond.ledger import Ledger, LedgerReader, datasets, parquet
+from gwmond.ledger import Ledger, LedgerReader, Retention, datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
 from gwmond.pilots.factory_evidence import jobs
@@ -206,8 +206,7 @@ def test_what_retention_took_stays_exported(ledger: Ledger, tmp_path: Path) -> N
     export(ledger, tmp_path, EVERY, _nothing)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     now = now_us(BATCHES) / 1e6
-    assert all(ledger.prune_pilots(now, 3600, 6 * 3600, 6 * 3600, 0))
-    ledger.prune(now, 0)
+    assert all(ledger.prune(now, Retention(3600, 6 * 3600, 6 * 3600, 0))[:5])
     found = export(ledger, tmp_path, EVERY, _nothing)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
     assert {path for exported in found for path in exported.kept} >= set(before) - set(

@@ -12,7 +12,8 @@ from structlog.typing import EventDict
 
 from gwmond.ledger import Ledger, LedgerRefused, pilot_parts, pilot_writes, place_rows
 from gwmond.ledger.pilot_codec import Values, pilot_values
-from gwmond.ledger.pilot_schema import pilot_hours, pilot_seconds, pilots
+from gwmond.ledger.pilot_schema import pilots
+from gwmond.ledger.schema import series, series_hours
 from gwmond.model.factory_jobs import Place
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
@@ -60,7 +61,7 @@ def spent(ledger: Ledger) -> dict[str, int]:
 
 def proven(ledger: Ledger) -> dict[str, PilotRow]:
     """Assert that all sums up; return the pilots by name."""
-    assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+    assert [check_pilot for check_pilot in ledger.check() if check_pilot.micros] == []
     return {row.identity.name: row for row in ledger.pilot_rows()}
 
 
@@ -154,21 +155,20 @@ def test_what_the_tables_refuse_is_left_out(url: str) -> None:
         keeper = attached(ledger)
         play(keeper, both(), last=4800)
         proven(ledger)
-        series = select(pilot_seconds.c.id).where(pilot_seconds.c.entry == "bad")
-        of_bad = pilot_hours.c.series.in_(series)
+        number = select(series.c.id).where(series.c.labels.contains('"bad"'))
+        of_bad = series_hours.c.series.in_(number)
         with writing(ledger) as connection:
-            kept = connection.execute(select(pilot_hours).where(of_bad)).all()
-            connection.execute(update(pilot_hours).where(of_bad).values(whole=0, micros=0))
+            kept = connection.execute(select(series_hours).where(of_bad)).all()
+            connection.execute(update(series_hours).where(of_bad).values(amount=0))
         late = [record(f"7.{n}", 10, 400, startd=one.name) for n, one in enumerate(both())]
         with capture_logs() as logs:
             poll(keeper, 5400, both(), late)
             play(keeper, both(), 6000)
         assert told_of(logs) == [(BAD, "bad")]
         with writing(ledger) as connection:
-            for hour, number, whole, micros in kept:
-                at = (pilot_hours.c.hour == hour, pilot_hours.c.series == number)
-                again = update(pilot_hours).where(*at)
-                connection.execute(again.values(whole=whole, micros=micros))
+            for hour, of_series, amount in kept:
+                at = series_hours.c.hour == hour, series_hours.c.series == of_series
+                connection.execute(update(series_hours).where(*at).values(amount=amount))
         rows = proven(ledger)
         assert (rows[GOOD].closed, rows[BAD].end_us) == (True, None)
         jobs = {(row.key.job, who.name) for row, who in ledger.attempt_rows()}

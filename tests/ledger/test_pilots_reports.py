@@ -16,7 +16,7 @@ from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
 from gwmond.model.stored_pilots import AttemptRow, PilotBatch, PilotRow
 from gwmond.pilots.early_failure import Result, Trial
-from tests.ledger.pilot_batches import HOUR, ORIGIN, batch, identity, now_us, pilots_at
+from tests.ledger.pilot_batches import HOUR, NOTHING, ORIGIN, batch, identity, now_us, pilots_at
 
 BATCHES = 24
 Holds: TypeAlias = Callable[[Any], bool]
@@ -209,7 +209,7 @@ def test_look_ups_use_indexes(file: Path) -> None:
             ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
             ("ix_attempts_start_us", lambda: ledger.trials(5, 9, 99, ["a"])),
             ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
-            ("ix_pilots_end_us", lambda: ledger.prune_pilots(ORIGIN / 1e6, 0, 0, 0, 0)),
+            ("ix_pilots_end_us", lambda: ledger.prune(ORIGIN / 1e6, NOTHING)),
         ]
         for index, look_up in look_ups:
             asked: list[tuple[str, Any]] = []

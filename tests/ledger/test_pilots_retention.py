@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import Ledger, LedgerRefused, pilot_prune
+from gwmond.ledger import Ledger, LedgerRefused, Pruned, Retention, counters, pilot_prune
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.model.stored_pilots import PilotBatch, PilotCorrection, PilotSeries
 from tests.ledger.pilot_batches import (
     HOUR,
+    NOTHING,
     ORIGIN,
     batch,
     expected_factory,
@@ -33,16 +34,16 @@ def _sums(number: int) -> dict[PilotSeries, int]:
 
 
 def _sound(ledger: Ledger) -> None:
-    assert [check_pilot for check_pilot in ledger.check_pilots() if check_pilot.micros] == []
+    assert [check_pilot for check_pilot in ledger.check() if check_pilot.micros] == []
 
 
 def _totals(ledger: Ledger) -> dict[PilotSeries, int]:
     with ledger._transaction() as connection:
-        found = connection.exec_driver_sql(
-            "SELECT resource, measure, category, outcome, site, entry, group_name, evidence, "
-            "whole * 1000000 + micros FROM pilot_seconds"
-        )
-        return {PilotSeries(*row[:-1]): row[-1] for row in found if row[-1]}
+        return {
+            counters.pilot_key(series.labels): series.total
+            for series in counters.stored_series(connection, counters.Kind.PILOT)
+            if series.total
+        }
 
 
 def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +55,8 @@ def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.Monk
         for number in range(1, 33):
             ledger.commit_pilots(batch(number))
             if number % 3 == 0:
-                keep = [chance.randrange(2, 12) * 3600 for _ in range(4)]
-                ledger.prune_pilots(now_us(number) / 1e6, *keep)
+                keep = Retention(*(chance.randrange(2, 12) * 3600 for _ in range(4)))
+                ledger.prune(now_us(number) / 1e6, keep)
                 _sound(ledger)
         assert _totals(ledger) == _sums(32)
         state = ledger.load_pilots()
@@ -72,7 +73,7 @@ def test_open_pilots_stay(url: str) -> None:
         for number in range(1, 25):
             ledger.commit_pilots(batch(number))
         before = ledger.load_pilots()
-        pruned = ledger.prune_pilots(now_us(24) / 1e6 + FOR_EVER, 0, 0, 0, 0)
+        pruned = ledger.prune(now_us(24) / 1e6 + FOR_EVER, NOTHING)
         after = ledger.load_pilots()
         assert after == before._replace(places=())
         assert pruned.places == 24
@@ -85,7 +86,7 @@ def test_open_pilots_stay(url: str) -> None:
         assert ledger.corrections(limit=10**6) == []
         assert pruned.pilots == len(pilots_at(24)) - len(after.pilots)
         _sound(ledger)
-        assert ledger.prune_pilots(now_us(24) / 1e6 + FOR_EVER, 0, 0, 0, 0) == (0,) * 6
+        assert ledger.prune(now_us(24) / 1e6 + FOR_EVER, NOTHING) == Pruned()
         # Amounts and corrections of hours that are gone go into the carry.
         for number in range(25, 29):
             ledger.commit_pilots(batch(number))
@@ -98,8 +99,8 @@ def test_what_is_kept_for_ever_stays(url: str) -> None:
     with Ledger.open(url) as ledger:
         for number in range(1, 20):
             ledger.commit_pilots(batch(number))
-        kept = ledger.prune_pilots(now_us(19) / 1e6, *[FOR_EVER] * 4)
-        assert kept == (0,) * 6
+        kept = ledger.prune(now_us(19) / 1e6, Retention(*[FOR_EVER] * 4))
+        assert kept == Pruned()
         prove_pilots(ledger, 19)
 
 
@@ -115,7 +116,7 @@ def test_attempts_go_before_their_pilots(url: str) -> None:
             ledger.commit_pilots(batch(number))
         now = now_us(30)
         between = (now - attempts[0].end_us - 1_000_000) / 1e6
-        ledger.prune_pilots(now / 1e6, FOR_EVER, FOR_EVER, between, FOR_EVER)
+        ledger.prune(now / 1e6, Retention(attempts_s=between))
         (stored,) = ledger.pilot_rows(PilotFilter(id=1))
         assert stored == row._replace(attempts_pruned=1)
         assert ledger.attempts_of([1])[1] == list(attempts[1:])
@@ -132,12 +133,12 @@ def test_a_correction_of_a_pruned_hour(url: str) -> None:
         ledger.commit_pilots(
             PilotBatch(0, ORIGIN, increments={(hour, series): 5, (hour + 9, series): 7})
         )
-        ledger.prune_pilots((hour + 5) * 3600, 0, 0, 0, 0)
+        ledger.prune((hour + 5) * 3600, NOTHING)
         made = PilotCorrection(ORIGIN, 1, hour, series, -5, "revised")
         ledger.commit_pilots(PilotBatch(1, ORIGIN, corrections=(made,)))
         (left,) = ledger.pilot_hours(0, 10**7)
         assert (left.hour, left.micros) == (hour + 9, 7)
-        assert ledger.check_pilots()[0].micros == 0
+        assert ledger.check()[0].micros == 0
         with pytest.raises(LedgerRefused, match="less than nothing"):
             ledger.commit_pilots(PilotBatch(2, ORIGIN, corrections=(made,)))
 
@@ -148,7 +149,7 @@ def test_numbers_are_never_given_again(file: Path) -> None:
     with Ledger.open(str(file)) as ledger:
         ledger.commit_pilots(PilotBatch(0, ORIGIN, pilots=(row._replace(id=41, settled={}),)))
         assert ledger.load_pilots().next_id == 42
-        assert ledger.prune_pilots(ORIGIN / 1e6 + 10**6, 0, 0, 0, 0).pilots == 1
+        assert ledger.prune(ORIGIN / 1e6 + 10**6, NOTHING).pilots == 1
         assert ledger.load_pilots().next_id == 42
         ledger.commit_pilots(PilotBatch(1, ORIGIN, pilots=(row._replace(id=7),)))
         assert ledger.load_pilots().next_id == 42

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.ledger import Batch, Ledger, Tick, TimedProblem, writes
+from gwmond.ledger import Batch, Ledger, Retention, Tick, TimedProblem, writes
 from gwmond.model.facts import Problem
 from gwmond.model.times import HOUR_S
-from tests.ledger.batches import EPOCH, batch, expected, key, tick, totals
+from tests.ledger.batches import EPOCH, SITE, batch, expected, key, tick, totals
 
 FIRST = Tick(EPOCH + 60.1, 60.2, 1e-9, "boot")
 
@@ -22,7 +22,7 @@ def test_problems_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None
         ledger.commit(Batch(None, FIRST, problems=seen[:7]))
         ledger.commit(Batch(FIRST, second, problems=seen[7:]))
         assert ledger.problems(100) == list(seen[:14:-1])
-        assert ledger.prune(EPOCH + 24 + 100, 10**6, problem_retention_s=100).problems == 9
+        assert ledger.prune(EPOCH + 24 + 100, Retention(problems_s=100)).problems == 9
         assert ledger.problems(100) == [seen[-1]]
 
 
@@ -41,13 +41,13 @@ def test_pruning_keeps_the_proof_exact(url: str) -> None:
         now = (max(hours) + 1) * HOUR_S
         assert len(hours) >= 4
         for kept in (3, 2, 2, 0):
-            ledger.prune(now, kept * HOUR_S)
+            ledger.prune(now, Retention(hours_s=kept * HOUR_S))
             left = {row.hour for row in ledger.hours(0, 10**6)}
             assert left == set(sorted(hours)[len(hours) - kept :])
-            assert ledger.check()[0].micros == 0
+            assert ledger.check()[SITE].micros == 0
             assert totals(ledger.load()) == expected(9)
         ledger.commit(wide(10))
-        assert ledger.check()[0].micros == 0
+        assert ledger.check()[SITE].micros == 0
         assert totals(ledger.load()) == expected(10)
 
 
@@ -57,11 +57,11 @@ def test_a_wrong_row_shows_in_the_residual(url: str) -> None:
         ledger.commit(batch(1))
         with ledger._transaction() as connection:
             for series, change in ((3, "+ 5"), (4, "- 5")):
-                where = f"WHERE entry = 'entry-{series}'"
                 connection.exec_driver_sql(
-                    f"UPDATE site_seconds SET micros = micros {change} {where}"
+                    f"UPDATE series SET micros = micros {change} "
+                    f"WHERE kind = 'site' AND labels LIKE '%%entry-{series}\"]'"
                 )
-        (residual,) = ledger.check()
-        assert residual.measure == "site_canonical"
+        residual = ledger.check()[SITE]
+        assert residual.what == "site_canonical"
         assert residual.micros == 10
-        assert {tuple(each) for each in residual.worst} == {(key(3), 5), (key(4), -5)}
+        assert set(residual.worst) == {(" ".join(key(3)), 5), (" ".join(key(4)), -5)}

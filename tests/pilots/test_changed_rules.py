@@ -101,7 +101,7 @@ class Daemon:
         """Core-seconds of all pilots by category; all that the ledger's check proves holds."""
         assert {
             check_pilot.what: check_pilot.micros
-            for check_pilot in self.ledger.check_pilots()
+            for check_pilot in self.ledger.check()
             if check_pilot.micros
         } == {}
         book = self.keeper.book

@@ -114,7 +114,7 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[By, ...]) -> Non
             book.settle(us(at), us(at), ledger)
             ledger.commit_pilots(book.batch(us(at)))
             book.stored()
-        assert not any(check_pilot.micros for check_pilot in ledger.check_pilots())
+        assert not any(check_pilot.micros for check_pilot in ledger.check())
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)
         total = gather(ledger, scope, 2000).total

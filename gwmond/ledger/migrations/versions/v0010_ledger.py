@@ -15,22 +15,16 @@ def upgrade() -> None:
     _cursors()
     _entries()
     _factory_jobs()
-    _factory_totals()
     _gaps()
     _peaks()
     _pilot_batches()
-    _pilot_carried()
-    _pilot_counts()
-    _pilot_seconds()
     _pilots()
     _problems()
-    _site_seconds()
+    _series()
     _ticks()
     _verdict_checks()
     _corrections()
-    _factory_hours()
-    _pilot_hours()
-    _site_hours()
+    _series_hours()
 
 
 def downgrade() -> None:
@@ -113,22 +107,6 @@ def _factory_jobs() -> None:
     )
 
 
-def _factory_totals() -> None:
-    op.create_table(
-        "factory_totals",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("entry", sa.Text(), nullable=False),
-        sa.Column("client", sa.Text(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("pruned", sa.BigInteger(), server_default="0", nullable=False),
-        sa.CheckConstraint("pruned >= 0 AND number >= pruned", name="factory_totals_number"),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("entry", "client", "kind", name="factory_totals_key"),
-    )
-
-
 def _gaps() -> None:
     op.create_table(
         "gaps",
@@ -166,87 +144,6 @@ def _pilot_batches() -> None:
         sa.Column("attempts_pruned_us", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("id = 1", name="pilot_batches_one_row"),
         sa.PrimaryKeyConstraint("id"),
-    )
-
-
-def _pilot_carried() -> None:
-    op.create_table(
-        "pilot_carried",
-        sa.Column("resource", sa.Text(), nullable=False),
-        sa.Column("measure", sa.Text(), nullable=False),
-        sa.Column("category", sa.Text(), nullable=False),
-        sa.Column("outcome", sa.Text(), nullable=False),
-        sa.Column("site", sa.Text(), nullable=False),
-        sa.Column("entry", sa.Text(), nullable=False),
-        sa.Column("group_name", sa.Text(), nullable=False),
-        sa.Column("whole", sa.BigInteger(), nullable=False),
-        sa.Column("micros", sa.Integer(), nullable=False),
-        sa.CheckConstraint(
-            "whole >= 0 AND micros BETWEEN 0 AND 999999", name="pilot_carried_amount"
-        ),
-        sa.PrimaryKeyConstraint(
-            "resource", "measure", "category", "outcome", "site", "entry", "group_name"
-        ),
-    )
-
-
-def _pilot_counts() -> None:
-    op.create_table(
-        "pilot_counts",
-        sa.Column("what", sa.Text(), nullable=False),
-        sa.Column("category", sa.Text(), nullable=False),
-        sa.Column("outcome", sa.Text(), nullable=False),
-        sa.Column("site", sa.Text(), nullable=False),
-        sa.Column("entry", sa.Text(), nullable=False),
-        sa.Column("group_name", sa.Text(), nullable=False),
-        sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.Column("high", sa.BigInteger(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.CheckConstraint("number >= 0 AND high >= number", name="pilot_counts_number"),
-        sa.PrimaryKeyConstraint("what", "category", "outcome", "site", "entry", "group_name"),
-    )
-
-
-def _pilot_seconds() -> None:
-    op.create_table(
-        "pilot_seconds",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("resource", sa.Text(), nullable=False),
-        sa.Column("measure", sa.Text(), nullable=False),
-        sa.Column("category", sa.Text(), nullable=False),
-        sa.Column("outcome", sa.Text(), nullable=False),
-        sa.Column("site", sa.Text(), nullable=False),
-        sa.Column("entry", sa.Text(), nullable=False),
-        sa.Column("group_name", sa.Text(), nullable=False),
-        sa.Column("evidence", sa.Text(), nullable=False),
-        sa.Column("whole", sa.BigInteger(), nullable=False),
-        sa.Column("micros", sa.Integer(), nullable=False),
-        sa.Column("high_whole", sa.BigInteger(), nullable=False),
-        sa.Column("high_micros", sa.Integer(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("pruned_whole", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("pruned_micros", sa.Integer(), server_default="0", nullable=False),
-        sa.CheckConstraint(
-            "high_whole >= 0 AND high_micros BETWEEN 0 AND 999999", name="pilot_seconds_high"
-        ),
-        sa.CheckConstraint(
-            "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="pilot_seconds_pruned"
-        ),
-        sa.CheckConstraint(
-            "whole >= 0 AND micros BETWEEN 0 AND 999999", name="pilot_seconds_amount"
-        ),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint(
-            "site",
-            "entry",
-            "group_name",
-            "resource",
-            "measure",
-            "category",
-            "outcome",
-            "evidence",
-            name="pilot_seconds_key",
-        ),
     )
 
 
@@ -314,33 +211,6 @@ def _problems() -> None:
     op.create_index("ix_problems_time", "problems", ["time"], unique=False)
 
 
-def _site_seconds() -> None:
-    op.create_table(
-        "site_seconds",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("resource", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("site", sa.Text(), nullable=False),
-        sa.Column("entry", sa.Text(), nullable=False),
-        sa.Column("whole", sa.BigInteger(), nullable=False),
-        sa.Column("micros", sa.Integer(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("pruned_whole", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("pruned_micros", sa.Integer(), server_default="0", nullable=False),
-        sa.CheckConstraint(
-            "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="site_seconds_pruned"
-        ),
-        sa.CheckConstraint(
-            "whole >= 0 AND micros BETWEEN 0 AND 999999", name="site_seconds_amount"
-        ),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint(
-            "site", "entry", "resource", "state", "reason", name="site_seconds_key"
-        ),
-    )
-
-
 def _ticks() -> None:
     op.create_table(
         "ticks",
@@ -391,48 +261,50 @@ def _corrections() -> None:
         sa.Column("series", sa.BigInteger(), nullable=False),
         sa.Column("micros", sa.BigInteger(), nullable=False),
         sa.Column("cause", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["series"], ["pilot_seconds.id"], name="corrections_series"),
+        sa.ForeignKeyConstraint(["series"], ["series.id"], name="corrections_series"),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("ix_corrections_time_us", "corrections", ["time_us"], unique=False)
 
 
-def _factory_hours() -> None:
+def _series() -> None:
     op.create_table(
-        "factory_hours",
-        sa.Column("hour", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("series", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("number", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("number >= 0", name="factory_hours_number"),
-        sa.ForeignKeyConstraint(["series"], ["factory_totals.id"], name="factory_hours_series"),
-        sa.PrimaryKeyConstraint("hour", "series"),
-        sqlite_with_rowid=False,
+        "series",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=False,
+            nullable=False,
+        ),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("labels", sa.Text(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("whole", sa.BigInteger(), nullable=False),
+        sa.Column("micros", sa.Integer(), nullable=False),
+        sa.Column("high_whole", sa.BigInteger(), nullable=False),
+        sa.Column("high_micros", sa.Integer(), nullable=False),
+        sa.Column("pruned_whole", sa.BigInteger(), nullable=False),
+        sa.Column("pruned_micros", sa.Integer(), nullable=False),
+        sa.CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="series_amount"),
+        sa.CheckConstraint(
+            "high_whole >= 0 AND high_micros BETWEEN 0 AND 999999", name="series_high"
+        ),
+        sa.CheckConstraint(
+            "pruned_whole >= 0 AND pruned_micros BETWEEN 0 AND 999999", name="series_pruned"
+        ),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("labels", "kind", name="series_key"),
     )
 
 
-def _pilot_hours() -> None:
+def _series_hours() -> None:
     op.create_table(
-        "pilot_hours",
+        "series_hours",
         sa.Column("hour", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("series", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("whole", sa.BigInteger(), nullable=False),
-        sa.Column("micros", sa.Integer(), nullable=False),
-        sa.CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="pilot_hours_amount"),
-        sa.ForeignKeyConstraint(["series"], ["pilot_seconds.id"], name="pilot_hours_series"),
-        sa.PrimaryKeyConstraint("hour", "series"),
-        sqlite_with_rowid=False,
-    )
-
-
-def _site_hours() -> None:
-    op.create_table(
-        "site_hours",
-        sa.Column("hour", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("series", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("whole", sa.BigInteger(), nullable=False),
-        sa.Column("micros", sa.Integer(), nullable=False),
-        sa.CheckConstraint("whole >= 0 AND micros BETWEEN 0 AND 999999", name="site_hours_amount"),
-        sa.ForeignKeyConstraint(["series"], ["site_seconds.id"], name="site_hours_series"),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("amount BETWEEN 0 AND 9223372036854775807", name="series_hours_amount"),
+        sa.ForeignKeyConstraint(["series"], ["series.id"], name="series_hours_series"),
         sa.PrimaryKeyConstraint("hour", "series"),
         sqlite_with_rowid=False,
     )

@@ -1,0 +1,369 @@
+"""The ledger's one family of counters: site time, pilot time, factories' numbers and counts.
+
+A series is a kind and its labels.  An amount is an exact integer: micros of time, or a number of
+things.  A total may need more than 64 bits over the years, so it is stored as two columns, millions
+and the rest; the amount of one hour is one column.
+
+Always: total = pruned + the sum of the hours, for the kinds that have hours; ``high`` is the
+highest that the total has been, which a counter shows; no hour before ``pruned_before`` has a row.
+An amount that would become negative is refused by the tables themselves (CHECK).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
+
+from gwmond.ledger.backend import many, mark
+from gwmond.ledger.pilot_codec import HOURS, LARGEST, Undecodable, whole
+from gwmond.ledger.schema import series, series_hours
+from gwmond.ledger.writes import clean
+from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
+from gwmond.model.hours import from_columns, microseconds, split_hours, to_columns
+from gwmond.model.pilot_facts import Category
+from gwmond.model.states import State
+from gwmond.model.stored_pilots import CountKey, PilotBatch, PilotSeries
+from gwmond.model.totals import Hour, Increment, Micros, SiteKey
+from gwmond.model.units import MICRO
+
+Labels: TypeAlias = tuple[str, ...]
+_AT_ONCE = 5000
+
+
+class Kind(StrEnum):
+    """What a series counts; its labels are the fields of a type.
+
+    ``CARRIED`` is what was booked for pilots that retention took out (``PilotSeries`` without
+    evidence); neither it nor ``COUNT`` has hours.
+    """
+
+    SITE = "site"  # SiteKey
+    PILOT = "pilot"  # PilotSeries
+    FACTORY = "factory"  # FactoryTotalKey
+    COUNT = "count"  # CountKey
+    CARRIED = "carried"
+
+
+class Key(NamedTuple):
+    """What names a series: its kind, and its labels as they are stored."""
+
+    kind: Kind
+    labels: str
+
+
+class Change(NamedTuple):
+    """What is added to a series: by hour, under None what has no hour.
+
+    ``created``: since when it is counted (epoch seconds), if it is new.
+    """
+
+    created: float
+    amounts: dict[Hour | None, int]
+
+
+Changes: TypeAlias = Mapping[Key, Change]
+
+
+class Series(NamedTuple):
+    """A series as it is stored."""
+
+    id: int
+    labels: Labels
+    created: float
+    total: int
+    high: int
+    pruned: int
+
+
+@lru_cache(1 << 14)
+def key_of(kind: Kind, labels: Labels) -> Key:
+    """Return the key of a series, its labels as every database can store them."""
+    texts = [clean(str(label)) for label in labels]
+    return Key(kind, json.dumps(texts, ensure_ascii=False, separators=(",", ":")))
+
+
+def site_key(labels: Labels) -> SiteKey:
+    return SiteKey(*labels)  # type: ignore[arg-type]
+
+
+def pilot_key(labels: Labels) -> PilotSeries:
+    resource, measure, category, *rest = labels
+    return PilotSeries(resource, measure, Category(category), *rest)  # type: ignore[arg-type]
+
+
+def factory_key(labels: Labels) -> FactoryTotalKey:
+    entry, client, kind = labels
+    return entry, client, FactoryKind(kind)
+
+
+def count_key(labels: Labels) -> CountKey:
+    what, category, *rest = labels
+    state = State(category) if what == "verdicts" else Category(category)
+    return CountKey(what, state, *rest)  # type: ignore[arg-type]
+
+
+# --- What batches change -----------------------------------------------------------------------
+
+
+def site_changes(increments: Iterable[Increment]) -> Changes:
+    """Divide increments of site time among their hours."""
+    found: dict[Key, Change] = {}
+    for increment in increments:
+        key = key_of(Kind.SITE, increment.key)
+        change = found.get(key, Change(increment.start, {}))
+        found[key] = change._replace(created=min(change.created, increment.start))
+        span_us = microseconds(increment.start), microseconds(increment.end)
+        for hour, micros in split_hours(increment.micros, *span_us):
+            change.amounts[hour] = change.amounts.get(hour, 0) + micros
+    return found
+
+
+def pilot_changes(batch: PilotBatch) -> Changes:
+    """Sum increments, corrections, factories' numbers and counts.
+
+    Raises ``ValueError`` for what cannot be stored.
+    """
+    found: dict[Key, Change] = {}
+    created = batch.now_us / MICRO
+
+    def add_amount(kind: Kind, labels: Labels, hour: Hour | None, amount: int) -> None:
+        key = key_of(kind, labels)
+        change = found.get(key)
+        if change is None:
+            change = found[key] = Change(created, {})
+        change.amounts[hour] = change.amounts.get(hour, 0) + amount
+
+    for (hour, pilot), micros in batch.increments.items():
+        add_amount(Kind.PILOT, pilot, whole(hour, HOURS), whole(micros))
+    for correction in batch.corrections:
+        micros = whole(correction.micros, least=-LARGEST)
+        add_amount(Kind.PILOT, correction.series, whole(correction.hour, HOURS), micros)
+    for number, amount in batch.factory.items():
+        kind = FactoryKind(number.kind)
+        labels = number.entry, number.client, kind
+        add_amount(Kind.FACTORY, labels, whole(number.hour, HOURS), whole(amount))
+    for count, amount in batch.counts.items():
+        add_amount(Kind.COUNT, count, None, whole(amount, least=-LARGEST))
+    return found
+
+
+# --- Write and prune ---------------------------------------------------------------------------
+
+_COLUMNS = (
+    *("id", "kind", "labels", "created", "whole", "micros", "high_whole", "high_micros"),
+    *("pruned_whole", "pruned_micros"),
+)
+_AMOUNTS = _COLUMNS[4:]
+
+
+def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[Key, int]:
+    """Add to totals and hours; return the series' ids.
+
+    A series with nothing but zeros still gets its row.  An hour that retention has passed gets no
+    row again: its amount goes to ``pruned``.  Raises ``LookupError`` where something is taken from
+    an hour that is not there.
+    """
+    if not changes:
+        return {}
+    stored, last = _stored(connection, changes)
+    ids: dict[Key, int] = {}
+    rows: list[tuple[Any, ...]] = []
+    more: list[tuple[Hour, int, int]] = []
+    fewer: list[tuple[int, Hour, int]] = []
+    for key, change in changes.items():
+        known = stored.get(key)
+        if known is None:
+            last += 1
+            known = Series(last, (), change.created, 0, 0, 0)
+        ids[key] = known.id
+        total, pruned = known.total, known.pruned
+        for hour, amount in change.amounts.items():
+            total += amount
+            if hour is None:
+                continue
+            if hour < pruned_before:
+                pruned += amount
+            elif amount > 0:
+                more.append((hour, known.id, amount))
+            elif amount:
+                fewer.append((amount, hour, known.id))
+        if key not in stored or (total, pruned) != (known.total, known.pruned):
+            columns = to_columns(total), to_columns(max(total, known.high)), to_columns(pruned)
+            values = (part for column in columns for part in column)
+            rows.append((known.id, *key, known.created, *values))
+    _store_series(connection, rows)
+    _add_hours(connection, sorted(more))
+    _take_from_hours(connection, sorted(fewer))
+    return ids
+
+
+def _stored(connection: Connection, changes: Changes) -> tuple[dict[Key, Series], int]:
+    """Return the series that change, those that are stored; and the last id of all."""
+    found: dict[Key, Series] = {}
+    last = 0
+    rows = connection.exec_driver_sql(f"SELECT {', '.join(_COLUMNS)} FROM series")
+    for number, kind, labels, created, *amounts in rows:
+        last = max(last, number)
+        if (key := Key(kind, labels)) in changes:
+            found[key] = Series(number, (), created, *_totals(amounts))
+    return found, last
+
+
+def _totals(columns: list[int]) -> Iterator[int]:
+    """Return total, high and pruned of their six columns."""
+    if not all(isinstance(column, int) for column in columns):
+        raise Undecodable("a total is not a number")
+    yield from map(from_columns, columns[::2], columns[1::2])
+
+
+def _store_series(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+    values = ", ".join([mark(connection)] * len(_COLUMNS))
+    changed = ", ".join(f"{name} = excluded.{name}" for name in _AMOUNTS)
+    many(
+        connection,
+        f"INSERT INTO series ({', '.join(_COLUMNS)}) VALUES ({values}) "
+        f"ON CONFLICT (id) DO UPDATE SET {changed}",
+        rows,
+    )
+
+
+def _add_hours(connection: Connection, rows: list[tuple[Hour, int, int]]) -> None:
+    values = ", ".join([mark(connection)] * 3)
+    many(
+        connection,
+        f"INSERT INTO series_hours (hour, series, amount) VALUES ({values}) "
+        "ON CONFLICT (hour, series) DO UPDATE SET amount = series_hours.amount + excluded.amount",
+        rows,
+    )
+
+
+def _take_from_hours(connection: Connection, rows: list[tuple[int, Hour, int]]) -> None:
+    """Take from hours that must be there; an INSERT of a negative amount would be refused."""
+    marker = mark(connection)
+    statement = (
+        f"UPDATE series_hours SET amount = amount + {marker} "
+        f"WHERE hour = {marker} AND series = {marker}"
+    )
+    if many(connection, statement, rows) != len(rows):
+        raise LookupError("a correction takes from an hour that is not there")
+
+
+def prune_hours(connection: Connection, before: Hour) -> int:
+    """Move the amounts of all hours earlier than ``before`` into ``pruned`` of their series."""
+    summed = select(series_hours.c.series, *_summed()).where(series_hours.c.hour < before)
+    gone = {
+        number: from_columns(seconds, micros)
+        for number, seconds, micros in connection.execute(summed.group_by(series_hours.c.series))
+    }
+    if not gone:
+        return 0
+    c = series.c
+    carried = connection.execute(select(c.id, c.pruned_whole, c.pruned_micros))
+    rows = [
+        (*to_columns(from_columns(seconds, micros) + gone[number]), number)
+        for number, seconds, micros in carried
+        if number in gone
+    ]
+    marker = mark(connection)
+    many(
+        connection,
+        f"UPDATE series SET pruned_whole = {marker}, pruned_micros = {marker} WHERE id = {marker}",
+        rows,
+    )
+    return connection.execute(delete(series_hours).where(series_hours.c.hour < before)).rowcount
+
+
+# --- Read and check ----------------------------------------------------------------------------
+
+
+def _summed() -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Return the columns of a sum of hours, as its whole may need more than 64 bits."""
+    amount = series_hours.c.amount
+    return func.sum(amount // MICRO), func.sum(amount % MICRO)
+
+
+def stored_series(connection: Connection, kind: Kind) -> list[Series]:
+    """Return all series of a kind, by their ids; raises ``Undecodable`` for a damaged row."""
+    c = series.c
+    query = select(c.id, c.labels, c.created, *(c[name] for name in _AMOUNTS))
+    found = []
+    rows: Iterable[Sequence[Any]] = connection.execute(
+        query.where(c.kind == kind.value).order_by(c.id)
+    )
+    for number, labels, created, *amounts in rows:
+        try:
+            found.append(Series(number, tuple(json.loads(labels)), created, *_totals(amounts)))
+        except (ValueError, TypeError, Undecodable) as exc:
+            raise Undecodable(f"series {number}: {exc}") from exc
+    return found
+
+
+def hour_rows(
+    connection: Connection, kind: Kind, first: Hour, last: Hour
+) -> Iterator[tuple[Hour, Labels, int]]:
+    """Yield the amounts of the hours first ... last, both included: by hour and series."""
+    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    query = within(kind, first, last).order_by(series_hours.c.hour, series_hours.c.series)
+    for hour, number, amount in connection.execute(query.execution_options(yield_per=_AT_ONCE)):
+        yield hour, labels[number], amount
+
+
+def within(kind: Kind, first: Hour = 0, last: Hour = HOURS) -> Select[Any]:
+    """Return the query of hour, id of the series and amount."""
+    c = series_hours.c
+    query = select(c.hour, c.series, c.amount).join_from(series_hours, series)
+    return query.where(series.c.kind == kind.value, c.hour.between(first, last))
+
+
+def sums(connection: Connection, kind: Kind, first: Hour, last: Hour) -> dict[Labels, int]:
+    """Return what each series has in the hours first ... last, both included."""
+    rows = _by_series(connection, within(kind, first, last), *_summed())
+    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    return {labels[number]: from_columns(*amounts) for number, *amounts in rows}
+
+
+def spans(
+    connection: Connection, kind: Kind, first: Hour, last: Hour
+) -> dict[Labels, tuple[Hour, Hour]]:
+    """Return the first and last hour of each series within first ... last."""
+    hour = series_hours.c.hour
+    rows = _by_series(connection, within(kind, first, last), func.min(hour), func.max(hour))
+    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    return {labels[number]: (earliest, latest) for number, earliest, latest in rows}
+
+
+def _by_series(
+    connection: Connection, query: Select[Any], *columns: ColumnElement[int]
+) -> Iterable[Any]:
+    number = series_hours.c.series
+    return connection.execute(query.with_only_columns(number, *columns).group_by(number))
+
+
+def span(connection: Connection, kind: Kind) -> tuple[Hour | None, Hour | None]:
+    """Return the first and the last hour of a kind, None where there is none yet."""
+    hour = series_hours.c.hour
+    query = select(func.min(hour), func.max(hour)).join_from(series_hours, series)
+    first, last = connection.execute(query.where(series.c.kind == kind.value)).one()
+    return first, last
+
+
+class Proven(NamedTuple):
+    """A series, ``difference`` by which it exceeds pruned and hours, and how many hours it has."""
+
+    series: Series
+    difference: Micros
+    hours: int
+
+
+def prove(connection: Connection, kind: Kind) -> Iterator[Proven]:
+    """Yield each series of a kind with how far its total is from its hours."""
+    rows = _by_series(connection, within(kind), func.count(), *_summed())
+    found = {number: (hours, from_columns(*amounts)) for number, hours, *amounts in rows}
+    for known in stored_series(connection, kind):
+        hours, amount = found.get(known.id, (0, 0))
+        yield Proven(known, known.total - known.pruned - amount, hours)
