@@ -1,4 +1,4 @@
-"""Makes docs/problems.md of the table of problems.
+"""Makes docs/problems.md from the table of problems.
 
 ``python -m gwmond.service.problem_help > docs/problems.md``
 """
@@ -11,24 +11,24 @@ _HEAD = """\
 # Problems
 
 Made from the code by `python -m gwmond.service.problem_help`.
-`gwmond_problems_total{source, problem}`
-counts them, the log has one event when one begins, with what is said here and what it was, and
-one when it is over; `gwmond import` lists them at its end.
 
-**What is counted.** Records, lines and runs: each. A file or a directory: once a look, however
-often it is come upon in it. A query that fails: once. What lasts is counted at each look again
-(`[factory] every`; of daemons at each poll), but not at the polls between two looks; it is over
-when a look does not find it any more. What is wrong with lines of the log socket, and records that
-cannot be accounted, come now and then: that is over when none came for two times `every`. Where
-none of the directories can be listed, `gwmond_source_up` is 0, `no_root` says why, and what was
-found before is not over."""
+`gwmond_problems_total{source, problem}` counts problems. The log has one event when a problem
+begins, with its meaning, what to do and an example, and one event when the problem is over.
+`gwmond import` lists problems at its end.
+
+**What is counted.** Each record, line and run. A file or directory once a scan. A query that fails
+once. A problem that lasts is counted again at each scan (`[factory] every`; for daemons at each
+poll). It is over when a scan does not find it any more. Problems with lines of the log socket, and
+with records that cannot be accounted, are over when none came for two times `every`. If none of the
+directories can be listed, `gwmond_source_up` is 0, `no_root` says why, and earlier problems are
+not over."""
 
 
 def page() -> str:
     """Return the list of problems in Markdown."""
     lines = [_HEAD]
     for title, words in (
-        ("Files, and what they and records of jobs tell", FILES),
+        ("Files, and records of jobs", FILES),
         ("Daemons, their ads, the ledger, gwmond", SOURCES),
     ):
         lines += ["", f"## {title}", "", "| problem | meaning | what to do |", "|---|---|---|"]
