@@ -33,7 +33,7 @@ def page() -> str:
         "# Metrics",
         "",
         "Made from the code by `python -m gwmond.metrics.catalog`. Values come from a timed poll;",
-        "a fact that is missing has no sample, not a zero. A counter of a known entry and group",
+        "a missing fact has no sample, not a zero. A counter of a known entry and group",
         "begins with 0, so that `increase()` sees all of it (docs/metrics-guide.md).",
     ]
     for topic, families in TOPICS.items():

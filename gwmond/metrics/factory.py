@@ -44,7 +44,7 @@ _REQUESTED_IDLE = (
     "idle pilots (0 at a limit of a factory before GlideinWMS's issue 520 was solved). "
     "Unit: pilots."
 )
-_ADJUSTED = "what limits leave of the idle pilots that are requested. Unit: pilots."
+_ADJUSTED = "idle pilots that limits leave of the request. Unit: pilots."
 _MAX = "the most pilots at once. Unit: pilots."
 
 
@@ -133,10 +133,10 @@ def _entry(name: str, meaning: str, field: str) -> Family:
 
 _CLIENT = "Of a client, by the factory's count: "
 _ALL = "Of all clients of an entry, by the factories' count: "
-_ASKED = "What the factory says a client requests: "
-_ALL_ASKED = "What the factories say all clients request of an entry: "
+_ASKED = "A client's requests, by the factory's ad: "
+_ALL_ASKED = "The requests of all clients at an entry, by the factories' ads: "
 _FRONTEND = "By the frontend group's count: "
-_ANSWERED = "How long ago, of several factories the oldest: "
+_ANSWERED = "Age (of several factories the oldest): "
 
 FAMILIES = (
     _gauge(
@@ -157,7 +157,7 @@ FAMILIES = (
     ),
     _group(
         "gwmond_factory_pilots_requested",
-        f"{_ASKED}{_REQUESTED_IDLE} The client's own word is gwmond_pilots_requested.",
+        f"{_ASKED}{_REQUESTED_IDLE} The client's own number is gwmond_pilots_requested.",
         "requested_idle",
     ),
     _group(
@@ -265,7 +265,7 @@ FAMILIES = (
         "gwmond_entry_request_age_seconds",
         "gauge",
         "seconds",
-        f"{_ANSWERED}the factory had heard of the frontend group when it wrote its ad. "
+        f"{_ANSWERED}of the frontend group's request, when the factory wrote its ad. "
         "Unit: seconds." + POLLED,
         _GROUP,
         _request_ages,
@@ -274,7 +274,7 @@ FAMILIES = (
         "gwmond_entry_advertisement_age_seconds",
         "gauge",
         "seconds",
-        f"{_ANSWERED}the ad came that gwmond reads. Unit: seconds." + POLLED,
+        f"{_ANSWERED}of the glideresource ad that gwmond reads. Unit: seconds." + POLLED,
         _GROUP,
         _advertisement_ages,
     ),

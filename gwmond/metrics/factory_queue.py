@@ -19,8 +19,8 @@ _QUEUE_EVENTS = tuple(
 )
 _KINDS: dict[str, FactoryKind] = {}
 _KEPT = " Kept in the ledger: it goes on after restarts." + POLLED
-_LINES = " As the lines of completed_jobs_*.log that were read have it, by when they were written."
-_OUTPUTS = " By the pilot's end, else by when the output was written."
+_LINES = " From completed_jobs_*.log, by the time at which each line was written."
+_OUTPUTS = " By the time of the pilot's end, else when the output was written."
 _CLIENT = " client is frontend.group, of completed_jobs the frontend alone."
 
 
@@ -76,7 +76,7 @@ FAMILIES = (
         "",
         "Events of pilots as jobs of their factory: submitted, pending (handed to the site), "
         "started, ended, evicted, removed, held, released, failed (could not be handed over or "
-        "started). As condor_activity_*.log tells." + _CLIENT + " Unit: events." + _KEPT,
+        "started). From condor_activity_*.log." + _CLIENT + " Unit: events." + _KEPT,
         ("event", "entry", "client"),
         _events,
     ),
@@ -84,80 +84,84 @@ FAMILIES = (
         FactoryKind.SUMMARY_PILOTS,
         "gwmond_factory_completed_pilots_total",
         "",
-        "Pilots that the factory sums up; some that were killed hard are missing. Unit: pilots.",
+        "Pilots in the factory's summary; some that were killed hard are missing. Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_NO_DURATION,
         "gwmond_factory_completed_pilots_without_duration_total",
         "",
-        "Of them, those with a duration of -1, 0, or more than 60 days: their output did not come "
-        "back whole. "
-        "Unit: pilots.",
+        "Pilots in the factory's summary with a duration of -1, 0, or more than 60 days: their "
+        "output did not come back whole. Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_STARTED,
         "gwmond_factory_completed_pilots_condor_started_total",
         "",
-        "Of them, those in which HTCondor was started, if only for a moment. Unit: pilots.",
+        "Pilots in the factory's summary in which HTCondor started, if only for a moment. "
+        "Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_SECONDS,
         "gwmond_factory_completed_pilot_seconds_total",
         "seconds",
-        "How long pilots lasted. Unit: wall-clock seconds of pilots, not of cores.",
+        "Time of the pilots in the factory's summary. Unit: wall-clock seconds of pilots, not of "
+        "cores.",
     ),
     _family(
         FactoryKind.SUMMARY_VALIDATION_SECONDS,
         "gwmond_factory_completed_validation_seconds_total",
         "seconds",
-        "How long pilots validated; within a thousandth of each one's duration. Unit: wall-clock "
-        "seconds of pilots.",
+        "Validation time of the pilots in the factory's summary, exact to a thousandth of each "
+        "duration. Unit: wall-clock seconds of pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_CONDOR_SECONDS,
         "gwmond_factory_completed_condor_seconds_total",
         "seconds",
-        "How long HTCondor ran in pilots. Unit: wall-clock seconds of pilots.",
+        "Time of HTCondor in the pilots of the factory's summary. Unit: wall-clock seconds of "
+        "pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_JOBS,
         "gwmond_factory_completed_jobs_total",
         "",
-        "Jobs of pilots; older factories divide them by the pilot's cores, rounded up. Unit: jobs.",
+        "Jobs in the factory's summary; older factories divide them by the pilot's cores, rounded "
+        "up. Unit: jobs.",
     ),
     _family(
         FactoryKind.SUMMARY_JOB_SECONDS,
         "gwmond_factory_completed_job_seconds_total",
         "seconds",
-        "How long jobs ran; older factories divide it by the pilot's cores. Unit: seconds.",
+        "Time of jobs in the factory's summary; older factories divide it by the pilot's cores. "
+        "Unit: seconds.",
     ),
     _family(
         FactoryKind.SUMMARY_GOODPUT_SECONDS,
         "gwmond_factory_completed_goodput_seconds_total",
         "seconds",
-        "How long jobs ran that exited with 0, divided by the pilot's cores. Unit: seconds.",
+        "Time of jobs that exited with 0 in the factory's summary, divided by the pilot's cores. "
+        "Unit: seconds.",
     ),
     _family(
         FactoryKind.SUMMARY_TERMINATED_SECONDS,
         "gwmond_factory_completed_terminated_seconds_total",
         "seconds",
-        "How long jobs ran that exited by themselves, divided by the pilot's cores. Unit: seconds.",
+        "Time of jobs that exited by themselves in the factory's summary, divided by the pilot's "
+        "cores. Unit: seconds.",
     ),
     _family(
         FactoryKind.OUTPUTS_PILOTS,
         "gwmond_factory_outputs_total",
         "",
-        "Outputs of pilots (job.*.out and job.*.err, together one) that came back, each once, "
-        "whatever is in them; one that is streamed counts while its pilot runs."
-        + _CLIENT
-        + " Unit: pilots.",
+        "Outputs of pilots (job.*.out and job.*.err, together one) that came back, each once, also "
+        "if empty; a streamed output counts while its pilot runs." + _CLIENT + " Unit: pilots.",
         _OUTPUTS,
     ),
     _family(
         FactoryKind.OUTPUTS_EMPTY,
         "gwmond_factory_outputs_empty_total",
         "",
-        "Of them, those that were empty when they were read first: the pilot was killed, or its "
+        "Outputs of pilots that were empty when they were read first: the pilot was killed, or its "
         "file was there before it began. client is the factory's user for the frontend. "
         "Unit: pilots.",
         _OUTPUTS,
@@ -166,8 +170,8 @@ FAMILIES = (
         FactoryKind.OUTPUTS_FILLED,
         "gwmond_factory_outputs_filled_total",
         "",
-        "Of the empty ones, those that had content later; empty less filled are those that "
-        "are still empty. Unit: pilots.",
+        "Outputs of pilots that were empty at first and had content later; empty less filled are "
+        "still empty. Unit: pilots.",
         _OUTPUTS,
     ),
 )

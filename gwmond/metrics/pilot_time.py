@@ -153,8 +153,9 @@ FAMILIES = (
         "gwmond_pilot_resource_seconds_total",
         "counter",
         "seconds",
-        f"Settled time of pilots by category: {_CATEGORIES}. evidence is estimated where a stated "
-        "rule stands for a missing fact. Unit: core-seconds (cpu) or chip-seconds (gpu)." + _KEPT,
+        f"Settled time of pilots by category: {_CATEGORIES}. evidence is estimated where a "
+        "rule stands for a missing fact (docs/estimates.md). "
+        "Unit: core-seconds (cpu) or chip-seconds (gpu)." + _KEPT,
         _PLACE,
         lambda s: _seconds(s, "resource"),
     ),
@@ -162,8 +163,8 @@ FAMILIES = (
         "gwmond_pilot_canonical_seconds_total",
         "counter",
         "seconds",
-        "The same in canonical units. Unit: canonical seconds (1 core + 2 GB, or 1 GPU, for a "
-        "second)." + _KEPT,
+        f"Settled time of pilots in canonical units, by category: {_CATEGORIES}. Unit: canonical "
+        "seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
         _PLACE,
         lambda s: _seconds(s, "canonical"),
     ),
@@ -189,8 +190,8 @@ FAMILIES = (
         "gauge",
         "",
         "Pilots, nodes, entries and sites (kind) where jobs of the same groups exited with 0 "
-        "within a minute significantly more often than elsewhere, in the last two hours, looked "
-        "for once an hour; what is in a larger one is not counted. A suspicion: it is in no "
+        "within a minute significantly more often than elsewhere, in the last two hours, computed "
+        "once an hour; places within a larger suspect are not counted. A suspicion changes no "
         "category. Unit: places." + POLLED,
         ("kind", "site", "entry"),
         _suspects,
@@ -219,7 +220,7 @@ FAMILIES = (
         "gwmond_pilot_estimated_canonical_seconds_total",
         "counter",
         "seconds",
-        "Time of pilots that ended which rests on a written rule for a missing fact: begin, end, "
+        "Time of ended pilots that is estimated by a rule for a missing fact: begin, end, "
         "size (of cpu alone), gpus (of gpu alone), validation, no_output, jobs, life "
         "(docs/estimates.md has the table). Time to which two rules apply counts under both. Unit: "
         "canonical seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
@@ -256,9 +257,9 @@ FAMILIES = (
         "gwmond_attempt_contradictions_total",
         "counter",
         "",
-        "Fields of a run on which sources differ, since gwmond started; of a pilot, where its "
-        "factory's summary does (summary_duration, summary_condor_started, summary_jobs). The "
-        "better source is believed. Unit: contradictions." + POLLED,
+        "Fields of a run in which sources differ, since gwmond started; and of a pilot in which "
+        "its factory's summary differs (summary_duration, summary_condor_started, summary_jobs). "
+        "The better source is believed. Unit: contradictions." + POLLED,
         ("field",),
         lambda s: (
             Sample((field,), number, s.started_at)

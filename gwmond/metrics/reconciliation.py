@@ -69,7 +69,7 @@ def _figures() -> Iterator[Family]:
             f"gwmond_reconciliation_{name}_seconds",
             "gauge",
             "seconds",
-            f"{meaning} One of the figures that are compared. Unit: seconds." + _DAY,
+            f"{meaning} One of the compared figures. Unit: seconds." + _DAY,
             ("entry",),
             _figure(name),
         )
@@ -99,9 +99,8 @@ FAMILIES = (
         "gwmond_reconciliation_difference_seconds",
         "gauge",
         "seconds",
-        "What the factory's time of pilots exceeds gwmond's by, by cause (docs/reconcile.md); "
-        "not_told, unknown_pilot and different are not explained. Unit: wall-clock seconds of "
-        "pilots." + _DAY,
+        "The factory's time of pilots less gwmond's, by cause (docs/reconcile.md); not_told, "
+        "unknown_pilot and different are not explained. Unit: wall-clock seconds of pilots." + _DAY,
         ("entry", "cause"),
         _differences,
     ),
@@ -118,7 +117,7 @@ FAMILIES = (
         "gwmond_reconciliation_end_timestamp_seconds",
         "gauge",
         "seconds",
-        "When the 24 hours end that were reconciled. Unit: seconds since the epoch." + POLLED,
+        "The end of the 24 hours that were reconciled. Unit: seconds since the epoch." + POLLED,
         (),
         _until,
     ),

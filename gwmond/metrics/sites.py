@@ -108,7 +108,7 @@ def _excess(kind: str) -> Samples:
 
 
 _ENTRY = ("site", "entry")
-_LEAST = " While part of the demand is unknown: at least so many, and absent where none are known."
+_LEAST = " While part of the demand is unknown: a lower bound, absent if no job is known."
 _MEANINGS = {
     "matching": "each counts at every entry that the job matches",
     "proportional": "each is divided among the entries that the job matches",
@@ -164,9 +164,9 @@ FAMILIES = (
         "gwmond_site_canonical_seconds_total",
         "counter",
         "seconds",
-        "Time of the entry's capacity by what became of it: provisioned (held by running pilots, "
+        "Time of the entry's capacity by its use: provisioned (held by running pilots, "
         "busy or not), provisioning_bottleneck (jobs waited that could have run there), "
-        "insufficient_demand (none could), filling, down, unknown. reason is empty where none "
+        "insufficient_demand (none could), filling, down, unknown. reason is empty if none "
         "applies. Unit: canonical seconds (1 core + 2 GB, or 1 GPU, for a second). Integrated over "
         "real time between polls; kept in the ledger.",
         ("resource", "state", "reason", "site", "entry"),
@@ -176,11 +176,11 @@ FAMILIES = (
         "gwmond_site_canonical_units",
         "gauge",
         "",
-        "What the entry's capacity is now: the states and reasons of "
+        "The uses of the entry's capacity now, with the states and reasons of "
         "gwmond_site_canonical_seconds_total, which is integrated from them. They sum to the "
-        "capacity; of a saturated entry to what is provisioned, as the site has no room for the "
-        "rest. provisioned is absent where the running pilots are not known: the capacity is "
-        "unknown then. Unit: canonical units." + POLLED,
+        "capacity; at a saturated entry to what is provisioned, as the site has no room for the "
+        "rest. provisioned is absent if the running pilots are not known: then the capacity is "
+        "unknown. Unit: canonical units." + POLLED,
         ("resource", "state", "reason", *_ENTRY),
         _units,
     ),
@@ -196,8 +196,9 @@ FAMILIES = (
         "gwmond_site_idle_slots_untaken_canonical_units",
         "gauge",
         "",
-        "Of provisioned: free slots that jobs have matched for longer than site.untaken_grace, and "
-        "that nobody takes (priorities, quotas, the negotiator). Unit: canonical units." + POLLED,
+        "Free slots (part of provisioned) that jobs have matched for longer than "
+        "site.untaken_grace, and that no job takes (priorities, quotas, the negotiator). "
+        "Unit: canonical units." + POLLED,
         ("resource", "site", "entry"),
         _untaken,
     ),

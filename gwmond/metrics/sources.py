@@ -97,8 +97,8 @@ FAMILIES = (
         "gwmond_problems_total",
         "counter",
         "",
-        "Bad input and failures since gwmond started, by a fixed vocabulary (docs/problems.md): of "
-        "records and lines each, of a file once a look at it, of a query that fails once. "
+        "Bad input and failures since gwmond started, by name (docs/problems.md): each record or "
+        "line, a file once a scan, a query that fails once. "
         "Unit: occurrences." + POLLED,
         ("source", "problem"),
         lambda s: (
@@ -111,7 +111,7 @@ FAMILIES = (
         "gauge",
         "",
         "Names of a kind (entries, groups, accounting groups) that are seen now and accounted as "
-        '"other", as more than [names] keeps apart are seen; absent where none are. Unit: names.'
+        '"other", because more than [names] allows are seen; absent if none are. Unit: names.'
         + POLLED,
         ("kind",),
         lambda s: (
@@ -157,8 +157,9 @@ FAMILIES = (
         "gwmond_ledger_residual_seconds",
         "gauge",
         "seconds",
-        "How far a partition is from its total; 0 always. site_canonical: of site time, in the "
-        "last poll; resource, canonical: of pilots that were closed since gwmond started. Unit: "
+        "How far the parts of time are from their total; always 0. site_canonical: of site time, "
+        "in the last poll; resource, canonical: of pilots that were closed since gwmond started. "
+        "Unit: "
         "canonical seconds a second; core-seconds; canonical seconds." + POLLED,
         ("measure",),
         _residuals,
@@ -176,7 +177,7 @@ FAMILIES = (
         "gwmond_replay_speed_ratio",
         "gauge",
         "ratio",
-        "Recorded seconds per second, where a recording is replayed; absent on a live pool. "
+        "Recorded seconds per second, while a recording is replayed; absent on a live pool. "
         "Unit: ratio." + POLLED,
         (),
         lambda s: [Sample((), s.speed)] if s.speed != 1 else [],
