@@ -19,15 +19,15 @@ from gwmond.commands.common import EXIT_FAILED
 from gwmond.config.settings import Config, ConfigError, Ledger, Poll, parse
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
+from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
 from gwmond.reports import ledger_reading
-from gwmond.service import central_logs, historian
+from gwmond.service import historian
 from gwmond.service.clock import REPLAY
 from gwmond.sources.recording.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
-_FILES = {FACTORY_FILES, IMPORTED_LOG, central_logs.SOURCE, historian.FILE_KIND}
+_FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG, historian.FILE_KIND}
 """Kinds of cursors that no demo leaves, for it reads no files."""
 
 

@@ -3,6 +3,9 @@
 FACTORY_FILES = "factory_files"
 """How far a directory of a factory was read."""
 
+CENTRAL_LOG = "central_log"
+"""How far a directory of central logs was read."""
+
 IMPORTED_LOG = "imported_log"
 """How far an import has read a central log."""
 

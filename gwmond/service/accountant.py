@@ -31,8 +31,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Unit
 from gwmond.pilots.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
-from gwmond.service.central_logs import CentralLogs
-from gwmond.service.factory_files import FactoryFiles
+from gwmond.service.file_readers import CentralLogs, FactoryFiles
 from gwmond.service.historian import Historian, Told
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pilot_keeper import PilotKeeper

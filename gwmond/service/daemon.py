@@ -21,7 +21,7 @@ from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports.site_table import entry_state_counts
-from gwmond.service import central_logs
+from gwmond.service import file_readers
 from gwmond.service.keeper import Keeper
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.log import configure
@@ -54,7 +54,7 @@ class Daemon:
         self.listener = bind(config.http)
         self._pool = Pool.open(config)
         self._keeper = Keeper(config.ledger)
-        self._log_socket = central_logs.listen(None, config)
+        self._log_socket = file_readers.listen(None, config)
         self._poller = Poller(config, self._pool, self._keeper, socket=self._log_socket)
         self._next: tuple[Config, LogSocket | None] | None = None
         self._stop = self._hup = False
@@ -147,7 +147,7 @@ class Daemon:
             config = self._reload()
             Pool(config)  # a recording that cannot be read is a bad configuration, too
             before = self._next[1] if self._next is not None else self._log_socket
-            socket = central_logs.listen(before, config)
+            socket = file_readers.listen(before, config)
             if before is not None and before not in {socket, self._log_socket}:
                 before.close()
         except ConfigError as error:

@@ -27,7 +27,7 @@ from gwmond.model.facts import Problem
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.revision import AT_ONCE
 from gwmond.pilots.rules import Comes
-from gwmond.service.file_facts import LIMITS, take, wanted
+from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import Counting
@@ -159,17 +159,15 @@ class Importer:
 
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         # What was copied a moment ago is not being written, unlike in a factory that runs.
-        directory = wanted(self._keeper, paths, self._timezone)
-        answers, number = self._child(
-            gwms_tasks.read, directory, LIMITS, self._now + _JUST_COPIED_S
-        )
+        wanted = directories(self._keeper, FACTORY_FILES, paths, self._timezone)
+        answers, number = self._child(gwms_tasks.read, wanted, LIMITS, self._now + _JUST_COPIED_S)
         return tuple(answer.known_until(self._now_us) for answer in answers), number
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
 
     def _take(self, answers: Iterable[DirectoryAnswer]) -> None:
-        taken = take(self._keeper, answers)
+        taken = take(self._keeper, FACTORY_FILES, answers)
         self._outputs += taken.outputs
         self._facts += taken.facts
         self._note(taken.problems)

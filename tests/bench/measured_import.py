@@ -72,7 +72,7 @@ def _parse(tree: str) -> Numbers:
     """Read and parse all, chunk by chunk, as an import's child does; nothing is kept."""
     import classad2  # noqa: F401, PLC0415 (as in the fork server: not measured)
 
-    from gwmond.service.file_facts import LIMITS  # noqa: PLC0415
+    from gwmond.service.file_readers import LIMITS  # noqa: PLC0415
     from gwmond.sources.gwms import factory_dir, layout  # noqa: PLC0415
 
     facts = problems = 0

@@ -14,10 +14,8 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact
-from gwmond.service import file_facts
-from gwmond.service.central_logs import CentralLogs
-from gwmond.service.factory_files import FactoryFiles
-from gwmond.service.file_facts import read_on
+from gwmond.service import file_readers
+from gwmond.service.file_readers import CentralLogs, FactoryFiles, read_on
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms import factory_dir, following, layout, tail
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
@@ -85,7 +83,7 @@ def test_each_directory_is_read_once(
 ) -> None:
     """However much of the directories fits into one call; none is skipped, none is read twice."""
     paths = directories(tmp_path, 4)
-    monkeypatch.setattr(file_facts, "LIMITS", FileLimits(facts=limit))
+    monkeypatch.setattr(file_readers, "LIMITS", FileLimits(facts=limit))
     reader: Any = Reader()
     read_all(FactoryFiles(options(directories=[str(tmp_path)]), reader, reader))
     whole = [
@@ -102,7 +100,7 @@ def test_what_cannot_be_read_at_one_look_is_at_another(
 ) -> None:
     """Also of another process, and though no file has changed; the look comes to its end."""
     directories(tmp_path, 4)
-    monkeypatch.setattr(file_facts, "LIMITS", FileLimits(facts=limit))
+    monkeypatch.setattr(file_readers, "LIMITS", FileLimits(facts=limit))
     reader: Any = Reader()
     closed = [*tmp_path.rglob(f"{GOOD[1].stem}.*"), *tmp_path.glob("entry_E2/*")]
     for path in closed:

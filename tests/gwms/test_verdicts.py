@@ -9,7 +9,7 @@ from pathlib import Path
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
-from gwmond.service.file_facts import LIMITS
+from gwmond.service.file_readers import LIMITS
 from gwmond.service.importer import Importer
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources import child, gwms_tasks

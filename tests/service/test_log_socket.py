@@ -16,7 +16,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.pilot_evidence import CentralKind
-from gwmond.service import central_logs, log_socket
+from gwmond.service import file_readers, log_socket
 from gwmond.service.log_socket import LogSocket, PlaceError, Received
 from gwmond.sources.child import QueryError
 from gwmond.sources.gwms_tasks import central_lines
@@ -238,10 +238,10 @@ def test_closing_leaves_the_socket_of_another(listening: LogSocket, tmp_path: Pa
 def test_a_reload_keeps_it(listening: LogSocket, tmp_path: Path) -> None:
     """With the same path it is the same, with what waits; with another, another; or none."""
     config = Config.model_validate({"factory": {"log_socket": listening.path}})
-    assert central_logs.listen(listening, config) is listening
-    assert central_logs.listen(listening, Config()) is None
+    assert file_readers.listen(listening, config) is listening
+    assert file_readers.listen(listening, Config()) is None
     moved = Config.model_validate({"factory": {"log_socket": str(tmp_path / "other")}})
-    other = central_logs.listen(listening, moved)
+    other = file_readers.listen(listening, moved)
     assert other is not None
     assert other.path == str(tmp_path / "other")
     other.close()
@@ -250,7 +250,7 @@ def test_a_reload_keeps_it(listening: LogSocket, tmp_path: Path) -> None:
 def test_a_directory_of_logs_that_is_not_there(tmp_path: Path) -> None:
     config = Config.model_validate({"factory": {"central_logs": [str(tmp_path / "none")]}})
     with pytest.raises(PlaceError, match=r"factory.central_logs: .*/none is no directory"):
-        central_logs.listen(None, config)
+        file_readers.listen(None, config)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,264 @@
+"""Readers of GlideinWMS's files: outputs of pilots and the factory's logs, and central logs.
+
+Directories are read now and then, not in each poll, each on from its cursor, a bounded part at a
+time.  One *scan* reads all of them once.  What was read goes to the keeper with its cursor, so that
+both are stored in one transaction: facts are taken in once, whoever reads, the daemon or an import.
+What is wrong with files is counted once a scan, and lasts until the next scan does not find it
+(``problems.Looks``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from gwmond.config.settings import Config
+from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
+from gwmond.model.facts import Cursor, Problem
+from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.service.log_socket import LogSocket, PlaceError
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.problems import LASTS, Lasting, Looks
+from gwmond.sources import gwms_tasks
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.gwms.directory_cursor import FileLimits
+from gwmond.sources.gwms.zones import Judge, Sample
+from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
+
+LIMITS = FileLimits(facts=4000, size=64 << 20)
+"""How much is read at once, so that memory and the time of a transaction stay bounded."""
+
+FACTORY = "factory"
+"""The source that factories' directories are, in problems and statuses."""
+
+
+class Taken(NamedTuple):
+    """What was taken in: outputs of pilots, facts of all kinds; what was wrong with files.
+
+    ``samples``: by how much times without a zone differ from outputs.
+    """
+
+    outputs: int
+    facts: int
+    problems: tuple[Problem, ...]
+    samples: tuple[Sample, ...]
+
+
+def directories(
+    keeper: PilotKeeper, kind: str, paths: Iterable[str], zone: str = ""
+) -> list[Directory]:
+    """Return directories to be read, each from its cursor of this kind.
+
+    ``zone``: the factory's time zone by its name; empty: this host's.
+    """
+    cursors = ((path, keeper.cursor(path, kind)) for path in paths)
+    central = kind == CENTRAL_LOG
+    return [
+        Directory(path, cursor.state if cursor is not None else "", central, zone)
+        for path, cursor in cursors
+    ]
+
+
+def take(keeper: PilotKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> Taken:
+    """Let the keeper take in what was read, and how far; raises LedgerError."""
+    outputs, facts, problems, samples = 0, 0, list[Problem](), list[Sample]()
+    for path, answer in answers:
+        keeper.report(answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
+        problems += answer.problems
+        samples += answer.samples
+        facts += len(answer.facts)
+        outputs += sum(isinstance(fact, PilotOutput) for fact in answer.facts)
+    return Taken(outputs, facts, tuple(problems), tuple(samples))
+
+
+def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
+    """Take what was read off a queue of directories; what is unfinished stays the first, in order.
+
+    ``answers`` are of the first ones that wait.
+    """
+    for _ in answers:
+        waiting.popleft()
+    waiting.extendleft(answer.path for answer in reversed(answers) if answer.answer.behind)
+
+
+class DirectoryReader:
+    """Directories of one ``source``, and which of them are still to be read in this scan.
+
+    ``kind``: of their cursors; ``query``: under what reading them is shown.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        gatherer: Gatherer,
+        keeper: PilotKeeper,
+        names: tuple[str, str, str],
+        zone: str = "",
+    ) -> None:
+        self._source, self._kind, self._query = names
+        self._every_s = config.factory.every
+        seconds = min(LIMITS.seconds, config.poll.deadline / 4)  # ends before its deadline
+        self._limits = LIMITS._replace(
+            lookback_s=config.histories.lookback, seconds=seconds, file_s=seconds
+        )
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._zone = zone
+        self._waiting: deque[str] = deque()
+        self._again_at = 0.0
+        self._looks = Looks(self._source)
+
+    @property
+    def behind(self) -> bool:
+        """Whether some directories are still to be read."""
+        return bool(self._waiting)
+
+    def _begins(self) -> bool:
+        """Return whether a new scan begins now."""
+        if self._waiting or time.monotonic() < self._again_at:
+            return False
+        self._again_at = time.monotonic() + self._every_s
+        self._looks.begin()
+        return True
+
+    def _read(self, now: float, task: Callable[..., Any], *arguments: object) -> Taken:
+        """Read on in the directories that wait.  Raises LedgerError."""
+        wanted = directories(self._keeper, self._kind, self._waiting, self._zone)
+        answers = self._gatherer.run(
+            self._source, self._query, task, *arguments, wanted, self._limits, now, keep=False
+        )
+        taken = take(self._keeper, self._kind, answers or ())
+        read_on(self._waiting, answers or ())
+        if answers is None:
+            self._waiting.clear()  # the failure is shown; again when the time comes
+            self._looks.end(self._gatherer.failure(self._source, self._query))
+        elif not self._waiting:
+            self._looks.end()
+        return taken
+
+
+class FactoryFiles(DirectoryReader):
+    """Below ``[factory] directories``: what pilots returned, and the factory's logs of them."""
+
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+        names = FACTORY, FACTORY_FILES, FACTORY_FILES
+        super().__init__(config, gatherer, keeper, names, config.factory.timezone)
+        self._roots = config.factory.directories
+        self._zones = Judge(config.factory.timezone)
+
+    def read(self, now: float) -> list[Problem]:
+        """Read a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
+        found = self._find() if self._begins() else [] if self._waiting else None
+        if found is None:
+            return self._looks.told(())
+        taken = self._read(now, gwms_tasks.read)
+        self._zones.add(taken.samples)
+        return self._looks.told([*found, *taken.problems, *self._zones.problems()])
+
+    def _find(self) -> list[Problem] | None:
+        """Look which directories there are; None if that failed."""
+        query = "directories"
+        trees = self._gatherer.run(FACTORY, query, gwms_tasks.look, self._roots, keep=False)
+        if trees is None:
+            failure = self._gatherer.failure(FACTORY, query)
+            self._gatherer.down(FACTORY, FACTORY_FILES, failure.problem, failure.detail)
+            self._looks.end(failure)
+            return None
+        # One root may be within another.
+        self._waiting.extend(
+            dict.fromkeys(directory for tree in trees for directory in tree.directories)
+        )
+        return [problem for tree in trees for problem in tree.problems]
+
+
+def listen(before: LogSocket | None, config: Config) -> LogSocket | None:
+    """Return the socket that is configured, the one of before if it does; None: none is.
+
+    Raises PlaceError, also where a directory is missing.
+    """
+    if config.replay.file:  # a recording has no logs
+        return None
+    for path in config.factory.central_logs:
+        if not os.path.isdir(path):
+            raise PlaceError(
+                f"factory.central_logs: {path} is no directory, or cannot be seen: make it and "
+                "let gwmond's user read it, or correct the path"
+            )
+    return LogSocket.renewed(before, config.factory.log_socket)
+
+
+class CentralLogs(DirectoryReader):
+    """``[factory] central_logs``, and the lines that have arrived on the socket, if there is one.
+
+    Lines of the socket are taken in each poll; those that were received and not stored yet when
+    gwmond ends are lost, for who sent them keeps none.  What is wrong with them lasts until none
+    of that kind has come for a while (``problems.Lasting``).
+    """
+
+    def __init__(
+        self, config: Config, gatherer: Gatherer, keeper: PilotKeeper, socket: LogSocket | None
+    ) -> None:
+        super().__init__(config, gatherer, keeper, (CENTRAL_LOG, CENTRAL_LOG, "files"))
+        self._roots = list(dict.fromkeys(config.factory.central_logs))
+        self._socket = socket
+        self._unused: dict[str, int] = {}
+        self._wrong: list[Problem] = []  # with lines that were received, not returned yet
+        self._received = Lasting()
+
+    @property
+    def behind(self) -> bool:
+        """Whether some directories, or lines of the socket, are still to be read."""
+        return super().behind or (self._socket is not None and self._socket.many)
+
+    def read(self, now: float) -> list[Problem]:
+        """Take in a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
+        self._receive()
+        begun = self._roots if self._begins() else []
+        self._waiting.extend(begun)
+        found = self._read(now, gwms_tasks.read_central, begun).problems if self._waiting else ()
+        at = time.monotonic()
+        received, self._wrong = self._wrong, []
+        lasting = self._received.told(received, at, at - LASTS * self._every_s)
+        return lasting + self._looks.told(found)
+
+    def _receive(self) -> None:
+        """Take in what has arrived on the socket, and note what is wrong with it."""
+        socket = self._socket
+        if socket is None:
+            return
+        taken = socket.take()
+        lines = self._gatherer.run(
+            *(CENTRAL_LOG, "socket", gwms_tasks.central_lines),
+            *(socket.path, taken.lines, socket.failure),
+            keep=False,
+        )
+        counts = {"overflow": taken.overflow, "too_long": taken.too_long}
+        if lines is not None:
+            counts |= lines.wrong
+        elif taken.lines:
+            counts["unread"] = len(taken.lines)
+        self._wrong += [
+            Problem(CENTRAL_LOG, name, f"{socket.path}: {number} lines", number)
+            for name, number in counts.items()
+            if number
+        ]
+        if lines is not None:
+            self._keeper.report(lines.events, None)
+
+    def unused(self) -> list[Problem]:
+        """Return which lines said nothing of what is known, since this was asked last."""
+        book = self._keeper.book
+        if book is None:
+            return []
+        now, before = dict(book.witnesses.unused), self._unused
+        self._unused = now
+        new = {why: number - before.get(why, 0) for why, number in now.items()}
+        examples = book.witnesses.examples
+        return [
+            Problem(CENTRAL_LOG, why, f"{number} lines: {examples[why]}", number)
+            for why, number in new.items()
+            if number > 0
+        ]
