@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gwmond.model.waits import Wait
 
 
-Stage: TypeAlias = Literal["query", "picture", "matching", "evaluation", "pilots", "ledger"]
+Stage: TypeAlias = Literal["query", "state", "matching", "evaluation", "pilots", "ledger"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """What a poll does, in this order."""
 

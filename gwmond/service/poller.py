@@ -23,7 +23,7 @@ from gwmond.service.keeper import Keeper, checked, remembered
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
-from gwmond.service.pool_state import YOUNG, Picture, take
+from gwmond.service.pool_state import YOUNG, PoolState, build_state
 from gwmond.service.problems import begin, occurrences
 from gwmond.sites.integrate import integrate
 from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN
@@ -132,12 +132,12 @@ class Poller:
         stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
-        picture = take(found, self._memory, config, tick.wall, time.monotonic())
-        stages.end("picture")
-        self._match(picture)
+        state = build_state(found, self._memory, config, tick.wall, time.monotonic())
+        stages.end("state")
+        self._match(state)
         found = pool.gatherer.last()
         stages.end("matching")
-        evaluation, wrong = self._evaluate(picture.facts(self._verdicts), tick.wall)
+        evaluation, wrong = self._evaluate(state.facts(self._verdicts), tick.wall)
         if wrong:
             problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
         stages.end("evaluation")
@@ -145,23 +145,23 @@ class Poller:
             from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
             daemons = tuple(daemon.daemon for daemon in found.chosen)
-            whole = picture.pilots_complete
-            pilots, silent = picture.pilots, picture.silent_before
+            whole = state.pilots_complete
+            pilots, silent = state.pilots, state.silent_before
             seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
             ledger = self._keeper.ledger
-            self._accountant.watch(picture.requests, tick, pool.period_s)
+            self._accountant.watch(state.requests, tick, pool.period_s)
             problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
             failure = self._accountant.failure
             if failure is not None and failure.reopen:
                 self._keeper.lost(failure)
             found = pool.gatherer.last()
             stages.end("pilots")
-        self._memory = picture.memory._replace(taken=evaluation.taken)
+        self._memory = state.memory._replace(taken=evaluation.taken)
         problems += [
             *found.problems,
-            *_doubts(picture.doubtful, picture.young_until),
+            *_doubts(state.doubtful, state.young_until),
             *_too_many_names(self._names.together),
-            *self._of_entries(picture, evaluation),
+            *self._of_entries(state, evaluation),
         ]
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
@@ -173,7 +173,7 @@ class Poller:
         self._count(problems)
         self._count_records(found.statuses)
         self._polls += 1
-        return self._snapshot(found, picture, evaluation, wrong, tick.wall, stages)
+        return self._snapshot(found, state, evaluation, wrong, tick.wall, stages)
 
     def _recall_names(self, now: float) -> None:
         """Take in the names that the ledger knows, once it was opened."""
@@ -208,10 +208,10 @@ class Poller:
             cursors=accountant.cursors,
         )
 
-    def _match(self, picture: Picture) -> None:
+    def _match(self, state: PoolState) -> None:
         """Evaluate the pairs of group and template that are new; forget those that are gone."""
-        groups = {g.signature: g.ad for g in picture.groups}
-        templates = {t.signature: t for t in picture.templates}
+        groups = {g.signature: g.ad for g in state.groups}
+        templates = {t.signature: t for t in state.templates}
         self._verdicts = {
             pair: verdict
             for pair, verdict in self._verdicts.items()
@@ -241,10 +241,10 @@ class Poller:
         evaluation = evaluate(facts, int(now), settings)
         return evaluation, residual(evaluation)
 
-    def _of_entries(self, picture: Picture, evaluation: Evaluation) -> list[Problem]:
+    def _of_entries(self, state: PoolState, evaluation: Evaluation) -> list[Problem]:
         """Return problems that last, each counted once for each entry that has it anew."""
         booked = self._accountant.below_one_unit if self._accountant else frozenset()
-        small = self._entries["below_one_unit"] | picture.below_one_unit | booked
+        small = self._entries["below_one_unit"] | state.below_one_unit | booked
         untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
         found = {
             "below_one_unit": (small, "each pilot counts as one unit"),
@@ -292,7 +292,7 @@ class Poller:
     def _snapshot(
         self,
         found: Round,
-        picture: Picture,
+        state: PoolState,
         evaluation: Evaluation,
         wrong: int,
         pool_time: float,
@@ -313,19 +313,19 @@ class Poller:
             poll_seconds=sum(stages.seconds.values()),
             stages=stages.seconds,
             polls=self._polls,
-            young_until=picture.young_until,
+            young_until=state.young_until,
             speed=self._pool.clock.speed,
             sources=found.statuses,
             records=dict(self._records),
             problems=dict(self._problems),
             evaluation=evaluation,
             residual=wrong,
-            entries=picture.totals or {},
-            requests=picture.requests,
-            entry_monitors=picture.entry_monitors,
-            pilots=picture.pilot_groups,
-            jobs=picture.jobs,
-            frontends=picture.frontends,
+            entries=state.totals or {},
+            requests=state.requests,
+            entry_monitors=state.entry_monitors,
+            pilots=state.pilot_groups,
+            jobs=state.jobs,
+            frontends=state.frontends,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
             totals=dict(keeper.totals) if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
@@ -335,14 +335,14 @@ class Poller:
             verdicts=checked_verdicts({count_key: n.micros for count_key, n in counted.items()})
             if pilot_time
             else None,
-            names=self._kept(picture, evaluation),
+            names=self._kept(state, evaluation),
         )
 
-    def _kept(self, picture: Picture, evaluation: Evaluation) -> KeptNames:
+    def _kept(self, state: PoolState, evaluation: Evaluation) -> KeptNames:
         """Return what is kept apart: by the rule, and what is shown now."""
         names = self._names
-        asked = (Berth(request.entry, request.group) for request in picture.requests)
-        groups = frozenset({*names.groups, *picture.pilot_groups, *asked})
+        asked = (Berth(request.entry, request.group) for request in state.requests)
+        groups = frozenset({*names.groups, *state.pilot_groups, *asked})
         entries = {
             *names.entries,
             *(key for key, _ in evaluation.rows),

@@ -8,7 +8,6 @@ No I/O and no clock here either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
@@ -46,6 +45,7 @@ from gwmond.service.known_entries import (
     with_pledged,
 )
 from gwmond.sites.capacity import provisioned
+from gwmond.sites.contacts import Watched
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
@@ -56,7 +56,7 @@ from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
 YOUNG = "young_collector"
 
 
-class Picture(NamedTuple):
+class PoolState(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
     ``pilots`` are all that ads tell of; ``running`` those of them whose startd has registered, and
@@ -120,63 +120,42 @@ class Picture(NamedTuple):
         )
 
 
-def take(found: Round, memory: Memory, config: Config, now: float, now_mono: float) -> Picture:
-    """Make the picture of ``now`` (epoch seconds by the pool's clock)."""
+def build_state(
+    found: Round, memory: Memory, config: Config, now: float, now_mono: float
+) -> PoolState:
+    """Return the state of ``now`` (epoch seconds by the pool's clock)."""
     fresh = Fresh(found, config, now_mono)
     q = config.canonical.memory_mib
-    slots, slots_whole = fresh.all(SLOTS)
-    startds, _ = fresh.all(STARTDS)
     requests, totals = _requests(fresh)
-    pilots = _pilots(slots, startds, _told_to_factories(fresh, totals))
-    unused = frozenset[str]().union(*(answer.unused for answer in startds))
-    failed = [pilot for pilot in pilots if pilot.failed]
-    registered = [pilot for pilot in pilots if not pilot.failed]
-    clocks = [max(p.last_heard for p in answer.pilots) for answer in slots if answer.pilots]
-    contacts = memory.contacts
-    watched = contacts.after(registered, clocks, int(now)) if slots else contacts.unseen()
-    running = watched.running
+    shown = _shown(fresh, memory, totals, config, now)
+    running = shown.watched.running
     used = {resource: provisioned(running, resource, q) for resource in RESOURCES}
-    seen = {p.entry for p in registered} | set(totals or ())
-    hour = int(now // HOUR_S)
-    lifetimes = {key.ad_lifetime_s for key in registered} or {AD_LIFETIME_S}
-    two_updates_s = max(watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes)
-    young_until = _young_until(fresh, min(config.site.collector_distrust, two_updates_s), now)
-    young = young_until is not None
-    remembered = {
-        key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
-    }
-    if young or not slots_whole or not fresh.all(REQUESTS)[1]:  # it may only be out of sight
-        remembered |= set(memory.first_seen)
-    if found.entries is not None:
-        remembered &= found.entries.keys()
-    entries = frozenset(with_pledged(seen | remembered, config))
-    doubtful = _doubtful(slots_whole, young, used, seen, memory, entries) if slots else {}
-    if watched.doubtful:
-        doubtful |= {pilot.entry: "collector" for pilot in running}
-    trusted = [key for key in entries - {OTHER_ENTRY} if key not in doubtful] if slots else []
-    after, recent = remember(memory, entries, trusted, watched, used, config, now)
-    last_seen = {key: standing.last for key, standing in (found.entries or {}).items()}
+    entries = _entries(found, fresh, memory, shown, totals, config, now)
+    doubtful = _doubtful(shown, used, totals, memory, entries)
+    trusted = [key for key in entries - {OTHER_ENTRY} if key not in doubtful] if shown.any else []
+    after, recent = remember(memory, entries, trusted, shown.watched, used, config, now)
     after = after._replace(
-        last_seen=last_seen, waiting=histories(memory.waiting, totals, config, now)
+        last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
+        waiting=histories(memory.waiting, totals, config, now),
     )
-    waits = waiting(fresh, after.waiting, totals, pilots, config, now)
+    waits = waiting(fresh, after.waiting, totals, shown.pilots, config, now)
     after = after._replace(filling=fillings(memory.filling, waits, config, now))
     groups, complete = _demand(fresh, found, config)
-    shown = monitored(fresh, requests, totals)
-    return Picture(
-        pilots=pilots,
+    monitors = monitored(fresh, requests, totals)
+    return PoolState(
+        pilots=shown.pilots,
         running=running,
-        pilot_groups=pilot_groups([*running, *failed], unused, q, now),
-        pilots_known=bool(slots),
-        pilots_complete=slots_whole and not young,
-        young_until=young_until,
-        silent_before=_clock(clocks, now) - two_updates_s if clocks else None,
+        pilot_groups=pilot_groups([*running, *shown.failed], shown.unused, q, now),
+        pilots_known=shown.any,
+        pilots_complete=shown.complete,
+        young_until=shown.young_until,
+        silent_before=shown.silent_before(now),
         doubtful=doubtful,
-        requests=shown.requests,
+        requests=monitors.requests,
         totals=totals,
         waiting=waits,
         long_filling=long_filling(after, running, config, now),
-        resting=watched.resting(now, int(config.site.untaken_grace)),
+        resting=shown.watched.resting(now, int(config.site.untaken_grace)),
         capacities=entry_capacities(entries, used, after, recent, totals or {}, config, now),
         groups=groups,
         demand_complete=complete,
@@ -186,25 +165,112 @@ def take(found: Round, memory: Memory, config: Config, now: float, now_mono: flo
         frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
         entries=entries,
         memory=after,
-        entry_monitors=shown.entries,
+        entry_monitors=monitors.entries,
         q=q,
     )
 
 
-def _told_to_factories(
+class _Shown(NamedTuple):
+    """What collectors show of pilots, and how far that is trusted.
+
+    ``any``: a collector has answered; ``whole``: all have; ``failed``: pilots whose validation
+    failed; ``unused``: startds that ran no job; ``clocks``: the latest contact of each collector.
+    """
+
+    any: bool
+    whole: bool
+    pilots: tuple[Pilot, ...]
+    failed: tuple[Pilot, ...]
+    unused: frozenset[str]
+    watched: Watched
+    clocks: tuple[int, ...]
+    two_updates_s: int
+    young_until: float | None
+
+    @property
+    def young(self) -> bool:
+        """Whether a collector was started so lately that it may not know all pilots yet."""
+        return self.young_until is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pilot is shown."""
+        return self.whole and not self.young
+
+    def silent_before(self, now: float) -> int | None:
+        """Return when a pilot that is silent was heard of last at most (epoch seconds)."""
+        return _clock(self.clocks, now) - self.two_updates_s if self.clocks else None
+
+
+def _shown(
+    fresh: Fresh,
+    memory: Memory,
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    config: Config,
+    now: float,
+) -> _Shown:
+    slots, whole = fresh.all(SLOTS)
+    startds, _ = fresh.all(STARTDS)
+    pilots = _pilots(slots, startds, _reported_to_factories(fresh, totals))
+    registered = [pilot for pilot in pilots if not pilot.failed]
+    clocks = [max(p.last_heard for p in answer.pilots) for answer in slots if answer.pilots]
+    contacts = memory.contacts
+    watched = contacts.after(registered, clocks, int(now)) if slots else contacts.unseen()
+    lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
+    two_updates_s = max(watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes)
+    return _Shown(
+        any=bool(slots),
+        whole=whole,
+        pilots=pilots,
+        failed=tuple(pilot for pilot in pilots if pilot.failed),
+        unused=frozenset[str]().union(*(answer.unused for answer in startds)),
+        watched=watched,
+        clocks=tuple(clocks),
+        two_updates_s=two_updates_s,
+        young_until=_young_until(fresh, min(config.site.collector_distrust, two_updates_s), now),
+    )
+
+
+def _entries(
+    found: Round,
+    fresh: Fresh,
+    memory: Memory,
+    shown: _Shown,
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    config: Config,
+    now: float,
+) -> frozenset[EntryKey]:
+    """Return the entries that are shown: seen now, or lately, or pledged."""
+    hour = int(now // HOUR_S)
+    remembered = {
+        key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
+    }
+    if not shown.complete or not fresh.all(REQUESTS)[1]:  # it may only be out of sight
+        remembered |= set(memory.first_seen)
+    if found.entries is not None:
+        remembered &= found.entries.keys()
+    return frozenset(with_pledged(_seen(shown, totals) | remembered, config))
+
+
+def _seen(shown: _Shown, totals: Mapping[EntryKey, EntryTotals] | None) -> set[EntryKey]:
+    """Return entries that have a pilot or a glideresource ad now."""
+    return {pilot.entry for pilot in shown.pilots if not pilot.failed} | set(totals or ())
+
+
+def _reported_to_factories(
     fresh: Fresh, totals: Mapping[EntryKey, EntryTotals] | None
 ) -> tuple[Pilot, ...]:
-    """Return pilots that told a factory's collector that their validation failed, of our groups.
+    """Return pilots of our groups that reported to a factory's collector that validation failed.
 
     A WMS collector that does not answer hides them, and nothing else: it is no proof of pilots.
     """
     groups = {group for total in (totals or {}).values() for group in total.groups}
-    told = merge_pilots(fresh.all(advertised.KIND)[0])
-    return tuple(pilot for pilot in told if not groups or pilot.group in groups)
+    failed = merge_pilots(fresh.all(advertised.KIND)[0])
+    return tuple(pilot for pilot in failed if not groups or pilot.group in groups)
 
 
 def _pilots(
-    slots: Sequence[Any], startds: Sequence[Any], told: Sequence[Pilot] = ()
+    slots: Sequence[Any], startds: Sequence[Any], reported: Sequence[Pilot] = ()
 ) -> tuple[Pilot, ...]:
     """Return each pilot once: by its slots, else by its startd's own ad.
 
@@ -214,7 +280,7 @@ def _pilots(
         return ()
     failed: dict[str, Pilot] = {}
     found = []
-    for pilot in (*merge_pilots(answer.pilots for answer in slots), *told):
+    for pilot in (*merge_pilots(answer.pilots for answer in slots), *reported):
         if not pilot.failed:
             found.append(pilot)
             continue
@@ -306,10 +372,9 @@ def _young_until(fresh: Fresh, within_s: float, now: float) -> float | None:
 
 
 def _doubtful(
-    whole: bool,
-    young: bool,
+    shown: _Shown,
     used: Mapping[Resource, Mapping[EntryKey, int]],
-    seen: AbstractSet[EntryKey],
+    totals: Mapping[EntryKey, EntryTotals] | None,
     memory: Memory,
     entries: Iterable[EntryKey],
 ) -> dict[EntryKey, str]:
@@ -319,21 +384,36 @@ def _doubtful(
     own.  An entry that shows as much as when last trusted is not doubted; one that has vanished
     from a young collector is (one that is named like its site is no factory's, but a pledge's).
     """
-    if whole and not young:
-        return {}
-    reason = YOUNG if whole else "collector"
+    doubtful: dict[EntryKey, str] = {}
+    if shown.any and not shown.complete:
+        doubtful = _fewer(shown, used, totals, memory, entries)
+    if shown.watched.doubtful:
+        doubtful |= {pilot.entry: "collector" for pilot in shown.watched.running}
+    return doubtful
+
+
+def _fewer(
+    shown: _Shown,
+    used: Mapping[Resource, Mapping[EntryKey, int]],
+    totals: Mapping[EntryKey, EntryTotals] | None,
+    memory: Memory,
+    entries: Iterable[EntryKey],
+) -> dict[EntryKey, str]:
+    """Return entries with fewer pilots than when they were trusted last."""
+    seen = _seen(shown, totals)
+    reason = YOUNG if shown.whole else "collector"
     doubtful = {}
     for key in entries:
         before = [memory.provisioned.get((key, resource)) for resource in RESOURCES]
         if before == [None, None]:
-            if not whole:
+            if not shown.whole:
                 doubtful[key] = reason
             continue
         fewer = any(
             used[resource].get(key, 0) < (units or 0)
             for resource, units in zip(RESOURCES, before, strict=True)
         )
-        if fewer or (young and key not in seen and key.entry != key.site):
+        if fewer or (shown.young and key not in seen and key.entry != key.site):
             doubtful[key] = reason
     return doubtful
 

@@ -124,8 +124,8 @@ def test_clients_without_glideresource_ads(scene: Scene) -> None:
     one = client(status_running=10, status_wait=1, client_jobs_idle=5, client_slots_idle=2)
     scene.answer("wms:f", "factoryclient", (one, client("other.main", "ce9", status_held=3)))
     scene.answer("wms:f", "glideclient", (ClientAsk(A.entry, FACTORY, GROUP, 2, 7),))
-    picture = scene.take()
-    found = {(r.entry, r.group): r for r in picture.requests}
+    state = scene.take()
+    found = {(r.entry, r.group): r for r in state.requests}
     assert set(found) == {
         (EntryKey("Theirs", A.entry), GROUP),
         (EntryKey("Theirs", "ce9"), "other.main"),
@@ -134,8 +134,8 @@ def test_clients_without_glideresource_ads(scene: Scene) -> None:
     assert (ours.running, ours.submitted_wait, ours.requested_idle) == (10, 1, 2)
     assert (ours.jobs_matching, ours.slots_idle, ours.pending) == (5, 2, None)
     assert ours.last_heard == NOW - 30
-    assert picture.totals == {}
-    assert picture.entries == frozenset()
+    assert state.totals == {}
+    assert state.entries == frozenset()
 
 
 def test_other_frontends_clients_are_not_ours(scene: Scene) -> None:

@@ -129,7 +129,7 @@ def test_from_ads_to_counters(polls: Polls) -> None:
         ("insufficient_demand", ""): 60 * 60,
     }
     assert (second.polls, second.residual) == (2, 0)
-    assert set(second.stages) == {"query", "picture", "matching", "evaluation", "pilots", "ledger"}
+    assert set(second.stages) == {"query", "state", "matching", "evaluation", "pilots", "ledger"}
     assert render(catalog.FAMILIES, second, 1000).text
 
 

@@ -1,4 +1,4 @@
-"""From answers to the picture of a moment."""
+"""From answers to the state of a moment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gwmond.model.facts import (
 from gwmond.model.times import HOUR_S
 from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
-from gwmond.service.pool_state import Picture, take
+from gwmond.service.pool_state import PoolState, build_state
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.collector import CollectorInfo
@@ -41,7 +41,7 @@ DAY = 86400
 
 
 class Scene:
-    """Answers of daemons, from which a picture is taken."""
+    """Answers of daemons, from which a state is taken."""
 
     def __init__(self, **options: Any) -> None:
         self.config = Config.model_validate(options)
@@ -89,7 +89,7 @@ class Scene:
         counts = tuple(JobCount(name, g.accounting_group, "idle", g.jobs) for g in groups)
         self.answer(name, "demand", ScheddDemand(groups, counts, 1, complete, ()), age, skipped)
 
-    def take(self, memory: Memory = EMPTY, now: float = NOW) -> Picture:
+    def take(self, memory: Memory = EMPTY, now: float = NOW) -> PoolState:
         found = Round(
             self.answers,
             tuple(self.statuses[at] for at in sorted(self.statuses)),
@@ -97,7 +97,7 @@ class Scene:
             self.templates,
             tuple(self.chosen),
         )
-        return take(found, memory, self.config, now, MONO)
+        return build_state(found, memory, self.config, now, MONO)
 
 
 @pytest.fixture
@@ -125,18 +125,18 @@ def watched(*keys: EntryKey, units: int = 8, since: int = NOW - 2 * DAY) -> Memo
 
 def test_everything_is_known(scene: Scene) -> None:
     """When everybody has answered, pilots, entries, demand and templates are all known."""
-    picture = scene.take()
-    assert picture.pilots_known
-    assert picture.entries == {A, B}
-    assert picture.doubtful == {}
-    assert picture.demand_complete
-    assert [g.jobs for g in picture.groups] == [5]
-    assert {t.entry for t in picture.templates} == {A, B}
-    assert picture.memory.first_seen == {A: NOW, B: NOW}
-    assert picture.memory.provisioned[A, "cpu"] == 8
-    facts = picture.facts({})
-    assert facts.pilots == picture.pilots
-    assert facts.totals == picture.totals
+    state = scene.take()
+    assert state.pilots_known
+    assert state.entries == {A, B}
+    assert state.doubtful == {}
+    assert state.demand_complete
+    assert [g.jobs for g in state.groups] == [5]
+    assert {t.entry for t in state.templates} == {A, B}
+    assert state.memory.first_seen == {A: NOW, B: NOW}
+    assert state.memory.provisioned[A, "cpu"] == 8
+    facts = state.facts({})
+    assert facts.pilots == state.pilots
+    assert facts.totals == state.totals
 
 
 @pytest.mark.parametrize(("age", "known"), [(0, True), (120, True), (121, False)])
@@ -147,13 +147,13 @@ def test_answers_are_fresh_for_two_polls(age: float, known: bool) -> None:
     scene.requests(request(A), age=age)
     scene.discovery("ap1", age=0)
     scene.demand("ap1", group(5), age=age)
-    picture = scene.take(watched(A))
-    assert picture.pilots_known is known
-    assert (picture.facts({}).pilots is not None) is known
-    assert (picture.totals is not None) is known
-    assert picture.demand_complete is known
-    assert bool(picture.groups) is known
-    assert A in picture.entries
+    state = scene.take(watched(A))
+    assert state.pilots_known is known
+    assert (state.facts({}).pilots is not None) is known
+    assert (state.totals is not None) is known
+    assert state.demand_complete is known
+    assert bool(state.groups) is known
+    assert A in state.entries
 
 
 @pytest.mark.parametrize(("age", "complete"), [(600, True), (601, False)])
@@ -171,10 +171,10 @@ def test_stale_pilots_leave_memory_alone(scene: Scene) -> None:
     """While pilots are unknown neither peaks nor units in use change."""
     scene.slots(age=500)
     memory = watched(A)
-    picture = scene.take(memory)
-    assert not picture.pilots_known
-    assert picture.memory.provisioned == memory.provisioned
-    assert picture.memory.peaks == memory.peaks
+    state = scene.take(memory)
+    assert not state.pilots_known
+    assert state.memory.provisioned == memory.provisioned
+    assert state.memory.peaks == memory.peaks
 
 
 def test_silent_collector_makes_doubtful(scene: Scene) -> None:
@@ -184,13 +184,13 @@ def test_silent_collector_makes_doubtful(scene: Scene) -> None:
     scene.silent("cm2", "slots")
     memory = watched(A, A2, B)
     memory = memory._replace(provisioned={**memory.provisioned, (A, "cpu"): 16})
-    picture = scene.take(memory)
-    assert picture.pilots_known
-    assert picture.doubtful == {A: "collector", B: "collector", new: "collector"}
-    assert picture.memory.provisioned[A, "cpu"] == 16
-    assert picture.memory.provisioned[A2, "cpu"] == 8
-    assert (A, "cpu") in picture.memory.peaks
-    assert (new, "cpu") not in picture.memory.peaks
+    state = scene.take(memory)
+    assert state.pilots_known
+    assert state.doubtful == {A: "collector", B: "collector", new: "collector"}
+    assert state.memory.provisioned[A, "cpu"] == 16
+    assert state.memory.provisioned[A2, "cpu"] == 8
+    assert (A, "cpu") in state.memory.peaks
+    assert (new, "cpu") not in state.memory.peaks
 
 
 def test_fewer_gpus_make_doubtful_too(scene: Scene) -> None:
@@ -204,10 +204,10 @@ def test_fewer_gpus_make_doubtful_too(scene: Scene) -> None:
 def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
     """Once all collectors have answered, fewer pilots are fewer pilots."""
     scene.slots(source="cm2")
-    picture = scene.take(watched(A, A2, units=80))
-    assert picture.doubtful == {}
-    assert picture.memory.provisioned[A, "cpu"] == 8
-    assert picture.memory.provisioned[A2, "cpu"] == 0
+    state = scene.take(watched(A, A2, units=80))
+    assert state.doubtful == {}
+    assert state.memory.provisioned[A, "cpu"] == 8
+    assert state.memory.provisioned[A2, "cpu"] == 0
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_young_collector(scene: Scene, started: int | None, doubtful: dict[Entry
     """
     scene.collector(started)
     scene.slots(pilot(A), pilot(EntryKey("New", "new")))
-    picture = scene.take(watched(A, A2))
-    assert picture.doubtful == doubtful
-    assert picture.young_until == (NOW + 1 if doubtful else None)
+    state = scene.take(watched(A, A2))
+    assert state.doubtful == doubtful
+    assert state.young_until == (NOW + 1 if doubtful else None)
 
 
 def test_entry_that_has_vanished_from_a_young_collector() -> None:
@@ -237,9 +237,9 @@ def test_entry_that_has_vanished_from_a_young_collector() -> None:
     scene.requests(request(A))
     scene.collector(NOW - 60)
     ghost = EntryKey("Ghost", "Ghost")
-    picture = scene.take(watched(A, B, ghost, units=0))
-    assert picture.entries == {A, B, ghost}
-    assert picture.doubtful == {B: "young_collector"}
+    state = scene.take(watched(A, B, ghost, units=0))
+    assert state.entries == {A, B, ghost}
+    assert state.doubtful == {B: "young_collector"}
     scene.collector(NOW - DAY)
     assert scene.take(watched(A, B, ghost, units=0)).doubtful == {}
 
@@ -279,9 +279,9 @@ def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
     other = pilot(B)._replace(name="other", accepting=False)
     first = pilot(A, size=Size(1, 1))._replace(name="pilot0")
     scene.answer("cm", "startds", Startds((first, other), frozenset({"other"})))
-    picture = scene.take()
-    assert [(p.name, p.size) for p in picture.pilots] == [("pilot0", BIG), ("other", BIG)]
-    assert {key: pilot_units.unused for (key, _), pilot_units in picture.pilot_groups.items()} == {
+    state = scene.take()
+    assert [(p.name, p.size) for p in state.pilots] == [("pilot0", BIG), ("other", BIG)]
+    assert {key: pilot_units.unused for (key, _), pilot_units in state.pilot_groups.items()} == {
         A: 0,
         B: 1,
     }
@@ -299,16 +299,16 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> Non
     later = failed._replace(name="later", last_heard=failed.last_heard + 1)
     scene.slots(pilot(A), failed, alone)
     scene.slots(pilot(A), later, source="cm2")
-    picture = scene.take()
-    assert {p.name for p in picture.pilots} == {"pilot0", "later1", "alone2"}
-    assert picture.running == without.pilots
-    assert picture.facts({}).pilots == without.pilots
-    assert (picture.entries, picture.doubtful) == (without.entries, without.doubtful)
+    state = scene.take()
+    assert {p.name for p in state.pilots} == {"pilot0", "later1", "alone2"}
+    assert state.running == without.pilots
+    assert state.facts({}).pilots == without.pilots
+    assert (state.entries, state.doubtful) == (without.entries, without.doubtful)
     contacts = without.memory.contacts
-    assert picture.memory._replace(contacts=contacts) == without.memory
-    assert picture.memory.contacts.pilots == contacts.pilots
-    assert picture.capacities == without.capacities
-    groups = picture.pilot_groups
+    assert state.memory._replace(contacts=contacts) == without.memory
+    assert state.memory.contacts.pilots == contacts.pilots
+    assert state.capacities == without.capacities
+    groups = state.pilot_groups
     for key, pilot_units in without.pilot_groups.items():
         assert groups[key] == pilot_units._replace(failed=1)
     assert [
@@ -327,9 +327,9 @@ def test_ads_that_outlive_their_pilot(
     heard = NOW - silent_s
     told = pilot(A)._replace(size=None, free=(), failed=True, dies=dies, last_heard=heard)
     scene.slots(told)
-    picture = scene.take()
-    assert [pilot_group.failed for pilot_group in picture.pilot_groups.values()] == [failed]
-    assert picture.pilots == (told._replace(name="pilot0"),)
+    state = scene.take()
+    assert [pilot_group.failed for pilot_group in state.pilot_groups.values()] == [failed]
+    assert state.pilots == (told._replace(name="pilot0"),)
 
 
 @pytest.mark.parametrize(
@@ -348,19 +348,19 @@ def test_a_pilot_below_one_unit_counts_as_one(
     small = Size(1, 1900)
     scene.slots(pilot(A, size=small)._replace(free=free, jobs=jobs))
     scene.requests(request(A, pilot_size=BIG), request(B, running=0, pilot_size=small))
-    picture = scene.take()
-    assert picture.below_one_unit == {A.entry, B.entry}
-    (pilot_units,) = picture.pilot_groups.values()
+    state = scene.take()
+    assert state.below_one_unit == {A.entry, B.entry}
+    (pilot_units,) = state.pilot_groups.values()
     assert pilot_units.units["cpu"] == units
-    assert picture.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
+    assert state.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
 
 
 def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     """It is there, and of its capacity nothing is known."""
     scene.slots(pilot(A)._replace(size=None, free=()))
-    picture = scene.take()
-    assert picture.memory.provisioned[A, "cpu"] == 0
-    (pilot_units,) = picture.pilot_groups.values()
+    state = scene.take()
+    assert state.memory.provisioned[A, "cpu"] == 0
+    (pilot_units,) = state.pilot_groups.values()
     assert (pilot_units.registered, pilot_units.units["cpu"].total) == (1, 0)
 
 
@@ -370,21 +370,21 @@ def test_requests_are_merged_over_collectors(scene: Scene) -> None:
     other = request(A, group="frontend.other", requested_idle=20)
     scene.requests(old, request(B))
     scene.requests(new, other, source="cm2")
-    picture = scene.take()
-    assert picture.totals is not None
-    assert picture.totals[A].requested_idle == 27
-    assert len(picture.requests) == 3
+    state = scene.take()
+    assert state.totals is not None
+    assert state.totals[A].requested_idle == 27
+    assert len(state.requests) == 3
     scene.requests(new, other)
     scene.requests(old, source="cm2")
-    assert scene.take().totals == {A: picture.totals[A]}
+    assert scene.take().totals == {A: state.totals[A]}
 
 
 def test_no_ad_is_not_the_same_as_no_answer(scene: Scene) -> None:
     """A collector without glideresource ads says that there are none."""
     scene.requests()
-    picture = scene.take()
-    assert picture.totals == {}
-    assert picture.requests == ()
+    state = scene.take()
+    assert state.totals == {}
+    assert state.requests == ()
     scene.requests(age=500)
     assert scene.take().totals is None
 
@@ -395,12 +395,12 @@ def test_pledged_site_of_which_nothing_is_seen() -> None:
     scene = Scene(site={"pledge": pledges})
     scene.slots(pilot(A))
     scene.requests(request(A))
-    picture = scene.take()
+    state = scene.take()
     ghost = EntryKey("Ghost", "Ghost")
-    assert picture.entries == {A, ghost}
-    assert picture.capacities[ghost, "cpu"] == Capacity(50, "pledge")
-    assert picture.capacities[ghost, "gpu"] == Capacity(2, "pledge")
-    assert picture.capacities[A, "cpu"] == Capacity(100, "pledge")
+    assert state.entries == {A, ghost}
+    assert state.capacities[ghost, "cpu"] == Capacity(50, "pledge")
+    assert state.capacities[ghost, "gpu"] == Capacity(2, "pledge")
+    assert state.capacities[A, "cpu"] == Capacity(100, "pledge")
 
 
 def test_pledge_of_an_entry_and_of_memory() -> None:
@@ -444,26 +444,24 @@ def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> 
     scene.slots(*old)
     before = scene.take(now=NOW - 880)
     scene.slots(*old, *new)
-    picture = scene.take(before.memory)
-    assert len(picture.pilots) == 100  # the accounting of pilots' time knows when they ended
-    assert len(picture.running) == 50
-    assert picture.capacities[A, "cpu"] == Capacity(400, "peak")
-    assert picture.memory.provisioned[A, "cpu"] == 400
-    assert [pilot_group.units["cpu"].total for pilot_group in picture.pilot_groups.values()] == [
-        400
-    ]
+    state = scene.take(before.memory)
+    assert len(state.pilots) == 100  # the accounting of pilots' time knows when they ended
+    assert len(state.running) == 50
+    assert state.capacities[A, "cpu"] == Capacity(400, "peak")
+    assert state.memory.provisioned[A, "cpu"] == 400
+    assert [pilot_group.units["cpu"].total for pilot_group in state.pilot_groups.values()] == [400]
     later = NOW + 86400
     scene.slots(*[key._replace(last_heard=later) for key in new])
-    assert scene.take(picture.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
+    assert scene.take(state.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
 
 
 def test_no_ad_that_is_renewed_is_doubtful(scene: Scene) -> None:
     """The collector answers, but shows the same contacts as eleven minutes ago."""
     before = scene.take()
     assert before.doubtful == {}
-    picture = scene.take(before.memory, NOW + 660)
-    assert picture.doubtful == {A: "collector"}
-    assert picture.facts({}).doubtful == {A: "collector"}
+    state = scene.take(before.memory, NOW + 660)
+    assert state.doubtful == {A: "collector"}
+    assert state.facts({}).doubtful == {A: "collector"}
 
 
 def test_precedence_of_capacities() -> None:
@@ -482,9 +480,9 @@ def test_peak_leaves_the_window(scene: Scene) -> None:
     gone = EntryKey("Gone", "gone")
     window = PeakWindow().add(HOUR - 720, 99)
     memory = Memory({gone: 0}, {(gone, "cpu"): 0}, {(gone, "cpu"): window}, {})
-    picture = scene.take(memory)
-    assert gone not in picture.entries
-    assert (gone, "cpu") not in picture.memory.peaks
+    state = scene.take(memory)
+    assert gone not in state.entries
+    assert (gone, "cpu") not in state.memory.peaks
     memory = memory._replace(peaks={(gone, "cpu"): PeakWindow().add(HOUR - 719, 99)})
     assert scene.take(memory).capacities[gone, "cpu"] == Capacity(99, "peak")
 
@@ -513,9 +511,9 @@ def test_demand_of_a_schedd_that_is_stale(scene: Scene) -> None:
     """A schedd that has not answered lately makes the demand incomplete; others' remains."""
     scene.discovery("ap1", "ap2")
     scene.demand("ap2", group(7), age=500)
-    picture = scene.take()
-    assert not picture.demand_complete
-    assert [g.jobs for g in picture.groups] == [5]
+    state = scene.take()
+    assert not state.demand_complete
+    assert [g.jobs for g in state.groups] == [5]
 
 
 def test_demand_of_a_schedd_that_never_answered(scene: Scene) -> None:
@@ -607,9 +605,9 @@ def test_frontends_are_taken_together(scene: Scene) -> None:
 def test_waiting_is_estimated_from_counts(scene: Scene) -> None:
     """Without the factory's queue, what waited through the whole grace counts as beyond it."""
     scene.requests(request(A, pending=5))
-    picture = scene.take()
-    assert picture.waiting[A] == Waiting(0, 5, "estimated")
-    later = scene.take(picture.memory, NOW + 1800)
+    state = scene.take()
+    assert state.waiting[A] == Waiting(0, 5, "estimated")
+    later = scene.take(state.memory, NOW + 1800)
     assert later.waiting[A] == Waiting(5, 0, "estimated")
 
 
@@ -621,11 +619,11 @@ def test_an_entry_that_fills_for_longer_than_the_grace(scene: Scene) -> None:
         started = [pilot(A, started=NOW + 600 * n) for n in range(minute // 10 + 1)]
         scene.slots(*[key._replace(last_heard=now) for key in started])
         scene.requests(request(A, pending=1), request(B, pending=0))
-        picture = scene.take(memory, now)
-        memory = picture.memory
-        long += [minute] if picture.long_filling else []
-        assert picture.long_filling <= {A}
-        assert picture.facts({}).long_filling == picture.long_filling
+        state = scene.take(memory, now)
+        memory = state.memory
+        long += [minute] if state.long_filling else []
+        assert state.long_filling <= {A}
+        assert state.facts({}).long_filling == state.long_filling
     assert long == [35, 40, 45, 50, 55]
 
 

@@ -24,20 +24,20 @@ def _scene(**pool: object) -> Scene:
 
 def test_a_silent_part_makes_its_entries_unknown() -> None:
     """Without replicas, a silent collector leaves pilots, demand and queues in doubt."""
-    picture = _scene().take(watched(A, B, units=16))
-    assert picture.doubtful[A] == "collector"
-    assert not picture.demand_complete
-    assert picture.totals is not None
-    assert picture.totals[A].pending is None
+    state = _scene().take(watched(A, B, units=16))
+    assert state.doubtful[A] == "collector"
+    assert not state.demand_complete
+    assert state.totals is not None
+    assert state.totals[A].pending is None
 
 
 def test_one_replica_suffices() -> None:
     """With replicas, what one of them says is all that there is."""
-    picture = _scene(replicated=True).take(watched(A, B, units=16))
-    assert picture.doubtful == {}
-    assert picture.demand_complete
-    assert picture.totals is not None
-    assert picture.totals[A].pending == 0
+    state = _scene(replicated=True).take(watched(A, B, units=16))
+    assert state.doubtful == {}
+    assert state.demand_complete
+    assert state.totals is not None
+    assert state.totals[A].pending == 0
 
 
 def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:

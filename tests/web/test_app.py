@@ -18,7 +18,7 @@ from gwmond.metrics.render import Exposition
 from gwmond.model import elapsed
 from gwmond.model.snapshot import LedgerStatus, Snapshot
 from gwmond.model.states import State
-from gwmond.service import pool_state as picture
+from gwmond.service import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
 from gwmond.web.landing import made, page
@@ -182,13 +182,13 @@ def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
 
 def test_every_reason_that_is_told_has_a_meaning() -> None:
     """Whatever reason an entry may be told with, the page can say what it means."""
-    source = Path(picture.__file__).read_text()
+    source = Path(pool_state.__file__).read_text()
     told = {
         *(reason.name for reason in REASONS),
         *INSUFFICIENT,
         *UNKNOWN,
         *elapsed.REASONS,
-        picture.YOUNG,
+        pool_state.YOUNG,
     }
     assert '"collector"' in source
     assert [name for name in (*told, "collector") if not reason_meaning(name)] == []
