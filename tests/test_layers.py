@@ -205,7 +205,7 @@ _WRITERS = {
     "gwmond.service.pilot_keeper",
     "gwmond.pilots.book",
     "gwmond.pilots.joining",
-    "gwmond.service.historian",
+    "gwmond.service.history_reader",
 }
 
 

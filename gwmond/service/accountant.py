@@ -3,9 +3,9 @@
     collectors ─> sightings, claims ─┐
     schedds, startds, files ─> records ─> book ─> ledger (facts, cursors, totals at once)
 
-Time up to which pilots' time can be settled: claims were shown, and every schedd that answers has
-told of all runs that ended, less ``pilots.settle_delay``.  A schedd that is silent for long is not
-waited for: what slots show stands in, and what it tells later corrects that.
+Time up to which pilots' time can be settled: claims were shown, and the histories of every schedd
+that answers were read, less ``pilots.settle_delay``.  A schedd that is silent for long is not
+waited for: what slots show stands in, and its records correct that later.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gwmond.pilots.early_failure import Unit
 from gwmond.pilots.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
 from gwmond.service.file_readers import CentralLogs, FactoryFiles
-from gwmond.service.historian import Historian, Told
+from gwmond.service.history_reader import HistoryBatch, HistoryReader
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import LASTS, Lasting
 from gwmond.service.reconciler import Reconciler
-from gwmond.service.startd_asker import StartdAsker
+from gwmond.service.startd_history_reader import StartdHistoryReader
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.history_cursor import Progress
@@ -83,11 +83,11 @@ class Accountant:
         self._hosts = tuple(host or "local" for host in targets.collectors)
         self._gatherer = gatherer
         self._keeper = keeper
-        self._historian = Historian(config, gatherer, keeper)
+        self._histories = HistoryReader(config, gatherer, keeper)
         self._files = FactoryFiles(config, gatherer, keeper)
         self._central = CentralLogs(config, gatherer, keeper, socket)
         self._live = live  # a recording has no startds to ask
-        self._startds = StartdAsker(config, targets.collectors)
+        self._startds = StartdHistoryReader(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
         self._claims_us: int | None = None
         self._schedds: tuple[Daemon, ...] = ()
@@ -105,7 +105,7 @@ class Accountant:
     @property
     def behind(self) -> bool:
         """Whether there are records that were not fetched yet."""
-        behind = self._historian.behind or self._files.behind or self._central.behind
+        behind = self._histories.behind or self._files.behind or self._central.behind
         return behind and self._keeper.ready
 
     @property
@@ -212,14 +212,14 @@ class Accountant:
     ) -> None:
         """Take in what is new, and add what is wrong to ``problems``.  Raises LedgerError."""
         now_us = round(now * SECOND_US)
-        for told in self._historian.ask(access, self._schedds, now, only_behind=only_behind):
-            answer = told.answer
-            self._keeper.tell(answer.records, told.cursor, answer.gap)
+        for batch in self._histories.ask(access, self._schedds, now, only_behind=only_behind):
+            answer = batch.answer
+            self._keeper.tell(answer.records, batch.cursor, answer.gap)
             self._records += len(answer.records)
             if answer.gap is not None:
-                problems.append(Problem(told.source, "history_gap", answer.gap.detail))
+                problems.append(Problem(batch.source, "history_gap", answer.gap.detail))
             if answer.behind:
-                self._say(told)
+                self._say(batch)
                 self._settle(now_us)
         if self._live and self._config.factory.directories:
             problems += self._remembered("files", self._files.read(now))
@@ -232,13 +232,13 @@ class Accountant:
         if self._live and not only_behind:
             self._ask_startds(access, now, problems)
 
-    def _remembered(self, part: str, told: list[Problem]) -> list[Problem]:
-        """Return what a part tells now, which lasts while the ledger fails."""
-        self._lasting[part] = told
-        return told
+    def _remembered(self, part: str, problems: list[Problem]) -> list[Problem]:
+        """Return the problems that a part has now, which last while the ledger fails."""
+        self._lasting[part] = problems
+        return problems
 
     def _with_lasting(self, problems: list[Problem]) -> list[Problem]:
-        """Return problems, and what was told before the ledger failed: it is not over by that."""
+        """Return problems, and those of before the ledger failed: they are not over by that."""
         words = {(problem.source, problem.problem) for problem in problems}
         before = [problem for part in self._lasting.values() for problem in part]
         lasting = [
@@ -288,23 +288,23 @@ class Accountant:
             self._settle(round(now * SECOND_US))
 
     def _settle(self, now_us: int) -> None:
-        told_us = self._historian.complete_us(self._schedds)
+        read_us = self._histories.complete_us(self._schedds)
         claims_us = self._claims_us or 0
-        known_us = claims_us if told_us is None else min(claims_us, told_us)
-        silent = self._historian.silent(self._schedds)
+        known_us = claims_us if read_us is None else min(claims_us, read_us)
+        silent = self._histories.silent(self._schedds)
         self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent)
 
-    def _say(self, told: Told) -> None:
+    def _say(self, batch: HistoryBatch) -> None:
         """Say now and then how far a backlog is."""
         now = time.monotonic()
         if now - self._said_at >= _SAY_EVERY_S:
             self._said_at = now
             log.info(
                 "reading a backlog of job records",
-                source=told.source,
-                kind=told.kind,
+                source=batch.source,
+                kind=batch.kind,
                 records=self._records,
-                **_progress(told.answer.progress),
+                **_progress(batch.answer.progress),
             )
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from gwmond.config.settings import Config
-from gwmond.service.historian import Historian
+from gwmond.service.history_reader import HistoryReader
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access
@@ -35,34 +35,34 @@ class Backlog:
         return HistoryAnswer((), str(step), None if behind else 7, behind, None, None, (), 0)
 
 
-def historian(backlog: Backlog) -> Historian:
+def reader(backlog: Backlog) -> HistoryReader:
     config = Config.model_validate(
         {"histories": {"files": [PATTERN], "schedds": False}, "ledger": {"url": "sqlite:////x"}}
     )
     keeper = SimpleNamespace(cursor=lambda *_: None)  # nothing was stored
-    return Historian(config, cast(Gatherer, backlog), cast(PilotKeeper, keeper))
+    return HistoryReader(config, cast(Gatherer, backlog), cast(PilotKeeper, keeper))
 
 
 def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     """They are asked for after the state of those that have come, though not stored yet."""
     backlog = Backlog(steps=4, left_s=100.0)
-    one = historian(backlog)
+    histories = reader(backlog)
     access = cast(Access, None)
-    assert [told.cursor.state for told in one.ask(access, [], 0.0)] == ["1"]
-    assert one.behind
-    told = one.ask(access, [], 0.0, only_behind=True)
+    assert [told.cursor.state for told in histories.ask(access, [], 0.0)] == ["1"]
+    assert histories.behind
+    told = histories.ask(access, [], 0.0, only_behind=True)
     assert next(told).cursor.state == "1"
     assert backlog.third.wait(10), "the next was not asked for while the last is accounted"
     assert [resources.cursor.state for resources in told] == ["2", "3", "4"]
     assert backlog.asked == ["", "", "1", "2", "3"]
-    assert not one.behind
+    assert not histories.behind
 
 
 def test_without_time_left_the_rest_waits() -> None:
     """Of a poll's last seconds nothing is begun that would be killed at its end."""
     backlog = Backlog(steps=4, left_s=0.0)
-    one = historian(backlog)
+    histories = reader(backlog)
     access = cast(Access, None)
-    list(one.ask(access, [], 0.0))
-    assert [told.cursor.state for told in one.ask(access, [], 0.0, only_behind=True)] == ["1"]
-    assert one.behind
+    list(histories.ask(access, [], 0.0))
+    assert [told.cursor.state for told in histories.ask(access, [], 0.0, only_behind=True)] == ["1"]
+    assert histories.behind

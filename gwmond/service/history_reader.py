@@ -30,8 +30,8 @@ SILENT_S = 600.0
 _QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
 
 
-class Told(NamedTuple):
-    """What a source told, and where its cursor is then."""
+class HistoryBatch(NamedTuple):
+    """Records that were read from a source, and where its cursor is then."""
 
     source: str
     kind: str
@@ -39,11 +39,11 @@ class Told(NamedTuple):
     cursor: Cursor
 
 
-_Task: TypeAlias = Callable[[str | None], Told | None]
+_Task: TypeAlias = Callable[[str | None], HistoryBatch | None]
 """Fetches from one source, after a cursor's state; None: after the one that is stored."""
 
 
-class Historian:
+class HistoryReader:
     """Asks histories; use it from one thread."""
 
     def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
@@ -52,7 +52,7 @@ class Historian:
         self._keeper = keeper
         self._behind: set[tuple[str, str]] = set()
         self._not_kept: dict[str, float] = {}
-        self._answered: dict[str, float] = {}  # schedd: when it told all, by the monotonic clock
+        self._answered: dict[str, float] = {}  # schedd: when it did, by the monotonic clock
         self._asked: dict[str, float] = {}
         self._smaller: dict[tuple[str, str], int] = {}  # by how many halves less is asked for
 
@@ -62,7 +62,7 @@ class Historian:
         return bool(self._behind)
 
     def silent(self, schedds: Sequence[Daemon]) -> frozenset[str]:
-        """Return schedds that have not told of their jobs for a while."""
+        """Return schedds of which no history was read for a while."""
         now = time.monotonic()
         return frozenset(
             schedd.name
@@ -71,7 +71,7 @@ class Historian:
         )
 
     def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
-        """Return up to when all schedds that answer have told, 0 if one has not yet.
+        """Return up to when histories of all schedds that answer are known, 0 if one is not.
 
         None: there is none that would have to be waited for.
         """
@@ -87,15 +87,13 @@ class Historian:
                 for kind in SCHEDD_KINDS
                 if kind != "epochs" or schedd.name not in self._not_kept
             ]
-            told = [self._keeper.cursor(schedd.name, kind) for kind in kept]
-            times.append(
-                min(cursor.complete_us or 0 if cursor is not None else 0 for cursor in told)
-            )
+            cursors = [self._keeper.cursor(schedd.name, kind) for kind in kept]
+            times.append(min(cursor.complete_us or 0 if cursor else 0 for cursor in cursors))
         return min(times, default=None)
 
     def ask(
         self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool = False
-    ) -> Iterator[Told]:
+    ) -> Iterator[HistoryBatch]:
         """Yield what each source has that is new, as it comes.
 
         Of a backlog (``only_behind``) a source's next records are fetched while those before are
@@ -107,12 +105,12 @@ class Historian:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     task = waiting.pop(future)
-                    told, took = future.result()
-                    if told is None:
+                    batch, took = future.result()
+                    if batch is None:
                         continue
-                    if only_behind and told.answer.behind and self._gatherer.left_s > 3 * took:
-                        waiting[pool.submit(_timed, task, told.cursor.state)] = task
-                    yield told
+                    if only_behind and batch.answer.behind and self._gatherer.left_s > 3 * took:
+                        waiting[pool.submit(_timed, task, batch.cursor.state)] = task
+                    yield batch
 
     def _tasks(
         self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool
@@ -147,7 +145,7 @@ class Historian:
         records: int,
         now: float,
         state: str | None,
-    ) -> Told | None:
+    ) -> HistoryBatch | None:
         limits = self._limits(schedd.name, kind, records)
         answer = self._gatherer.run(
             *(schedd.name, kind, tasks.records, access, schedd, kind),
@@ -169,7 +167,9 @@ class Historian:
             lookback_s=self._config.histories.lookback,
         )
 
-    def _read_files(self, pattern: str, records: int, now: float, state: str | None) -> Told | None:
+    def _read_files(
+        self, pattern: str, records: int, now: float, state: str | None
+    ) -> HistoryBatch | None:
         limits = self._limits(pattern, FILE_KIND, records)
         answer = self._gatherer.run(
             *(pattern, FILE_KIND, tasks.file_records, pattern),
@@ -178,7 +178,7 @@ class Historian:
         )
         return self._note(pattern, FILE_KIND, answer)
 
-    def _note(self, source: str, kind: str, answer: HistoryAnswer | None) -> Told | None:
+    def _note(self, source: str, kind: str, answer: HistoryAnswer | None) -> HistoryBatch | None:
         self._behind.discard((source, kind))
         less = self._smaller.get((source, kind), 0)
         if answer is None:
@@ -190,7 +190,7 @@ class Historian:
             if source not in self._not_kept:
                 log.warning(
                     "a schedd keeps no epoch history: of a job that ran several times only the "
-                    "last run is told; set JOB_EPOCH_HISTORY there",
+                    "last run is known; set JOB_EPOCH_HISTORY there",
                     source=source,
                 )
             self._not_kept[source] = time.monotonic()
@@ -205,9 +205,9 @@ class Historian:
             complete_us = answer.progress.done_us
         if complete_us is None and (before := self._keeper.cursor(source, kind)) is not None:
             complete_us = before.complete_us
-        return Told(source, kind, answer, Cursor(source, kind, answer.state, complete_us))
+        return HistoryBatch(source, kind, answer, Cursor(source, kind, answer.state, complete_us))
 
 
-def _timed(task: _Task, state: str | None) -> tuple[Told | None, float]:
+def _timed(task: _Task, state: str | None) -> tuple[HistoryBatch | None, float]:
     began = time.monotonic()
     return task(state), time.monotonic() - began

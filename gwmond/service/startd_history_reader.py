@@ -3,7 +3,7 @@
 A startd knows best how a run ended on it, but there are many, behind firewalls, and they take
 their history with them.  So one is asked
 
-- where the schedds' records leave a hole: a run whose end is not told, or how it came to it;
+- where the schedds' records leave a hole: a run whose end, or its cause, is not known;
 - near the pilot's retirement and its end.
 
 One that cannot be reached is asked again after a minute, then two, four, up to an hour.
@@ -46,7 +46,7 @@ class _Asked(NamedTuple):
     holes: int
 
 
-class StartdAsker:
+class StartdHistoryReader:
     """Chooses startds and asks them."""
 
     def __init__(self, config: Config, hosts: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ class StartdAsker:
     def ask(
         self, access: Access, pilots: Iterable[OpenPilot], now: float
     ) -> tuple[list[JobRecord], list[Problem]]:
-        """Return what startds tell; ``now`` is the time by the pool's clock (epoch seconds)."""
+        """Return startds' records; ``now`` is the time by the pool's clock (epoch seconds)."""
         many = self._options.startds_per_poll
         if not many or not self._options.startds:
             return [], []
