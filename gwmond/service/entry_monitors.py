@@ -141,9 +141,9 @@ def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, Entr
         e for answer in fresh.all("factory")[0] for e in answer if not sites or e.entry in sites
     )
     found: dict[EntryKey, EntryMonitor] = {}
-    for copy in sorted(copies.keys() | own.keys()):
-        entry = own.get(copy) or copies[copy]
-        numbers = entry.numbers.over(copies.get(copy, entry).numbers)
+    for name in sorted(copies.keys() | own.keys()):
+        entry = own.get(name) or copies[name]
+        numbers = entry.numbers.over(copies.get(name, entry).numbers)
         key = sites.get(entry.entry, EntryKey(entry.site or entry.entry, entry.entry))
         found[key] = found[key].plus(numbers) if key in found else numbers
     return found

@@ -25,7 +25,7 @@ from gwmond.service.problems import LASTS, Lasting, Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms.directory_cursor import FileLimits
-from gwmond.sources.gwms.zones import Judge, Sample
+from gwmond.sources.gwms.rare.zones import Judge, Sample
 from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
 
 LIMITS = FileLimits(facts=4000, size=64 << 20)

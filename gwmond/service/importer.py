@@ -33,7 +33,7 @@ from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of
-from gwmond.sources.gwms.zones import Judge
+from gwmond.sources.gwms.rare.zones import Judge
 from gwmond.sources.gwms_tasks import DirectoryAnswer
 
 DEADLINE_S = 3600.0

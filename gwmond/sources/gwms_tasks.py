@@ -14,8 +14,8 @@ from gwmond.sources.gwms import (
     following,
     layout,
     log_kinds,
-    zones,
 )
+from gwmond.sources.gwms.rare import zones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.sources.gwms import clock_changes, pilot_err, pilot_output, starter_log
+from gwmond.sources.gwms import pilot_err, pilot_output, starter_log
+from gwmond.sources.gwms.rare import clock_changes
 from gwmond.sources.gwms.texts import Zone
 from tests.examples import examples
 from tests.gwms import generate, simulated

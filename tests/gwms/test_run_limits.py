@@ -10,7 +10,8 @@ from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import StarterRun
 from gwmond.model.records import JobRecord
-from gwmond.sources.gwms import pilot_err, run_limits
+from gwmond.sources.gwms import pilot_err
+from gwmond.sources.gwms.rare import run_limits
 from tests.pilots.play import T0
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.sources.gwms import factory_dir, unread
+from gwmond.sources.gwms import factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.rare import unread
 from tests.gwms import generate, simulated
 from tests.unprivileged import unprivileged
 

@@ -14,8 +14,9 @@ import pytest
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import QueueEvent
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import completed_jobs, factory_dir, zones
+from gwmond.sources.gwms import completed_jobs, factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.rare import zones
 from tests.gwms import generate, simulated
 from tests.gwms.test_import import totals
 

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
+from gwmond.sources.gwms.rare.unread import Number, Position, Span
 from gwmond.sources.gwms.tail import Known
-from gwmond.sources.gwms.unread import Number, Position, Span
 
 if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import FileFact
-    from gwmond.sources.gwms.zones import Sample
+    from gwmond.sources.gwms.rare.zones import Sample
 
 
 class FileLimits(NamedTuple):

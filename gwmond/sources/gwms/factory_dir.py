@@ -19,17 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import (
-    directory_cursor,
-    layout,
-    log_kinds,
-    pilot_output,
-    same_file,
-    unread,
-)
+from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
-from gwmond.sources.gwms.unread import Number, Position, Span
+from gwmond.sources.gwms.rare import same_file, unread
+from gwmond.sources.gwms.rare.unread import Number, Position, Span
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -138,14 +132,14 @@ class _Reading(PilotReading):
         after, read = self._later(later, state)
         if not self.full:  # what is new from now on is read, however old it is by then
             after = after._replace(taken=max(after.taken, _FIRST))
-        again = [pilot for pilot in seen if pilot.position <= state.taken]
         again = [
-            stat_result
-            for stat_result in again
-            if stat_result.position in inside or stat_result.number in numbers
+            pilot
+            for pilot in seen
+            if pilot.position <= state.taken
+            and (pilot.position in inside or pilot.number in numbers)
         ]
         inner = {
-            interval for span in after.spans for interval in unread.within([span], positions)[1:]
+            position for span in after.spans for position in unread.within([span], positions)[1:]
         }
         read |= self._again(again, inner, unread.MAX_SPANS - len(after.spans))
         spans = unread.without(after.spans, positions, read)

@@ -13,8 +13,9 @@ from typing import IO, TYPE_CHECKING
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import FileFact
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail, zones
+from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
+from gwmond.sources.gwms.rare import zones
 from gwmond.sources.gwms.tail import Known
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import QueueEvent
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
-    from gwmond.sources.gwms.zones import Sample
+    from gwmond.sources.gwms.rare.zones import Sample
 
 MAX_LOGS = 2000
 

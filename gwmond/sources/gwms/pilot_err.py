@@ -17,7 +17,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.pilot_evidence import PilotName
-from gwmond.sources.gwms import blobs, embedded_history, run_limits, starter_log, texts
+from gwmond.sources.gwms import blobs, embedded_history, starter_log, texts
+from gwmond.sources.gwms.rare import run_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

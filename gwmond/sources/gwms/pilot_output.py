@@ -28,13 +28,15 @@ from gwmond.model.pilot_evidence import (
     Pause,
     PilotName,
     PilotOutput,
+    StarterRun,
     XmlResult,
 )
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, run_limits, texts
+from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
 from gwmond.sources.gwms.pilot_out import PilotOut
+from gwmond.sources.gwms.rare import run_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,23 +96,8 @@ def parse(
     wrong += [("out", word) for word in said.wrong]
     xml = _xml(said, other, wrong)
     name = _name(place, said, other, xml, wrong)
-    zone, about = said.zone, said.start_us or said.end_us or (xml.end_us if xml else None)
-    for moment, offset in xml.offsets if xml is not None and not zone.known else ():
-        zone = zone.at(moment, offset)
-    about = about or seen_us
-    listed = said.starts if said.jobs is not None else None
-    logs = pilot_err.unpack(
-        other,
-        zone,
-        None if about is None else about // SECOND_US,
-        lambda attempts: listed is not None and attempts >= listed,
-    )
+    logs, runs = _logs(said, other, xml, seen_us)
     wrong += logs.wrong
-    runs = logs.runs
-    if not runs and not logs.attempts:
-        runs = said.runs
-    elif not runs:
-        runs = tuple(pilot_err.beside(said.runs, logs.attempts)) if listed is None else ()
     attempts, runs, more = run_limits.bounded(logs.attempts, runs)
     wrong += [("err", "too_many_runs")] * more
     startds = {record.startd for record in logs.attempts}
@@ -141,6 +128,28 @@ def parse(
     if not output.times and all(word not in _SILENT for _, word in wrong):
         wrong.append(("out", "untimed"))
     return output._replace(problems=_problems(path, wrong))
+
+
+def _logs(
+    said: PilotOut, other: PilotErr, xml: XmlResult | None, seen_us: int | None
+) -> tuple[Logs, Sequence[StarterRun]]:
+    """Return what the logs in the stderr say, and runs without a record: theirs, else stdout's."""
+    zone = said.zone
+    for moment, offset in xml.offsets if xml is not None and not zone.known else ():
+        zone = zone.at(moment, offset)
+    about_us = said.start_us or said.end_us or (xml.end_us if xml else None) or seen_us
+    listed = said.starts if said.jobs is not None else None
+    logs = pilot_err.unpack(
+        other,
+        zone,
+        None if about_us is None else about_us // SECOND_US,
+        lambda attempts: listed is not None and attempts >= listed,
+    )
+    if logs.runs:
+        return logs, logs.runs
+    if not logs.attempts:
+        return logs, said.runs
+    return logs, pilot_err.beside(said.runs, logs.attempts) if listed is None else ()
 
 
 def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | None:

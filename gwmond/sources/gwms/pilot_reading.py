@@ -7,14 +7,15 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import layout, pilot_output, same_file, tail
+from gwmond.sources.gwms import layout, pilot_output, tail
 from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
+from gwmond.sources.gwms.rare import same_file
 
 if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import PilotOutput
     from gwmond.sources.gwms.layout import Found
-    from gwmond.sources.gwms.unread import Number, Position
+    from gwmond.sources.gwms.rare.unread import Number, Position
 
 OUT_BYTES = 8 << 20
 ERR_BYTES = 64 << 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.digits import is_number
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import clock_changes
+from gwmond.sources.gwms.rare import clock_changes
 from gwmond.sources.htcondor.ads import LABEL_CHARACTERS
 from gwmond.sources.htcondor.history_endings import EPOCHS_S
 

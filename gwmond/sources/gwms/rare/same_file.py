@@ -41,25 +41,25 @@ def once(
     kept: list[Found] = []
     numbers = set[tuple[int, int]]()
     for same in sorted(by_inode.values(), key=_has_no_stdout):
-        read = [stat_result for stat_result in same if wanted(stat_result.name)]
+        read = [file for file in same if wanted(file.name)]
         if not read:
             kept += same
             continue
-        own = [stat_result for stat_result in read if not _is_link(directory, stat_result)] or read
+        own = [file for file in read if not _is_link(directory, file)] or read
         try:
             first = own[0] if len(own) == 1 else min(own, key=_preferred(own, numbers))
         except OSError as error:
             problems.append(layout.unreadable(own[0].path, error))
-            unseen += [stat_result.name for stat_result in read]
+            unseen += [file.name for file in read]
             continue
         if not _is_elsewhere(directory, first):
             kept.append(first)
             read.remove(first)
             if named := job_file(first.name):
                 numbers.add((named.cluster, named.proc))
-        for stat_result in read:
-            if layout.is_wanted(stat_result.name):
-                path = layout.shown(os.path.join(directory, stat_result.name))
+        for file in read:
+            if layout.is_wanted(file.name):
+                path = layout.shown(os.path.join(directory, file.name))
                 problems.append(Problem(path, "same_file", f"is {layout.shown(first.path)}"))
     return kept
 

@@ -31,16 +31,14 @@ def bounded(
 
     Those of the history come first; of too many that meet, the earlier ones.
     """
-    some, others = tuple(attempts[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(attempts))])
-    spans = [_span(resources) for resources in some] + [
-        (ending.start_us, ending.end_us) for ending in others
-    ]
+    records, others = tuple(attempts[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(attempts))])
+    spans = [*map(_span, records), *((run.start_us, run.end_us) for run in others)]
     taken = _taken([(start, _FAR_US if end is None else end) for start, end in spans])
     if len(taken) < len(spans):
-        some = tuple(resources for number, resources in enumerate(some) if number in taken)
-        first = len(spans) - len(others)
-        others = tuple(ending for number, ending in enumerate(others, first) if number in taken)
-    return some, others, len(attempts) + len(runs) - len(some) - len(others)
+        first = len(records)
+        records = tuple(record for number, record in enumerate(records) if number in taken)
+        others = tuple(run for number, run in enumerate(others, first) if number in taken)
+    return records, others, len(attempts) + len(runs) - len(records) - len(others)
 
 
 def _span(record: JobRecord) -> tuple[int, int | None]:
