@@ -34,7 +34,7 @@ from gwmond.service.pool import Pool
 from gwmond.service.problem_words import WORDS
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
-from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.sources.round import Round
 from gwmond.web.server import PortError, bind
 
@@ -53,7 +53,7 @@ UPDATE_S = 300
 """A startd renews its ads so often by default (UPDATE_INTERVAL)."""
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """How a query went, or what is ours is; ``remedy``: what to do, empty if it is well."""
 
     status: Status
@@ -159,7 +159,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     """Ask each schedd for the latest records of job runs; return what is worth knowing."""
     if not pool.tells_runs:
         return []
-    limits, notes = Limits(records=_FEW, queries=1, lookback_s=_LATELY_S), []
+    limits, notes = HistoryLimits(records=_FEW, queries=1, lookback_s=_LATELY_S), []
     for schedd in found.chosen:
         for kind in SCHEDD_KINDS:
             answer = pool.gatherer.run(
@@ -177,7 +177,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     return notes
 
 
-def _local(config: Config) -> list[Verdict]:
+def _local(config: Config) -> list[CheckResult]:
     """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
     try:
         bind(config.http).close()
@@ -189,7 +189,7 @@ def _local(config: Config) -> list[Verdict]:
     return [_ledger(config.ledger.url), _verdict(http), *_places(config)]
 
 
-def _places(config: Config) -> list[Verdict]:
+def _places(config: Config) -> list[CheckResult]:
     """Check the paths of [factory]; its socket may be the daemon's, which runs."""
     return [
         _verdict(
@@ -214,7 +214,7 @@ def _is_gwmond(config: Config) -> bool:
         return False
 
 
-def _ledger(url: str) -> Verdict:
+def _ledger(url: str) -> CheckResult:
     """Open the ledger; what is wrong with it has its own remedy."""
     try:
         LedgerReader.open(url).close()
@@ -222,7 +222,7 @@ def _ledger(url: str) -> Verdict:
         if isinstance(error, LedgerLocation) and error.what == NOT_THERE:
             return _verdict(_absent(Path(error.where)))
         detail = f"{error.where}: {error.what}"
-        return Verdict(_failure("ledger", "open", error.problem, detail), error.remedy)
+        return CheckResult(_failure("ledger", "open", error.problem, detail), error.remedy)
     return _verdict(_success("ledger", "open"))
 
 
@@ -249,15 +249,15 @@ def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
     return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
 
 
-def _verdict(status: Status) -> Verdict:
+def _verdict(status: Status) -> CheckResult:
     """Return a status with what its word says is to do."""
     if status.up and not status.problem:
-        return Verdict(status, "")
+        return CheckResult(status, "")
     remedy = REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
-    return Verdict(status, remedy)
+    return CheckResult(status, remedy)
 
 
-def _table(verdicts: list[Verdict]) -> None:
+def _table(verdicts: list[CheckResult]) -> None:
     table = Table("source", "query", "verdict", "ads", "seconds", box=None)
     for s, _ in verdicts:
         well = "[yellow]not yet[/]" if s.detail else "[green]ok[/]"

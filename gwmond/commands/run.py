@@ -15,7 +15,7 @@ import structlog
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, configuration
 from gwmond.config.settings import Config
 from gwmond.service import log, places
-from gwmond.service.daemon import Daemon
+from gwmond.service.daemon import Service
 from gwmond.service.log_socket import PlaceError
 from gwmond.web.server import PortError
 
@@ -58,7 +58,7 @@ def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
     """
     log.configure(config.log)
     try:
-        daemon = Daemon(config, reload)
+        daemon = Service(config, reload)
         if told:
             print(told, flush=True)
         daemon.run()

@@ -48,7 +48,7 @@ class Wms(Section):
     factory_schedds: tuple[str, ...] = ()
 
 
-class Pool(Section):
+class PoolOptions(Section):
     """The HTCondor pool that is watched."""
 
     collectors: tuple[HostPort, ...] = ()
@@ -128,7 +128,7 @@ class Site(Section):
         return self
 
 
-class Demand(Section):
+class DemandOptions(Section):
     """Which idle jobs count as demand, and how they are grouped."""
 
     constraint: str = ""
@@ -136,7 +136,7 @@ class Demand(Section):
     max_groups: Number = 20000
 
 
-class Names(Section):
+class NamesOptions(Section):
     """How many names, which pilots and users choose, are kept apart."""
 
     entries: Number = 2000
@@ -285,13 +285,13 @@ class Replay(Section):
 class Config(Section):
     """The whole configuration file."""
 
-    pool: Pool = Pool()
+    pool: PoolOptions = PoolOptions()
     attributes: Attributes = Attributes()
     poll: Poll = Poll()
     canonical: Canonical = Canonical()
     site: Site = Site()
-    demand: Demand = Demand()
-    names: Names = Names()
+    demand: DemandOptions = DemandOptions()
+    names: NamesOptions = NamesOptions()
     histories: Histories = Histories()
     factory: Factory = Factory()
     pilots: Pilots = Pilots()

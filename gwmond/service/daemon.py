@@ -43,7 +43,7 @@ _LEAST_DRAIN_S = 1.0
 _SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
 
 
-class Daemon:
+class Service:
     """Everything that runs under ``gwmond run``; ``reload`` reads the configuration anew."""
 
     def __init__(self, config: Config, reload: Callable[[], Config]) -> None:

@@ -25,7 +25,7 @@ from gwmond.service.problems import LASTS, Lasting, Looks
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms.directory_cursor import FileLimits
-from gwmond.sources.gwms.rare.zones import Judge, Sample
+from gwmond.sources.gwms.rare.zones import Judge, ZoneSample
 from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
 
 LIMITS = FileLimits(facts=4000, size=64 << 20)
@@ -35,7 +35,7 @@ FACTORY = "factory"
 """The source that factories' directories are, in problems and statuses."""
 
 
-class Taken(NamedTuple):
+class TakenFiles(NamedTuple):
     """What was taken in: outputs of pilots, facts of all kinds; what was wrong with files.
 
     ``samples``: by how much times without a zone differ from outputs.
@@ -44,7 +44,7 @@ class Taken(NamedTuple):
     outputs: int
     facts: int
     problems: tuple[Problem, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[ZoneSample, ...]
 
 
 def directories(
@@ -62,16 +62,16 @@ def directories(
     ]
 
 
-def take(keeper: PilotKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> Taken:
+def take(keeper: PilotKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> TakenFiles:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
-    outputs, facts, problems, samples = 0, 0, list[Problem](), list[Sample]()
+    outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
     for path, answer in answers:
         keeper.report(answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
         problems += answer.problems
         samples += answer.samples
         facts += len(answer.facts)
         outputs += sum(isinstance(fact, PilotOutput) for fact in answer.facts)
-    return Taken(outputs, facts, tuple(problems), tuple(samples))
+    return TakenFiles(outputs, facts, tuple(problems), tuple(samples))
 
 
 def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
@@ -124,7 +124,7 @@ class DirectoryReader:
         self._looks.begin()
         return True
 
-    def _read(self, now: float, task: Callable[..., Any], *arguments: object) -> Taken:
+    def _read(self, now: float, task: Callable[..., Any], *arguments: object) -> TakenFiles:
         """Read on in the directories that wait.  Raises LedgerError."""
         wanted = directories(self._keeper, self._kind, self._waiting, self._zone)
         answers = self._gatherer.run(

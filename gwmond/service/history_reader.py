@@ -21,7 +21,7 @@ from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources import tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
 
 log = structlog.get_logger()
 FILE_KIND = "history_file"
@@ -158,10 +158,10 @@ class HistoryReader:
         cursor = self._keeper.cursor(source, kind)
         return cursor.state if cursor is not None else ""
 
-    def _limits(self, source: str, kind: str, records: int) -> Limits:
+    def _limits(self, source: str, kind: str, records: int) -> HistoryLimits:
         """Return how much is asked for at once: less where the time did not suffice before."""
         less = self._smaller.get((source, kind), 0)
-        return Limits(
+        return HistoryLimits(
             records=max(_LEAST_RECORDS, records >> less),
             queries=max(1, _QUERIES >> less),
             lookback_s=self._config.histories.lookback,

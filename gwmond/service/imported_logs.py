@@ -36,7 +36,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 Read: TypeAlias = Callable[..., tuple[FileAnswer, int]]
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """How far a log was read.
 
     - ``state``: the reading's own.
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     evidence: str = ""
 
     @classmethod
-    def load(cls, text: str) -> Place:
+    def load(cls, text: str) -> LogPlace:
         """Return the place that a cursor's state says; of one that is not understood, the begin."""
         try:
             state, left_at, evidence = json.loads(text)
@@ -136,7 +136,7 @@ class ImportedLogs:
         for cursor in self._keeper.cursors:
             if cursor.kind != IMPORTED_LOG or cursor.source in wanted:
                 continue
-            place = Place.load(cursor.state)
+            place = LogPlace.load(cursor.state)
             if place.left_at is None or place.evidence == evidence:
                 continue
             if os.path.isfile(cursor.source):
@@ -146,22 +146,22 @@ class ImportedLogs:
                 problems.append(Problem(cursor.source, "log_gone", why))
         return sorted(wanted, key=_written)
 
-    def _begin(self, path: str, evidence: str) -> Place:
+    def _begin(self, path: str, evidence: str) -> LogPlace:
         """Return from where to read: from the lines that are left, if more is known than then."""
         cursor = self._keeper.cursor(path, IMPORTED_LOG)
-        place = Place.load(cursor.state) if cursor is not None else Place()
+        place = LogPlace.load(cursor.state) if cursor is not None else LogPlace()
         if place.left_at is None or place.evidence == evidence:
             return place._replace(evidence=evidence)
-        return Place(gwms_tasks.log_from(place.state, place.left_at), None, evidence)
+        return LogPlace(gwms_tasks.log_from(place.state, place.left_at), None, evidence)
 
-    def _take(self, path: str, place: Place, answer: FileAnswer) -> Place:
+    def _take(self, path: str, place: LogPlace, answer: FileAnswer) -> LogPlace:
         """Take in a chunk, and store it with how far the log is read; return that."""
         unused = self._left()
         self._keeper.report(answer.facts, None)
         left_at = place.left_at
         if left_at is None and self._left() > unused:
             left_at = gwms_tasks.log_offset(place.state)
-        after = Place(answer.state, left_at, place.evidence)
+        after = LogPlace(answer.state, left_at, place.evidence)
         self._keeper.report((), Cursor(path, IMPORTED_LOG, after.dump(), None))
         self._settle()
         return after

@@ -15,7 +15,7 @@ from gwmond.model.units import RESOURCES, Resource
 from gwmond.model.waiting import PendingHistory, Waiting
 from gwmond.service.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit
-from gwmond.sites.contacts import Contacts, Watched
+from gwmond.sites.contacts import Contacts, PilotsShown
 from gwmond.sites.pending import Filling, filling, measured
 
 
@@ -79,7 +79,7 @@ def remember(
     before: Memory,
     entries: frozenset[EntryKey],
     trusted: Iterable[EntryKey],
-    watched: Watched,
+    watched: PilotsShown,
     used: Mapping[Resource, Mapping[EntryKey, int]],
     config: Config,
     now: float,

@@ -32,7 +32,7 @@ REMEDIES = {
 """What to do about each problem."""
 
 
-class Place(NamedTuple):
+class CheckedPath(NamedTuple):
     """A configured path; ``problem`` is empty where there is none, else a word of ``REMEDIES``."""
 
     key: str
@@ -41,7 +41,7 @@ class Place(NamedTuple):
     detail: str = ""
 
 
-def places(config: Config) -> list[Place]:
+def places(config: Config) -> list[CheckedPath]:
     """Return all paths of [factory]; none for a recording, which has no files."""
     if config.replay.file:
         return []
@@ -52,16 +52,16 @@ def places(config: Config) -> list[Place]:
     return found + ([_socket(factory.log_socket)] if factory.log_socket else [])
 
 
-def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> Place:
+def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> CheckedPath:
     if not os.path.isdir(path):
-        return Place(key, path, "no_directory", "is no directory, or cannot be seen")
+        return CheckedPath(key, path, "no_directory", "is no directory, or cannot be seen")
     if not os.access(path, os.R_OK | os.X_OK):
-        return Place(key, path, "unreadable", "cannot be read")
+        return CheckedPath(key, path, "unreadable", "cannot be read")
     try:
         _try(path, kind, depth)
     except OSError as error:
-        return Place(key, path, "unreadable", str(error))
-    return Place(key, path)
+        return CheckedPath(key, path, "unreadable", str(error))
+    return CheckedPath(key, path)
 
 
 def _of_factory(name: str) -> str:
@@ -93,11 +93,11 @@ def _try(root: str, kind: Callable[[str], str], depth: int) -> None:
                     opened.add(name)
 
 
-def _socket(path: str) -> Place:
+def _socket(path: str) -> CheckedPath:
     try:
         log_socket.check(path)
     except PlaceTaken as error:
-        return Place("log_socket", path, "in_use", str(error))
+        return CheckedPath("log_socket", path, "in_use", str(error))
     except PlaceError as error:
-        return Place("log_socket", path, "place", str(error))
-    return Place("log_socket", path)
+        return CheckedPath("log_socket", path, "place", str(error))
+    return CheckedPath("log_socket", path)

@@ -45,7 +45,7 @@ from gwmond.service.known_entries import (
     with_pledged,
 )
 from gwmond.sites.capacity import provisioned
-from gwmond.sites.contacts import Watched
+from gwmond.sites.contacts import PilotsShown
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
@@ -182,7 +182,7 @@ class _Shown(NamedTuple):
     pilots: tuple[Pilot, ...]
     failed: tuple[Pilot, ...]
     unused: frozenset[str]
-    watched: Watched
+    watched: PilotsShown
     clocks: tuple[int, ...]
     two_updates_s: int
     young_until: float | None

@@ -27,7 +27,7 @@ from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.reports.periods import span
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
 
 SOURCE = "startds"
 KIND = "startd_history"
@@ -130,7 +130,7 @@ class StartdHistoryReader:
     def _one(self, access: Access, daemon: Daemon, now: float) -> HistoryAnswer | child.QueryError:
         before = self._known.get(daemon.name)
         state = before.state if before is not None else ""
-        limits = Limits(records=_RECORDS, lookback_s=30 * 86400.0)
+        limits = HistoryLimits(records=_RECORDS, lookback_s=30 * 86400.0)
         try:
             (answer, _), _ = child.run(
                 *(tasks.records, access, daemon, KIND, state, limits, now),

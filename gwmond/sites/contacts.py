@@ -63,7 +63,7 @@ class Contacts(NamedTuple):
     gaps: PeakWindow = PeakWindow(GAPS_HOURS)
     resting: Mapping[str, int] = MappingProxyType({})
 
-    def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> Watched:
+    def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> PilotsShown:
         """Take in the pilots that collectors show at ``now``, by our clock.
 
         ``clocks``: the latest contact that each collector had with any pilot.
@@ -101,7 +101,7 @@ class Contacts(NamedTuple):
         ]
         ended = [key for key in (*self.gone, *left) if key.until > first]
         lasts = tuple(key for key in ended if key.until > decided)
-        return Watched(
+        return PilotsShown(
             kept._replace(decided=decided, gone=lasts),
             tuple(running),
             tuple(silent),
@@ -131,9 +131,9 @@ class Contacts(NamedTuple):
                 resting[name] = self.resting.get(name, now) if same else now
         return shown, resting, longest
 
-    def unseen(self) -> Watched:
+    def unseen(self) -> PilotsShown:
         """Return what is known where no collector shows anything."""
-        return Watched(self, (), (), self.decided or 0, (), doubtful=False)
+        return PilotsShown(self, (), (), self.decided or 0, (), doubtful=False)
 
     def two_updates(self, lifetime_s: int, now: int) -> int:
         """Return after how many seconds without a contact a pilot is silent."""
@@ -154,7 +154,7 @@ def _is_same(pilot: Pilot, before: Pilot) -> bool:
     return pilot.free == before.free and pilot.jobs == before.jobs
 
 
-class Watched(NamedTuple):
+class PilotsShown(NamedTuple):
     """What one poll shows; ``contacts`` are to be remembered.
 
     Of the pilots that are seen ``silent`` ones do not run any more.  ``ended`` are gone, and ran

@@ -20,7 +20,7 @@ from gwmond.model.names import Names
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.htcondor.templates import Templates
 from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, Terms
 from gwmond.sources.round import (
@@ -323,7 +323,7 @@ class Gatherer:
             futures.append(pool.submit(self.run, name, "queue", tasks.factory_queue, *rest))
         return futures
 
-    def _since(self, sample: Sample) -> float:
+    def _since(self, sample: SampleSlot) -> float:
         """Return since when an entry is known, so that strangers come last."""
         standing = self._names.entries.get(sample.entry) if self._names is not None else None
         return 0.0 if standing is None else standing.first
@@ -336,7 +336,7 @@ class Gatherer:
         """Fetch whole ads of sample slots where they are new, changed, or old."""
         self._fold_places(now)
         moment = time.monotonic()
-        wanted: dict[str, list[Sample]] = {}
+        wanted: dict[str, list[SampleSlot]] = {}
         for host in self._targets.collectors:
             if (answer := self._answer(host or "local", SLOTS)) is None:
                 continue

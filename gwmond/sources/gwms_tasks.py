@@ -136,7 +136,7 @@ def log_from(state: str, offset: int) -> str:
 
 def central_lines(
     path: str, lines: Sequence[bytes], failure: str = ""
-) -> Counted[central_log.Lines]:
+) -> Counted[central_log.CentralLines]:
     """Read lines of a central log that arrived on a socket; their number is counted.
 
     With nothing to read and a ``failure`` (why nothing arrives) it raises QueryError.

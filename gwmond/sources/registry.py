@@ -47,7 +47,7 @@ class Terms(NamedTuple):
         return self.host or "local"
 
 
-class Source(NamedTuple):
+class CollectorSource(NamedTuple):
     """One kind of question to a collector; ``kind`` is that of its query.
 
     ``discovers``: the answer has schedds, which are asked in the same round.
@@ -63,44 +63,44 @@ class Source(NamedTuple):
     whole: bool = False
 
 
-_SCHEDDS = Source(
+_SCHEDDS = CollectorSource(
     SCHEDDS, lambda _: schedds.query(), lambda ads, t: schedds.decode(ads, t.now), discovers=True
 )
 
 POOL_SOURCES = (
     _SCHEDDS,
-    Source(
+    CollectorSource(
         SUBMITTERS,
         lambda _: schedds.submitters_query(),
         lambda ads, t: schedds.decode_submitters(ads, t.now),
         discovers=True,
     ),
-    Source(
+    CollectorSource(
         SLOTS,
         lambda t: slots.query(t.attributes),
         lambda ads, t: slots.decode(ads, t.attributes, t.name, t.now),
     ),
-    Source(
+    CollectorSource(
         CLAIMS,
         lambda t: claims.query(t.claims_since),
         lambda ads, t: claims.decode(ads, t.name, t.now),
         runs=True,
     ),
-    Source(
+    CollectorSource(
         STARTDS,
         lambda t: startds.query(t.attributes),
         lambda ads, t: startds.decode(ads, t.attributes, t.now),
     ),
-    Source(
+    CollectorSource(
         REQUESTS,
         lambda _: glideresource.query(),
         lambda ads, t: glideresource.decode(ads, t.attributes, t.name, t.now),
         whole=True,
     ),
-    Source(
+    CollectorSource(
         "frontendmonitor", lambda _: frontend.query(), lambda ads, t: frontend.decode(ads, t.now)
     ),
-    Source(
+    CollectorSource(
         "collector",
         lambda _: collector.query(),
         lambda ads, t: collector.decode(ads, t.access, t.host, t.now),
@@ -109,22 +109,22 @@ POOL_SOURCES = (
 """What each collector of the pool is asked, in this order."""
 
 WMS_SOURCES = (
-    Source(
+    CollectorSource(
         "factoryclient",
         lambda _: factory.clients_query(),
         lambda ads, t: factory.decode_clients(ads, t.now),
     ),
-    Source(
+    CollectorSource(
         "factory",
         lambda _: factory.entries_query(),
         lambda ads, t: factory.decode_entries(ads, t.now),
     ),
-    Source(
+    CollectorSource(
         "glideclient",
         lambda _: factory.asks_query(),
         lambda ads, t: factory.decode_asks(ads, t.now),
     ),
-    Source(
+    CollectorSource(
         advertised.KIND,
         lambda t: advertised.masters_query(t.attributes),
         lambda ads, t: advertised.decode(ads, t.attributes, t.now),

@@ -25,9 +25,9 @@ from gwmond.sources.registry import SOURCES, Terms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gwmond.config.settings import Attributes, Demand
+    from gwmond.config.settings import Attributes, DemandOptions
     from gwmond.model.facts import Template
-    from gwmond.sources.htcondor.history_cursor import Limits
+    from gwmond.sources.htcondor.history_cursor import HistoryLimits
 
 T = TypeVar("T")
 Counted = tuple[T, int]
@@ -41,7 +41,11 @@ def ask(terms: Terms, kind: str) -> Counted[Any]:
 
 
 def slot_templates(
-    access: Access, host: str, samples: Sequence[slots.Sample], attributes: Attributes, now: float
+    access: Access,
+    host: str,
+    samples: Sequence[slots.SampleSlot],
+    attributes: Attributes,
+    now: float,
 ) -> Counted[tuple[Template, ...]]:
     """Ask a collector for the whole ads of sample slots."""
     found = access.collector_ads(host, matching.samples_query(s.slot for s in samples))
@@ -52,7 +56,7 @@ def schedd_demand(
     access: Access,
     schedd: Daemon,
     attributes: Attributes,
-    options: Demand,
+    options: DemandOptions,
     factories: bool,
     start: demand.StartKeys,
     apart: demand.Apart,
@@ -87,7 +91,7 @@ def record(
 
 
 def record_samples(
-    terms: Terms, samples: Sequence[slots.Sample], refers: Iterable[str]
+    terms: Terms, samples: Sequence[slots.SampleSlot], refers: Iterable[str]
 ) -> Counted[list[recording.Ad]]:
     """Ask a collector for the whole ads of sample slots, for a recording."""
     query = matching.samples_query(sample.slot for sample in samples)
@@ -105,7 +109,7 @@ def record_demand(
     access: Access,
     schedd: Daemon,
     attributes: Attributes,
-    options: Demand,
+    options: DemandOptions,
     start: demand.StartKeys,
 ) -> Counted[tuple[list[recording.Ad], tuple[str, ...], set[str]]]:
     """Ask a schedd for its idle jobs, grouped, for a recording.
@@ -121,7 +125,7 @@ def record_demand(
 
 
 def record_clusters(
-    access: Access, schedd: Daemon, attributes: Attributes, options: Demand
+    access: Access, schedd: Daemon, attributes: Attributes, options: DemandOptions
 ) -> Counted[tuple[list[recording.Ad], set[str]]]:
     """Ask a schedd for clusters with jobs to materialize, for a recording.
 
@@ -133,7 +137,7 @@ def record_clusters(
 
 
 def records(
-    access: Access, daemon: Daemon, kind: str, cursor_state: str, limits: Limits, now: float
+    access: Access, daemon: Daemon, kind: str, cursor_state: str, limits: HistoryLimits, now: float
 ) -> Counted[HistoryAnswer]:
     """Ask a schedd (``epochs``, ``history``) or a startd (``startd_history``) for records."""
     try:
@@ -146,7 +150,7 @@ def records(
 
 
 def file_records(
-    pattern: str, cursor_state: str, limits: Limits, now: float
+    pattern: str, cursor_state: str, limits: HistoryLimits, now: float
 ) -> Counted[HistoryAnswer]:
     """Read startds' history files on this machine that match a pattern."""
     answer = history_files.fetch(pattern, cursor_state, limits, now)

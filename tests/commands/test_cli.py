@@ -370,7 +370,7 @@ def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> 
     """The query of a daemon that waited is named, and those that came too late say so."""
     from gwmond.commands import check  # noqa: PLC0415
 
-    def late(kind: str, seconds: float, problem: str, detail: str) -> check.Verdict:
+    def late(kind: str, seconds: float, problem: str, detail: str) -> check.CheckResult:
         return check._verdict(
             Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, problem, detail)
         )

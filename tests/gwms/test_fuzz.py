@@ -274,7 +274,7 @@ BOMB = (
 )
 def test_declarations_and_depth_are_refused(raw: bytes) -> None:
     """No entity is declared, and nothing is expanded or fetched."""
-    assert result_xml.parse(raw) == result_xml.Parsed(None, "xml_refused")
+    assert result_xml.parse(raw) == result_xml.ParsedResult(None, "xml_refused")
 
 
 def test_an_entity_that_nobody_declared() -> None:

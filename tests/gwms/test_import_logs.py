@@ -19,7 +19,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.attempts import Source
 from gwmond.model.cursor_kinds import IMPORTED_LOG
-from gwmond.service.imported_logs import Place
+from gwmond.service.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.gwms import simulated
@@ -318,9 +318,9 @@ def test_a_log_that_is_gone(factory: Path, logs: list[Path], tmp_path: Path) -> 
     "text", ["", "[]", "{", '["", 5, ""]', '["x", null, ""]', '["", -1, ""]', "[1, 2, 3]", "null"]
 )
 def test_a_place_that_is_not_understood_is_the_begin(text: str) -> None:
-    assert Place.load(text) == Place()
+    assert LogPlace.load(text) == LogPlace()
 
 
 def test_a_place_comes_back() -> None:
-    place = Place("", 0, "abc")
-    assert Place.load(place.dump()) == place
+    place = LogPlace("", 0, "abc")
+    assert LogPlace.load(place.dump()) == place

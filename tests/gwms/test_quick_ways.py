@@ -22,7 +22,7 @@ quick = settings(
 )
 
 
-def parsed(raw: bytes) -> result_xml.Parsed:
+def parsed(raw: bytes) -> result_xml.ParsedResult:
     """A result as the XML parser reads it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(result_xml, "_SHORT", re.compile(b"(?!)"))

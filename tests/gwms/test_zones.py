@@ -93,11 +93,11 @@ def test_logs_with_few_pilots_are_judged_together() -> None:
     """Each is named; one that has enough of its own is judged by these, and said once."""
     judge = zones.Judge("UTC")
     at_us = PILOTS[0].start * SECOND_US
-    judge.add(zones.Sample(f"log{number}", -32, at_us) for number in range(4))
-    judge.add([zones.Sample("other", 0, at_us)] * 5)
+    judge.add(zones.ZoneSample(f"log{number}", -32, at_us) for number in range(4))
+    judge.add([zones.ZoneSample("other", 0, at_us)] * 5)
     assert [problem.source for problem in judge.problems()] == ["log0", "log1", "log2", "log3"]
     assert judge.problems() == []
-    judge.add(zones.Sample("log9", -32, at_us) for _ in range(2))
+    judge.add(zones.ZoneSample("log9", -32, at_us) for _ in range(2))
     assert judge.problems() == []
 
 

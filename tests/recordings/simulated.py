@@ -104,8 +104,8 @@ class SimulatedAccess(NamedTuple):
         new = self.day.records.get((daemon.name, kind), [])
         block = recorded_runs.Block()
         block.add(0, {kind: new})
-        rows = recorded_runs.Rows(**block.body(1)[kind])
-        moment = replayed_runs.Moment(0, 1, 1, 0, 0, lambda _: rows)
+        rows = recorded_runs.RecordedRows(**block.body(1)[kind])
+        moment = replayed_runs.ReplayMoment(0, 1, 1, 0, 0, lambda _: rows)
         return replayed_runs.history(moment, query, match, since)
 
     def _real(self, schedd: Daemon) -> Daemon:

@@ -19,7 +19,7 @@ from gwmond.pilots.book import Book
 from gwmond.pilots.rules import Rules
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess
-from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
@@ -78,7 +78,7 @@ class Observer:
         claims = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)[0][0]
         book.claim(now_us, claims.records, stored, complete=True)
         for kind, state in self._states.items():
-            of = access, self._schedd, kind, state, Limits(), now
+            of = access, self._schedd, kind, state, HistoryLimits(), now
             answer = child.run(tasks.records, *of, deadline_s=60)[0][0]
             assert (answer.gap, answer.problems) == (None, ())
             self._states[kind] = answer.state

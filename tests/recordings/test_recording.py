@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.config.settings import Demand
+from gwmond.config.settings import DemandOptions
 from gwmond.service.clock import ReplayClock, SystemClock
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import advertised, demand, glideresource, matching, slots
@@ -142,7 +142,7 @@ def test_a_name_that_users_refer_to_is_no_way_to_a_secret() -> None:
         "Needed": Expr("TARGET.Also"),
         **CANARIES,
     }
-    names = (*demand.query(ATTRIBUTES_OF_POOL, Demand()).attributes, "JobCount")
+    names = (*demand.query(ATTRIBUTES_OF_POOL, DemandOptions()).attributes, "JobCount")
     (kept,) = recording.dump([classad(row)], names)
     assert set(kept) == {"JobCount", "Requirements", "Wanted", "Needed"}
     assert {"HasIt", "Also"} == recording.referred([classad(row)], names)

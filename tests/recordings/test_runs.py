@@ -17,7 +17,7 @@ from gwmond.service.pool import Pool
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, claims, history_fetch
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.history_cursor import Limits
+from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
@@ -46,7 +46,7 @@ class Made(NamedTuple):
 
 def make(path: Path, kind: str, frames: Sequence[Sequence[Row]], claimed: bool = True) -> Made:
     """Record a history that grows in each frame."""
-    fake, taken = FakeHistory(kind), recorded_runs.Taken()
+    fake, taken = FakeHistory(kind), recorded_runs.TakenHistory()
     written: list[list[Row]] = []
     writer = Writer(path, {"collectors": [HOST]})
     for number, new in enumerate(frames):
@@ -134,7 +134,7 @@ def test_a_cursor_goes_on_from_pass_to_pass(tmp_path: Path, kind: str) -> None:
     for turn, frame in itertools.product(range(3), range(len(frames))):
         access = made.at(frame, SHIFT_S + turn * duration)
         now = access.time + access.shift
-        answer = history_fetch.fetch(access, SCHEDD, kind, state, Limits(records=50), now)
+        answer = history_fetch.fetch(access, SCHEDD, kind, state, HistoryLimits(records=50), now)
         assert (answer.gap, answer.problems, answer.behind) == (None, (), False)
         state = answer.state
         seen.append([record.fact.job for record in answer.records])
@@ -152,7 +152,9 @@ def test_a_backlog_of_a_pass_is_drained_like_any_other(tmp_path: Path) -> None:
         access = made.at(frame, turn * duration)
         for _ in range(200):
             now = access.time + access.shift
-            answer = history_fetch.fetch(access, SCHEDD, "epochs", state, Limits(records=10), now)
+            answer = history_fetch.fetch(
+                access, SCHEDD, "epochs", state, HistoryLimits(records=10), now
+            )
             assert answer.gap is None
             state = answer.state
             jobs += [record.fact.job for record in answer.records]

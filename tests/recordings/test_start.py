@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gwmond.config.settings import Config, Demand
+from gwmond.config.settings import Config, DemandOptions
 from gwmond.model.facts import DemandGroup, Verdict
 from gwmond.sources.htcondor import demand, matching, slots
 from gwmond.sources.htcondor.access import Daemon
@@ -39,7 +39,9 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
     writer.close()
     assert Recording(str(tmp_path / "rec")).times
     access = ReplayAccess(str(tmp_path / "rec"), NOW, 0)
-    found = demand.fetch(access, Daemon("ap1", "<ap1>"), ATTRIBUTES, Demand(), factories=False)
+    found = demand.fetch(
+        access, Daemon("ap1", "<ap1>"), ATTRIBUTES, DemandOptions(), factories=False
+    )
     ads = access.collector_ads("cm", slots.query(ATTRIBUTES))
     samples = slots.decode(ads, ATTRIBUTES, "cm", NOW).samples
     whole = access.collector_ads("cm", matching.samples_query(s.slot for s in samples))

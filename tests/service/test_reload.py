@@ -11,7 +11,7 @@ import pytest
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.snapshot import Snapshot
 from gwmond.service import daemon as module
-from gwmond.service.daemon import Daemon
+from gwmond.service.daemon import Service
 from gwmond.service.poller import Poller
 from tests.build.snapshots import snapshot
 
@@ -39,7 +39,7 @@ class Reloading:
         }
         self.error = ""
         self.failed: list[str] = []
-        self.daemon = Daemon(self.read(), self.read)
+        self.daemon = Service(self.read(), self.read)
         self.scheduler = Scheduler()
 
     def read(self) -> Config:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.facts import Pilot
 from gwmond.sites.capacity import provisioned
-from gwmond.sites.contacts import Contacts, Watched
+from gwmond.sites.contacts import Contacts, PilotsShown
 from tests.build.facts import BIG, NOW, A, pilot
 
 UPDATE_S, POLL_S, LIFETIME_S = 300, 60, 900
@@ -50,7 +50,7 @@ class Watch:
         self.most = self.now_most = 0
         self.silent: dict[str, int] = {}
 
-    def poll(self, time: int, lives: list[Life]) -> Watched:
+    def poll(self, time: int, lives: list[Life]) -> PilotsShown:
         shown = [ad for life in lives if (ad := life.ad(time)) is not None]
         clocks = [max(ad.last_heard for ad in shown)] if shown else []
         found = self.contacts.after(shown, clocks, NOW + time)
@@ -118,7 +118,7 @@ def test_a_slow_collector_makes_nobody_silent() -> None:
     lives = [Life(f"p{n}", -600 - 11 * n) for n in range(50)]
     watch.polls(0, 1200, lives)
 
-    def frozen(time: int) -> Watched:
+    def frozen(time: int) -> PilotsShown:
         shown = [ad for life in lives if (ad := life.ad(1199)) is not None]
         found = watch.contacts.after(shown, [max(ad.last_heard for ad in shown)], NOW + time)
         watch.contacts = found.contacts

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.config.settings import Attributes, Demand
+from gwmond.config.settings import Attributes, DemandOptions
 from gwmond.sources.htcondor import advertised, claims, demand, histories, schedds, slots, startds
 from gwmond.sources.htcondor.access import Query
 
 PAGE = Path(__file__).parents[2] / "docs" / "attributes.md"
-ATTRIBUTES, DEMAND = Attributes(), Demand()
+ATTRIBUTES, DEMAND = Attributes(), DemandOptions()
 
 #: Section of the page: the queries that it is about.
 QUERIES: dict[str, tuple[Query, ...]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import classad2
 import pytest
 
-from gwmond.config.settings import Attributes, Demand
+from gwmond.config.settings import Attributes, DemandOptions
 from gwmond.model.facts import DemandGroup, JobCount, Size
 from gwmond.model.names import OTHER
 from gwmond.sources.child import QueryError
@@ -18,7 +18,7 @@ from gwmond.sources.htcondor.demand import NO_KEYS, Apart, ScheddDemand, StartKe
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 
-OPTIONS = Demand()
+OPTIONS = DemandOptions()
 REQUIREMENTS = Expr('(TARGET.Arch == "X86_64") && (TARGET.Memory >= RequestMemory)')
 
 
@@ -50,7 +50,7 @@ def cluster(total: int, following: int, **more: Value) -> Ad:
 def decode(
     *rows: Ad,
     clusters: Sequence[Ad] = (),
-    options: Demand = OPTIONS,
+    options: DemandOptions = OPTIONS,
     by: Attributes = ATTRIBUTES,
 ) -> ScheddDemand:
     return demand.decode(classads(*rows), classads(*clusters), "schedd1", by, options)
@@ -193,7 +193,7 @@ def test_secrets_are_never_in_the_text() -> None:
     )
     assert attributes(found.ad) == {"requestcpus", "requestmemory", "requirements"}
     assert "SECRET" not in found.ad
-    options = Demand(attributes=("Environment", "ClaimId", "Owner"))
+    options = DemandOptions(attributes=("Environment", "ClaimId", "Owner"))
     by = Attributes(accounting_group="Args")
     projection = {name.lower() for name in demand.query(by, options).projection}
     assert "owner" in projection
@@ -202,7 +202,7 @@ def test_secrets_are_never_in_the_text() -> None:
 
 def test_what_each_job_has_of_its_own_is_never_a_key() -> None:
     """An attribute that differs from job to job is not grouped by, even if it was configured."""
-    options = Demand(attributes=("ClusterId", "ProcId", "GlobalJobId", "QDate", "VO"))
+    options = DemandOptions(attributes=("ClusterId", "ProcId", "GlobalJobId", "QDate", "VO"))
     projection = demand.query(ATTRIBUTES, options).projection
     assert "VO" in projection
     assert not {"ClusterId", "ProcId", "GlobalJobId", "QDate"} & set(projection)
@@ -211,19 +211,19 @@ def test_what_each_job_has_of_its_own_is_never_a_key() -> None:
 def test_too_many_groups() -> None:
     """Beyond the limit the largest groups are kept, all jobs counted, and demand incomplete."""
     rows = [row(n, RequestCpus=n) for n in (1, 5, 3)]
-    found = decode(*rows, options=Demand(max_groups=2))
+    found = decode(*rows, options=DemandOptions(max_groups=2))
     assert [g.jobs for g in found.groups] == [5, 3]
     assert found.counts == (JobCount("schedd1", "", "idle", 9),)
     assert not found.complete
     assert [p.problem for p in found.problems] == ["too_many_groups"]
-    assert decode(*rows, options=Demand(max_groups=3)).complete
+    assert decode(*rows, options=DemandOptions(max_groups=3)).complete
 
 
 def test_each_accounting_group_has_its_share_of_the_groups_that_are_matched() -> None:
     """One that makes many large groups of its jobs does not keep those of others from matching."""
     greedy = [row(100 + n, AcctGroup="greedy", RequestMemory=n + 1) for n in range(9)]
     modest = [row(n, AcctGroup="modest", RequestMemory=n + 1) for n in (1, 2)]
-    found = decode(*greedy, *modest, options=Demand(max_groups=4))
+    found = decode(*greedy, *modest, options=DemandOptions(max_groups=4))
     assert [(g.accounting_group, g.jobs) for g in found.groups] == [
         *(("greedy", 108), ("modest", 2), ("greedy", 107), ("modest", 1)),
     ]
@@ -235,7 +235,7 @@ def test_jobs_of_accounting_groups_that_are_not_kept_apart_are_matched_together(
     rows = [row(2, AcctGroup=f"u{n}") for n in range(50)]
     rows += [row(7, AcctGroup="known"), row(3, AcctGroup="large")]
     apart = Apart(frozenset({"known"}), 1)
-    options = Demand(max_groups=10)
+    options = DemandOptions(max_groups=10)
     found = demand.decode(classads(*rows), (), "schedd1", ATTRIBUTES, options, NO_KEYS, apart)
     assert {(g.accounting_group, g.jobs) for g in found.groups} == {
         *(("known", 7), ("large", 3), (OTHER, 100)),
@@ -333,7 +333,9 @@ def refers(query: Query) -> set[str]:
 
 def test_constraint_is_projected() -> None:
     """A schedd groups nothing unless all that the constraint refers to is projected."""
-    query = demand.query(ATTRIBUTES, Demand(constraint='JobPrio >= 0 && VO == "cms" && My.X'))
+    query = demand.query(
+        ATTRIBUTES, DemandOptions(constraint='JobPrio >= 0 && VO == "cms" && My.X')
+    )
     assert "(JobPrio >= 0" in query.constraint
     assert refers(query) <= {"my.x"}
     assert "X" in query.projection
@@ -342,7 +344,7 @@ def test_constraint_is_projected() -> None:
 def test_bad_constraint() -> None:
     """A constraint that is no expression is named as what it is."""
     with pytest.raises(QueryError) as caught:
-        demand.query(ATTRIBUTES, Demand(constraint="JobPrio >"))
+        demand.query(ATTRIBUTES, DemandOptions(constraint="JobPrio >"))
     assert caught.value.problem == "bad_constraint"
     assert "JobPrio >" in caught.value.detail
 
@@ -408,7 +410,7 @@ def fetch(
     *,
     factories: bool = True,
     start: StartKeys = NO_KEYS,
-    options: Demand = OPTIONS,
+    options: DemandOptions = OPTIONS,
 ) -> ScheddDemand:
     there = Daemon("schedd1", "<>")
     return demand.fetch(schedd, there, ATTRIBUTES, options, factories=factories, start=start)
@@ -443,7 +445,7 @@ def test_the_key_with_the_most_values_is_left_out_where_there_are_too_many_group
     """Groups are never more than are matched because of START; nobody is left uncounted."""
     jobs = [row(Serial=n // 3, Owner=f"user{n % 2}") for n in range(600)]
     schedd = Schedd([], jobs=jobs)
-    keys, options = StartKeys(("Owner", "Serial")), Demand(max_groups=150)
+    keys, options = StartKeys(("Owner", "Serial")), DemandOptions(max_groups=150)
     found = fetch(schedd, factories=False, start=keys, options=options)
     assert (found.ungrouped, found.complete) == (("Serial",), True)
     many = Schedd([], jobs=[row(RequestMemory=n, Owner="a") for n in range(200)])

@@ -9,7 +9,7 @@ from gwmond.sources import folding
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.htcondor.monitors import FactoryEntry
-from gwmond.sources.htcondor.slots import Sample, Slots
+from gwmond.sources.htcondor.slots import SampleSlot, Slots
 from gwmond.sources.round import Answer
 from tests.build.facts import NOW, A, B, pilot, request, template
 
@@ -28,7 +28,7 @@ def test_pilots_of_many_names_are_pilots_of_other() -> None:
     """Each pilot is there once; those that keep their names are as they were, and only of such
     are there samples."""
     pilots = (pilot(A), pilot(A), pilot(B), pilot(B), pilot(C, group="mine"))
-    samples = tuple(Sample(key, "slot", Size(8, 16000), pilots[0].group) for key in (A, B, C))
+    samples = tuple(SampleSlot(key, "slot", Size(8, 16000), pilots[0].group) for key in (A, B, C))
     slots = Slots(pilots, samples, ())
     kept = names()
     folding.note_places(kept, answered("slots", slots), frozenset(), NOW)

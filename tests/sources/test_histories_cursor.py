@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from gwmond.model.facts import Gap
 from gwmond.sources.htcondor import history_cursor, history_fetch
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits, State
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits, HistoryState
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 
 NOW = 1_700_000_000
 DISORDER_S = 2
-LIMITS = Limits(records=10, queries=24, lookback_s=10**8, disorder_s=DISORDER_S)
+LIMITS = HistoryLimits(records=10, queries=24, lookback_s=10**8, disorder_s=DISORDER_S)
 KINDS = ("epochs", "history", "startd_history")
 
 
@@ -34,11 +34,13 @@ def jobs(answers: Iterable[HistoryAnswer]) -> list[int]:
     ]
 
 
-def fetch(fake: FakeHistory, state: str = "", limits: Limits = LIMITS) -> HistoryAnswer:
+def fetch(fake: FakeHistory, state: str = "", limits: HistoryLimits = LIMITS) -> HistoryAnswer:
     return history_fetch.fetch(fake, SCHEDD, fake.kind, state, limits, NOW)
 
 
-def drain(fake: FakeHistory, state: str = "", limits: Limits = LIMITS) -> list[HistoryAnswer]:
+def drain(
+    fake: FakeHistory, state: str = "", limits: HistoryLimits = LIMITS
+) -> list[HistoryAnswer]:
     """Call until all is known; each call must get on."""
     answers: list[HistoryAnswer] = []
     for _ in range(3000):
@@ -268,7 +270,7 @@ def test_nothing_is_lost_without_a_gap(
     assert {row.job for row in fake.rows} <= got
 
 
-def is_anchored(state: State) -> bool:
+def is_anchored(state: HistoryState) -> bool:
     """Whether a loss of anything that is not taken would show."""
     drain = state.drain
     old = drain and drain.anchor and drain.anchor.time < drain.done - DISORDER_S

@@ -14,7 +14,7 @@ from gwmond.model.outcomes import rule_of
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
 from gwmond.sources.htcondor.claims import Claims
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
 from gwmond.sources.registry import Terms
 from gwmond.sources.round import CLAIMS
 from tests.pool.condor import CondorPool
@@ -22,8 +22,8 @@ from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario
 from tests.sources.test_histories import REFUSED, expected
 
-MANY = Limits()
-FEW = Limits(records=5, lookback_s=600)
+MANY = HistoryLimits()
+FEW = HistoryLimits(records=5, lookback_s=600)
 
 
 class Stage(NamedTuple):
@@ -66,7 +66,7 @@ def stage(htcondor: str) -> Iterator[Stage]:
         )
 
 
-def ask(daemon: Daemon, kind: str, state: str = "", limits: Limits = MANY) -> HistoryAnswer:
+def ask(daemon: Daemon, kind: str, state: str = "", limits: HistoryLimits = MANY) -> HistoryAnswer:
     task = tasks.records
     ((answer, read), _) = child.run(
         task, LiveAccess(), daemon, kind, state, limits, time.time(), deadline_s=60
@@ -75,7 +75,7 @@ def ask(daemon: Daemon, kind: str, state: str = "", limits: Limits = MANY) -> Hi
     return answer
 
 
-def drain(daemon: Daemon, kind: str, limits: Limits) -> list[HistoryAnswer]:
+def drain(daemon: Daemon, kind: str, limits: HistoryLimits) -> list[HistoryAnswer]:
     answers = [ask(daemon, kind, "", limits)]
     while answers[-1].behind:
         assert len(answers) < 60
@@ -101,7 +101,7 @@ def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]
 
 
 @pytest.mark.parametrize("limits", [MANY, FEW])
-def test_epochs_and_history_of_a_real_schedd(stage: Stage, limits: Limits) -> None:
+def test_epochs_and_history_of_a_real_schedd(stage: Stage, limits: HistoryLimits) -> None:
     """All runs come, at once or in parts; then nothing, and no gap."""
     for kind in ("epochs", "history"):
         answers = drain(stage.schedds[0], kind, limits)

@@ -11,12 +11,12 @@ import pytest
 
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import history_files
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, Limits
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
 from tests.sources import make  # noqa: F401 (starts the fork server before the bindings)
 from tests.sources.test_histories import RECORDINGS
 
 NOW = 1_795_240_000
-LIMITS = Limits(records=1000)
+LIMITS = HistoryLimits(records=1000)
 ROWS = json.loads((RECORDINGS / "startd_history.json").read_text())
 
 
@@ -30,7 +30,7 @@ def text(row: dict[str, str]) -> str:
 RECORDS = [text(row) for row in ROWS]
 
 
-def fetch(path: Path, state: str = "", limits: Limits = LIMITS) -> HistoryAnswer:
+def fetch(path: Path, state: str = "", limits: HistoryLimits = LIMITS) -> HistoryAnswer:
     return history_files.fetch(str(path), state, limits, NOW)
 
 
@@ -74,7 +74,7 @@ def test_answers_are_bounded(file: Path) -> None:
     append(file, *RECORDS)
     state, number, calls = "", 0, 0
     while True:
-        answer = fetch(file, state, Limits(records=4))
+        answer = fetch(file, state, HistoryLimits(records=4))
         state, number, calls = answer.state, number + len(answer.records), calls + 1
         assert len(answer.records) <= 4
         assert (answer.complete_us is None) is answer.behind
@@ -101,7 +101,7 @@ def test_rotation_is_followed(file: Path) -> None:
 def test_a_rotated_file_that_was_not_read_is_a_gap(file: Path) -> None:
     """A rotated file that goes before it was read to its end has taken records along."""
     append(file, *RECORDS[:3])
-    state = fetch(file, limits=Limits(records=1)).state
+    state = fetch(file, limits=HistoryLimits(records=1)).state
     file.unlink()
     append(file, RECORDS[5])
     answer = fetch(file, state)
@@ -175,7 +175,7 @@ def test_many_files_and_old_ones(tmp_path: Path) -> None:
         append(tmp_path / f"pilot{number}" / "startd_history", RECORDS[number])
         os.utime(tmp_path / f"pilot{number}" / "startd_history", (NOW, NOW - number * 86400))
     pattern = tmp_path / "*" / "startd_history"
-    answer = fetch(pattern, limits=Limits(lookback_s=1.5 * 86400))
+    answer = fetch(pattern, limits=HistoryLimits(lookback_s=1.5 * 86400))
     assert len(answer.records) == 2
     append(tmp_path / "pilot3" / "startd_history", RECORDS[5])
     assert len(fetch(pattern, answer.state).records) == 1

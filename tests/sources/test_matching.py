@@ -11,7 +11,7 @@ import pytest
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey, Size, Template, Verdict
 from gwmond.sources.htcondor import matching
-from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.slots import SampleSlot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import dynamic_slot, glidein, glideresource, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
@@ -51,7 +51,7 @@ def busy(**more: Value) -> Ad:
 
 
 def measured(ad: Ad, by: Attributes = ATTRIBUTES, now: float = NOW) -> Template:
-    sample = Sample(ENTRY, str(ad["Name"]), Size(8, 16384))
+    sample = SampleSlot(ENTRY, str(ad["Name"]), Size(8, 16384))
     (template,) = matching.templates_from_slots(classads(ad), [sample], by, now)
     return template
 
@@ -122,7 +122,7 @@ def test_lifetime_that_is_not_told() -> None:
 
 def test_only_samples_become_templates() -> None:
     """An ad that was not asked for, or is gone, makes no template."""
-    sample = Sample(ENTRY, "slot1@gone", Size(1, 1))
+    sample = SampleSlot(ENTRY, "slot1@gone", Size(1, 1))
     assert matching.templates_from_slots(classads(busy()), [sample], ATTRIBUTES, NOW) == ()
 
 

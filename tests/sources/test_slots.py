@@ -9,7 +9,7 @@ import pytest
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.sources.htcondor import slots
-from gwmond.sources.htcondor.slots import Sample, Slots
+from gwmond.sources.htcondor.slots import SampleSlot, Slots
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard
@@ -358,7 +358,7 @@ def test_sample_is_of_the_commonest_size() -> None:
         slot("c", {"Draining": True}, cpus=64),
         slot("d", {"Draining": True}, cpus=64),
     )
-    assert found.samples == (Sample(ENTRY, "slot1@a", Size(8, 16384), GROUP),)
+    assert found.samples == (SampleSlot(ENTRY, "slot1@a", Size(8, 16384), GROUP),)
 
 
 def test_a_sample_for_each_frontend_group() -> None:
@@ -374,7 +374,7 @@ def test_a_sample_for_each_frontend_group() -> None:
 def test_sample_of_a_startd_with_static_slots() -> None:
     """An empty pilot of static slots offers one job no more than its largest slot."""
     found = decode(static(1), static(2, cpus=2), static(3))
-    assert found.samples == (Sample(ENTRY, "slot2@pilot", Size(2, 2048), GROUP),)
+    assert found.samples == (SampleSlot(ENTRY, "slot2@pilot", Size(2, 2048), GROUP),)
 
 
 def test_no_sample_of_pilots_that_refuse() -> None:

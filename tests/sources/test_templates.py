@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from gwmond.model.facts import EntryKey, Evidence, Size, Template
-from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.htcondor.templates import TTL_S, UNUSED_S, Templates
 
 ENTRY = EntryKey("Site", "entry")
 SIZE = Size(8, 16000)
 
 
-def sample(group: str = "a", size: Size = SIZE) -> Sample:
-    return Sample(ENTRY, "slot1@pilot", size, group)
+def sample(group: str = "a", size: Size = SIZE) -> SampleSlot:
+    return SampleSlot(ENTRY, "slot1@pilot", size, group)
 
 
 def template(group: str = "a", evidence: Evidence = "measured") -> Template:

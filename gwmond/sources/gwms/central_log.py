@@ -35,7 +35,7 @@ _UNSENT = b"Failed to send job exit status to shadow"
 _MESSAGE_BYTES = 8000
 
 
-class Lines(NamedTuple):
+class CentralLines(NamedTuple):
     """What lines tell of pilots; how many said nothing; how many were wrong in which way."""
 
     events: tuple[CentralEvent, ...]
@@ -43,7 +43,7 @@ class Lines(NamedTuple):
     wrong: Counter[str]
 
 
-def parse(path: str, raw: bytes, *, every: bool = False) -> Lines:
+def parse(path: str, raw: bytes, *, every: bool = False) -> CentralLines:
     """Return what whole lines tell; with ``every``, also those that tell nothing of a pilot."""
     events: list[CentralEvent] = []
     wrong: Counter[str] = Counter()
@@ -58,7 +58,7 @@ def parse(path: str, raw: bytes, *, every: bool = False) -> Lines:
             events.append(found)
         else:
             others += 1
-    return Lines(tuple(events), others, wrong)
+    return CentralLines(tuple(events), others, wrong)
 
 
 def _line(path: str, line: bytes) -> CentralEvent | str:

@@ -27,7 +27,7 @@ _LEAST_PER_MILLE = -(10**9)
 _LONGEST_S = AGE_US // SECOND_US
 
 
-class Lines(NamedTuple):
+class CompletedLines(NamedTuple):
     """What lines of a log tell, and how many were wrong in which way."""
 
     pilots: tuple[CompletedPilot, ...]
@@ -39,7 +39,7 @@ def parse(
     raw: bytes,
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
     zone: tzinfo | None = None,
-) -> Lines:
+) -> CompletedLines:
     """Return what whole lines tell; ``place`` is what the log's directory says (the entry).
 
     ``zone``: of times that tell none; None: not known, and neither are these times.
@@ -54,7 +54,7 @@ def parse(
                 wrong["no_duration"] += 1
         else:
             wrong[found] += 1
-    return Lines(tuple(pilots), wrong)
+    return CompletedLines(tuple(pilots), wrong)
 
 
 def _divided(raw: bytes) -> Iterator[bytes]:

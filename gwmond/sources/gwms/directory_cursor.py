@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
 from gwmond.sources.gwms.rare.unread import Number, Position, Span
-from gwmond.sources.gwms.tail import Known
+from gwmond.sources.gwms.tail import FollowedLog
 
 if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import FileFact
-    from gwmond.sources.gwms.rare.zones import Sample
+    from gwmond.sources.gwms.rare.zones import ZoneSample
 
 
 class FileLimits(NamedTuple):
@@ -55,17 +55,17 @@ class FileAnswer(NamedTuple):
     problems: tuple[Problem, ...]
     size: int
     weight: int = 0
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ZoneSample, ...] = ()
 
 
-class State(NamedTuple):
+class DirectoryState(NamedTuple):
     """A cursor: the last pilot taken, the logs, and the pilots that are still to be read.
 
     ``spans``, ``numbers``: see ``unread``.
     """
 
     taken: Position = (0, 0, 0)
-    logs: tuple[Known, ...] = ()
+    logs: tuple[FollowedLog, ...] = ()
     spans: tuple[Span, ...] = ()
     numbers: tuple[Number, ...] = ()
     begun: bool = False
@@ -76,21 +76,21 @@ class State(NamedTuple):
         return json.dumps([self.taken, self.logs, *unread], separators=(",", ":"))
 
 
-def read(text: str, source: str, problems: list[Problem]) -> State:
+def read(text: str, source: str, problems: list[Problem]) -> DirectoryState:
     """Return the state that a text says; one that is not understood (``bad_state``) is none."""
     try:
         return load(text)
     except (ValueError, TypeError) as error:
         problems.append(Problem(source, "bad_state", str(error)[:200]))
-        return State()
+        return DirectoryState()
 
 
-def load(text: str) -> State:
+def load(text: str) -> DirectoryState:
     """Return the state that a text says; raises ValueError or TypeError for one that is none."""
     if not text:
-        return State()
+        return DirectoryState()
     taken, logs, *unread = json.loads(text)
-    known = tuple(Known(*row) for row in logs)
+    known = tuple(FollowedLog(*row) for row in logs)
     for one in known:
         if list(map(type, one)) != [str, int, int, str, int, bool]:
             raise ValueError(f"not the state of a log: {one}")
@@ -100,7 +100,7 @@ def load(text: str) -> State:
     if order != sorted(order):
         raise ValueError(f"not the state of a directory: {text[:100]}")
     pilots = tuple(_position([0, *number])[1:] for number in numbers)
-    return State(_position(taken), known, tuple(spans), pilots, begun=True)
+    return DirectoryState(_position(taken), known, tuple(spans), pilots, begun=True)
 
 
 def _position(row: list[object]) -> Position:

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.facts import Problem
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output
-from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
+from gwmond.sources.gwms.directory_cursor import (
+    DirectoryState,
+    FileAnswer,
+    FileLimits,
+    FileProgress,
+)
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
 from gwmond.sources.gwms.rare import same_file, unread
 from gwmond.sources.gwms.rare.unread import Number, Position, Span
@@ -55,7 +60,7 @@ def fetch(
     """
     problems: list[Problem] = []
     state = directory_cursor.read(cursor_state, layout.shown(directory), problems)
-    task = _Reading(directory, limits, now, problems, zone)
+    task = _DirectoryReading(directory, limits, now, problems, zone)
 
     def wanted(name: str) -> bool:
         return bool(pilot_output.job_file(name)) or log_kinds.of(name, logs) is not None
@@ -90,7 +95,7 @@ def _nothing(state: str, problems: Sequence[Problem]) -> FileAnswer:
     return FileAnswer((), state, None, False, FileProgress(0, 0), tuple(problems), 0)
 
 
-def _complete_us(state: State, now: float) -> int:
+def _complete_us(state: DirectoryState, now: float) -> int:
     """Return until when all that was written is known: up to the first pilot that waits."""
     times = [
         int((now - SETTLE_S) * SECOND_US),
@@ -106,14 +111,14 @@ class _Left(NamedTuple):
     unknown: int
 
 
-class _Reading(PilotReading):
+class _DirectoryReading(PilotReading):
     """One call of ``fetch``."""
 
     _numbers: frozenset[Number] = frozenset()
 
     def pilots(
-        self, files: Sequence[Found], unseen: Iterable[str], state: State
-    ) -> tuple[State, _Left]:
+        self, files: Sequence[Found], unseen: Iterable[str], state: DirectoryState
+    ) -> tuple[DirectoryState, _Left]:
         """Read pilots on; return how far, but for logs, and what is left."""
         first = not state.begun or state.taken < _FIRST
         if state.taken[0] > (self._now + FUTURE_S) * 1e9:
@@ -177,7 +182,9 @@ class _Reading(PilotReading):
         self.outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
         return sorted(settled)
 
-    def _later(self, pilots: Sequence[SettledPilot], state: State) -> tuple[State, set[Position]]:
+    def _later(
+        self, pilots: Sequence[SettledPilot], state: DirectoryState
+    ) -> tuple[DirectoryState, set[Position]]:
         """Read pilots that are after the last one taken; return how far, and which were read."""
         taken, spans, read = state.taken, list(state.spans), set[Position]()
         follows = bool(spans) and spans[-1].last == taken

@@ -14,9 +14,14 @@ from typing import IO, TYPE_CHECKING
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import FileFact
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail
-from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, FileProgress, State
+from gwmond.sources.gwms.directory_cursor import (
+    DirectoryState,
+    FileAnswer,
+    FileLimits,
+    FileProgress,
+)
 from gwmond.sources.gwms.rare import zones
-from gwmond.sources.gwms.tail import Known
+from gwmond.sources.gwms.tail import FollowedLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import QueueEvent
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
-    from gwmond.sources.gwms.rare.zones import Sample
+    from gwmond.sources.gwms.rare.zones import ZoneSample
 
 MAX_LOGS = 2000
 
@@ -42,7 +47,7 @@ class Following:
         zone: tzinfo | None = None,
     ) -> None:
         self.facts: list[FileFact] = []
-        self.samples: list[Sample] = []
+        self.samples: list[ZoneSample] = []
         self.size = 0
         self.done = 0
         self.full = False
@@ -52,7 +57,7 @@ class Following:
         self._place = layout.place_of(os.path.realpath(directory))
         self._problems = problems
         self._zone = zone
-        self._renamed: list[Known] = []
+        self._renamed: list[FollowedLog] = []
 
     def _took(self, size: int, facts: int) -> None:
         self.size += size
@@ -68,7 +73,7 @@ class Following:
         self._problems.append(layout.unreadable(path, error))
 
     def renamed(
-        self, files: Iterable[Found], state: State, kinds: tuple[LogKind, ...]
+        self, files: Iterable[Found], state: DirectoryState, kinds: tuple[LogKind, ...]
     ) -> list[tuple[Found, LogKind]]:
         """Return files that were followed under another name (rotation), with that name.
 
@@ -92,13 +97,15 @@ class Following:
                 found.append((file._replace(name=known.name), kind))
         return found
 
-    def follow(self, files: Sequence[tuple[Found, LogKind]], state: State) -> list[Known]:
+    def follow(
+        self, files: Sequence[tuple[Found, LogKind]], state: DirectoryState
+    ) -> list[FollowedLog]:
         """Read on in each log, which has the name that it had first; return how far each is now.
 
         Also of logs that are there and cannot be read now, so that they go on from there, and
         those that are older than ``lookback_s`` at their end; a log that is gone is forgotten.
         """
-        after: list[Known] = []
+        after: list[FollowedLog] = []
         left = {one.inode: one for one in state.logs}
         if len(files) > MAX_LOGS:
             self._problem(self._directory, "too_many_logs", f"{len(files)}")
@@ -127,8 +134,14 @@ class Following:
         return after
 
     def _log(
-        self, found: Found, kind: LogKind, stream: IO[bytes], known: Known | None, *, first: bool
-    ) -> Known:
+        self,
+        found: Found,
+        kind: LogKind,
+        stream: IO[bytes],
+        known: FollowedLog | None,
+        *,
+        first: bool,
+    ) -> FollowedLog:
         written = found.status.st_mtime
         offset, passing = (known.offset, known.passing) if known else (0, False)
         if known is not None and not tail.same(stream, known):
@@ -156,16 +169,16 @@ class Following:
         for word, number in sorted((+wrong).items()):
             self._problem(found.path, word, f"{number} records", number)
         self.samples += zones.compare(self._directory, layout.shown(found.path), local)
-        return Known(found.name, found.status.st_ino, length, head, offset, passing)
+        return FollowedLog(found.name, found.status.st_ino, length, head, offset, passing)
 
     def _is_old(self, found: Found) -> bool:
         return found.status.st_mtime < self._now - self._limits.lookback_s
 
 
-def _at_its_end(found: Found) -> Known:
+def _at_its_end(found: Found) -> FollowedLog:
     """Return a log that was not read: what is added to it from now on is."""
     length, head = tail.head(io.BytesIO(), 0)
-    return Known(found.name, found.status.st_ino, length, head, found.status.st_size, False)
+    return FollowedLog(found.name, found.status.st_ino, length, head, found.status.st_size, False)
 
 
 def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
@@ -185,7 +198,7 @@ def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> F
     done = known[0].offset if known else 0
     return FileAnswer(
         facts=tuple(task.facts),
-        state=State((0, 0, 0), tuple(known)).dump(),
+        state=DirectoryState((0, 0, 0), tuple(known)).dump(),
         complete_us=None,
         behind=task.full,
         progress=FileProgress(done, max(0, found.status.st_size - done)),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LIFE_S = 180 * 86400
 
 
-class Parsed(NamedTuple):
+class ParsedLog(NamedTuple):
     """What whole records tell, how many were wrong; ``local``: events with times of no zone."""
 
     facts: Sequence[FileFact]
@@ -37,17 +37,19 @@ class LogKind(NamedTuple):
 
     names: re.Pattern[str]
     end: bytes
-    parse: Callable[[str, bytes, PilotName, float, tzinfo | None], Parsed]
+    parse: Callable[[str, bytes, PilotName, float, tzinfo | None], ParsedLog]
 
 
-def _completed(path: str, raw: bytes, place: PilotName, _: float, zone: tzinfo | None) -> Parsed:
+def _completed(path: str, raw: bytes, place: PilotName, _: float, zone: tzinfo | None) -> ParsedLog:
     lines = completed_jobs.parse(path, raw, place, zone)
-    return Parsed(lines.pilots, lines.wrong)
+    return ParsedLog(lines.pilots, lines.wrong)
 
 
-def _events(path: str, raw: bytes, place: PilotName, written: float, zone: tzinfo | None) -> Parsed:
+def _events(
+    path: str, raw: bytes, place: PilotName, written: float, zone: tzinfo | None
+) -> ParsedLog:
     found = condor_events.parse(path, raw, place, _about(path, written), zone)
-    return Parsed(found.events, found.wrong, found.local)
+    return ParsedLog(found.events, found.wrong, found.local)
 
 
 def _about(path: str, written: float) -> float:
@@ -65,9 +67,11 @@ def _about(path: str, written: float) -> float:
     return min(written, begun.replace(tzinfo=UTC).timestamp() + _LIFE_S)
 
 
-def _central(path: str, raw: bytes, _: PilotName, _written: float, _zone: tzinfo | None) -> Parsed:
+def _central(
+    path: str, raw: bytes, _: PilotName, _written: float, _zone: tzinfo | None
+) -> ParsedLog:
     lines = central_log.parse(path, raw)
-    return Parsed(lines.events, lines.wrong)
+    return ParsedLog(lines.events, lines.wrong)
 
 
 def of(name: str, kinds: Iterable[LogKind]) -> LogKind | None:

@@ -105,7 +105,7 @@ class PilotOut(NamedTuple):
         return _runs(self.lines, self.zone)
 
 
-class _Reading:
+class _OutReading:
     """One stdout as it is being read, line by line."""
 
     def __init__(self) -> None:
@@ -244,14 +244,14 @@ def parse(raw: bytes) -> PilotOut:
         xml = parsed.result
         wrong += [parsed.wrong] if parsed.wrong else []
         raw = raw[:begin] + (raw[end:] if end >= 0 else b"")
-    reading = _Reading()
+    reading = _OutReading()
     for line in raw.split(b"\n"):
         if line[:4] in _BEGINS or line[-1:] == b"'" or line[:1].isdigit() or _SET in line:
             reading.line(line if len(line) <= _LINE_BYTES else line[:_LINE_BYTES])
     return _out(reading, xml, wrong + reading.wrong[:MAX_WRONG])
 
 
-def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
+def _out(reading: _OutReading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
     told = reading.told
     zone = reading.zone
     for moment, offset in xml.offsets if xml is not None else ():
@@ -279,7 +279,7 @@ def _out(reading: _Reading, xml: XmlResult | None, wrong: list[str]) -> PilotOut
     )
 
 
-def _statistics(reading: _Reading) -> JobStatistics | None:
+def _statistics(reading: _OutReading) -> JobStatistics | None:
     totals = reading.totals
     marked = (b"Normalized", b"") in totals
     prefix = b"Normalized" if marked else b""

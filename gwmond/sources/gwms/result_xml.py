@@ -46,7 +46,7 @@ _ELEMENT = re.compile(
 _DECLARATION = re.compile(r"<!(DOCTYPE|ENTITY)")
 
 
-class Parsed(NamedTuple):
+class ParsedResult(NamedTuple):
     """A result, and what was wrong with its text: a word, or empty."""
 
     result: XmlResult | None
@@ -125,11 +125,11 @@ class _Handler:
             self._leaf = None
 
 
-def parse(raw: bytes) -> Parsed:
+def parse(raw: bytes) -> ParsedResult:
     """Return what a result says; nothing in it is ever expanded or fetched."""
     raw = raw.strip()
     if _SHORT.fullmatch(raw):
-        return Parsed(_result(_usual(raw), []))
+        return ParsedResult(_result(_usual(raw), []))
     handler = _Handler()
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -141,12 +141,12 @@ def parse(raw: bytes) -> Parsed:
     try:
         parser.Parse(raw, True)
     except _Refused:
-        return Parsed(None, "xml_refused")
+        return ParsedResult(None, "xml_refused")
     except (expat.ExpatError, ValueError, LookupError):  # not well-formed; an encoding unknown
         return _by_name(texts.text(raw))
     if handler.top is None:
-        return Parsed(None, "xml_malformed")
-    return Parsed(_result(handler.top, handler.tests))
+        return ParsedResult(None, "xml_malformed")
+    return ParsedResult(_result(handler.top, handler.tests))
 
 
 def _usual(raw: bytes) -> _Test:
@@ -162,10 +162,10 @@ def _refuse(*_: object) -> None:
     raise _Refused
 
 
-def _by_name(value: str) -> Parsed:
+def _by_name(value: str) -> ParsedResult:
     """Return what the elements say that stand whole in a text which is not well-formed."""
     if _DECLARATION.search(value):
-        return Parsed(None, "xml_refused")
+        return ParsedResult(None, "xml_refused")
     begin, end = value.find("<subtestlist>"), value.rfind("</subtestlist>")
     if begin >= 0:
         value = value[:begin] + (value[end:] if end > begin else "")
@@ -177,8 +177,8 @@ def _by_name(value: str) -> Parsed:
     for tag, content in _PLAIN.findall(value):
         test.plain[tag] = content.strip()
     if not (test.env or test.metrics or test.plain):
-        return Parsed(None, "xml_malformed")
-    return Parsed(_result(test, []), "xml_malformed")
+        return ParsedResult(None, "xml_malformed")
+    return ParsedResult(_result(test, []), "xml_malformed")
 
 
 def _ok(test: _Test) -> bool | None:

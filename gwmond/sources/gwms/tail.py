@@ -27,7 +27,7 @@ HEAD_BYTES = 64
 PACKED = ".gz"
 
 
-class Known(NamedTuple):
+class FollowedLog(NamedTuple):
     """How far one log was read; ``passing``: the offset is within a record that is too long."""
 
     name: str
@@ -108,7 +108,7 @@ def head(stream: IO[bytes], length: int = HEAD_BYTES) -> tuple[int, str]:
     return len(first), hashlib.sha256(first).hexdigest()[:16]
 
 
-def same(stream: IO[bytes], known: Known) -> bool:
+def same(stream: IO[bytes], known: FollowedLog) -> bool:
     """Return whether an open file is one that was read before, and has what was read."""
     status = os.fstat(stream.fileno())
     packed = isinstance(stream, _Unpacking)

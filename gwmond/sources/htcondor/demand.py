@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import classad2
 
-    from gwmond.config.settings import Attributes, Demand
+    from gwmond.config.settings import Attributes, DemandOptions
     from gwmond.sources.htcondor.access import Access, Daemon
 
 IDLE = "JobStatus == 1 && (JobUniverse == 5 || JobUniverse == 11)"
@@ -96,7 +96,7 @@ class Apart(NamedTuple):
 ALL_APART = Apart(frozenset(), 10**9)
 
 
-def query(attributes: Attributes, demand: Demand, start: StartKeys = NO_KEYS) -> Query:
+def query(attributes: Attributes, demand: DemandOptions, start: StartKeys = NO_KEYS) -> Query:
     """Return the GroupBy query for idle jobs.
 
     Keys of START are only known by their names, so the rows that they may make are limited.
@@ -116,7 +116,9 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def factories_query(attributes: Attributes, demand: Demand, refs: Iterable[str] = ()) -> Query:
+def factories_query(
+    attributes: Attributes, demand: DemandOptions, refs: Iterable[str] = ()
+) -> Query:
     """Return the query for clusters that have jobs still to materialize."""
     constraint = f"{FACTORIES} && ({demand.constraint})" if demand.constraint else FACTORIES
     names = (*_keys(attributes, demand), "TotalSubmitProcs", "JobMaterializeNextProcId", *refs)
@@ -133,7 +135,7 @@ def _constrained(constraint: str) -> list[str]:
         raise QueryError("bad_constraint", f"{constraint}: {error}") from None
 
 
-def _keys(attributes: Attributes, demand: Demand) -> tuple[str, ...]:
+def _keys(attributes: Attributes, demand: DemandOptions) -> tuple[str, ...]:
     wanted = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
         *(*attributes.walltime_minutes, *attributes.walltime_seconds, *demand.attributes),
@@ -146,7 +148,7 @@ def fetch(
     access: Access,
     schedd: Daemon,
     attributes: Attributes,
-    demand: Demand,
+    demand: DemandOptions,
     *,
     factories: bool,
     start: StartKeys = NO_KEYS,
@@ -159,7 +161,7 @@ def fetch(
 
 
 def fetch_rows(
-    access: Access, schedd: Daemon, attributes: Attributes, demand: Demand, start: StartKeys
+    access: Access, schedd: Daemon, attributes: Attributes, demand: DemandOptions, start: StartKeys
 ) -> tuple[Sequence[classad2.ClassAd], StartKeys]:
     """Ask for groups of idle jobs, and return what they could be grouped by as well."""
     start = start.usable()
@@ -173,7 +175,10 @@ def fetch_rows(
 
 
 def _differing(
-    rows: Sequence[classad2.ClassAd], start: StartKeys, attributes: Attributes, demand: Demand
+    rows: Sequence[classad2.ClassAd],
+    start: StartKeys,
+    attributes: Attributes,
+    demand: DemandOptions,
 ) -> list[str]:
     """Return the keys of START that make too many groups.
 
@@ -204,7 +209,7 @@ def fetch_clusters(
     access: Access,
     schedd: Daemon,
     attributes: Attributes,
-    demand: Demand,
+    demand: DemandOptions,
     start: StartKeys = NO_KEYS,
 ) -> Sequence[classad2.ClassAd]:
     """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
@@ -221,7 +226,7 @@ def decode(
     clusters: Sequence[classad2.ClassAd],
     schedd: str,
     attributes: Attributes,
-    demand: Demand,
+    demand: DemandOptions,
     start: StartKeys = NO_KEYS,
     apart: Apart = ALL_APART,
 ) -> ScheddDemand:

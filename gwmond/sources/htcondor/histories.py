@@ -24,7 +24,7 @@ from gwmond.model.records import JobRecord, group_name
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.history_endings import EPOCHS_S, Run, epoch
+from gwmond.sources.htcondor.history_endings import EPOCHS_S, RecordedRun, epoch
 
 if TYPE_CHECKING:
     import classad2
@@ -40,7 +40,7 @@ _SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
 _CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
 
 
-class Told(NamedTuple):
+class PilotAttributes(NamedTuple):
     """Attributes by which a job's ad in the schedd tells of the pilot of its last run.
 
     Of JOB_X = "$$(Y:Unknown)" the schedd makes MATCH_EXP_JOB_X and MATCH_Y.  The ad which the
@@ -57,7 +57,7 @@ class Told(NamedTuple):
     group: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Group", "MATCH_GLIDECLIENT_Group")
 
 
-TOLD = Told()
+TOLD = PilotAttributes()
 
 _ALL = (
     *("GlobalJobId", "NumShadowStarts", "JobUniverse", "Owner", "User", "Cmd"),
@@ -138,17 +138,17 @@ KINDS = {
 
 
 @lru_cache(maxsize=64)
-def told_by(kind: str, told: Told) -> Told:
+def told_by(kind: str, told: PilotAttributes) -> PilotAttributes:
     """Return the attributes that tell of this run's pilot in one kind of history."""
     if kind == "history":
         return told
     prefix = "MATCH_EXP_"
-    return Told(
+    return PilotAttributes(
         *(tuple(n.removeprefix(prefix) for n in names if n.startswith(prefix)) for names in told)
     )
 
 
-def query(kind: str, constraint: str = "", told: Told = TOLD) -> Query:
+def query(kind: str, constraint: str = "", told: PilotAttributes = TOLD) -> Query:
     """Return the query for one kind of history."""
     base = KINDS[kind].constraint
     names = (*KINDS[kind].names, *(name for names in told_by(kind, told) for name in names))
@@ -160,7 +160,7 @@ def written(kind: str, ad: classad2.ClassAd) -> int:
     return ads.integer(ad, KINDS[kind].time) or 0
 
 
-def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | str | None:
+def decode(kind: str, ad: classad2.ClassAd, told: PilotAttributes = TOLD) -> JobRecord | str | None:
     """Turn an ad of a history into a record; a word says what is wrong with it.
 
     None: the job never ran on a slot.
@@ -174,7 +174,7 @@ def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | st
         return None
     if job is None or not number or host is None:
         return "no_job" if job is None else "no_host" if host is None else "no_run"
-    run = Run(ad, number, epoch(ad, "JobCurrentStartDate"))
+    run = RecordedRun(ad, number, epoch(ad, "JobCurrentStartDate"))
     end, ending = history_endings.DECODERS[kind](run)
     when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
     if when is None:
@@ -190,7 +190,9 @@ def decode(kind: str, ad: classad2.ClassAd, told: Told = TOLD) -> JobRecord | st
     )
 
 
-def _fact(kind: str, run: Run, job: str, when: int, end: int | None, ending: Ending) -> AttemptFact:
+def _fact(
+    kind: str, run: RecordedRun, job: str, when: int, end: int | None, ending: Ending
+) -> AttemptFact:
     user = ads.label(run.ad, ("User", "Owner"))
     program = ads.text(run.ad, "Cmd")
     executing = history_endings.executing(kind, run, ending.began)
@@ -210,7 +212,7 @@ def _fact(kind: str, run: Run, job: str, when: int, end: int | None, ending: End
     )
 
 
-def _batch(run: Run) -> str:
+def _batch(run: RecordedRun) -> str:
     """Return the DAG that a job is of, else its batch name, else nothing."""
     dag = ads.count(run.ad, "DAGManJobId")
     return f"DAG {dag}" if dag else ads.text(run.ad, "JobBatchName") or ""

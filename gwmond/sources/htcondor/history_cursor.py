@@ -140,7 +140,7 @@ class Drain(NamedTuple):
         return self._replace(anchor=self.candidate, candidate=None)
 
 
-class Limits(NamedTuple):
+class HistoryLimits(NamedTuple):
     """How much one call takes: ``records`` (about) and ``queries``; ``lookback_s``: at the start.
 
     A call that has no state asks for records that are at most so old.  ``disorder_s``: how far the
@@ -181,7 +181,7 @@ class HistoryAnswer(NamedTuple):
     kept: bool = True
 
 
-class State(NamedTuple):
+class HistoryState(NamedTuple):
     """A cursor.  ``floor``: without any record known, those of a time before are not asked for.
 
     ``lost_from``: the time of a record that should have come back, until the gap is told.
@@ -197,13 +197,13 @@ class State(NamedTuple):
         return json.dumps(self, separators=(",", ":"))
 
 
-def load(text: str, floor: int) -> State:
+def load(text: str, floor: int) -> HistoryState:
     """Return the state that a text says; an empty one: nothing has been taken.
 
     Raises ValueError for a text that is none.
     """
     if not text:
-        return State(Pair(), floor)
+        return HistoryState(Pair(), floor)
     try:
         taken, at, drain, lost_from = json.loads(text)
         if drain is not None:
@@ -217,7 +217,9 @@ def load(text: str, floor: int) -> State:
             numbers = (raw.since, *raw[2:7], *raw[8:11], *drain.edges)
             if not all(isinstance(value, int) for value in numbers):
                 raise TypeError("no backlog")
-        return State(_pair(taken), int(at), drain, None if lost_from is None else int(lost_from))
+        return HistoryState(
+            _pair(taken), int(at), drain, None if lost_from is None else int(lost_from)
+        )
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(f"not the state of a cursor: {text[:100]} ({error})") from None
 

@@ -52,7 +52,7 @@ def epoch(ad: classad2.ClassAd, name: str) -> int | None:
     return None if value is None or value not in EPOCHS_S else value
 
 
-class Run(NamedTuple):
+class RecordedRun(NamedTuple):
     """An ad, which run of the job it is about, and JobCurrentStartDate, if told."""
 
     ad: classad2.ClassAd
@@ -88,7 +88,7 @@ class _Exit(NamedTuple):
     when: int | None = None
 
 
-def executing(kind: str, run: Run, began: bool | None) -> int | None:
+def executing(kind: str, run: RecordedRun, began: bool | None) -> int | None:
     """Return when the program began, if a record of a kind of history has that of this run.
 
     A shadow writes JobCurrentStartExecutingDate, a starter JobStartDate (see ``_began``).
@@ -98,7 +98,7 @@ def executing(kind: str, run: Run, began: bool | None) -> int | None:
     return run.date("JobCurrentStartExecutingDate")
 
 
-def _of_epochs(run: Run) -> tuple[int | None, Ending]:
+def _of_epochs(run: RecordedRun) -> tuple[int | None, Ending]:
     """Return when the run ended: as the shadow wrote the ad, or lost contact for good."""
     end = run.date("EpochWriteDate")
     if run.lost:
@@ -106,7 +106,7 @@ def _of_epochs(run: Run) -> tuple[int | None, Ending]:
     return end, _of_shadow(run, end, own=True)._replace(**_hold_now(run))
 
 
-def _of_history(run: Run) -> tuple[int | None, Ending]:
+def _of_history(run: RecordedRun) -> tuple[int | None, Ending]:
     """Return when the last run ended; the job may have left the queue much later."""
     ad = run.ad
     status, before = ads.integer(ad, "JobStatus"), ads.integer(ad, "LastJobStatus")
@@ -129,7 +129,7 @@ def _of_history(run: Run) -> tuple[int | None, Ending]:
     )
 
 
-def _after_wall_time(run: Run) -> int | None:
+def _after_wall_time(run: RecordedRun) -> int | None:
     """Return the end by what the schedd charged for the run (RemoteWallClockTime: for all)."""
     wall = ads.count(run.ad, "LastRemoteWallClockTime")
     if wall is None and run.number == 1:
@@ -137,7 +137,7 @@ def _after_wall_time(run: Run) -> int | None:
     return None if not wall or run.start is None else run.start + wall
 
 
-def _of_shadow(run: Run, end: int | None, *, own: bool = False) -> Ending:
+def _of_shadow(run: RecordedRun, end: int | None, *, own: bool = False) -> Ending:
     """Return what the shadow wrote into the job's ad; ``own``: an exit in it is this run's."""
     began_at = executing("epochs", run, None)
     sending = run.date("JobCurrentStartTransferOutputDate") or run.date("TransferOutStarted")
@@ -164,7 +164,7 @@ def _of_shadow(run: Run, end: int | None, *, own: bool = False) -> Ending:
     )
 
 
-def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
+def _of_startd_history(run: RecordedRun) -> tuple[int | None, Ending]:
     """Return when the starter ended."""
     ad = run.ad
     end = run.date("CompletionDate")
@@ -193,7 +193,7 @@ def _of_startd_history(run: Run) -> tuple[int | None, Ending]:
     return end, ending._replace(**hold) if hold else ending
 
 
-def _began(run: Run, end: int | None, *, reported: bool) -> bool | None:
+def _began(run: RecordedRun, end: int | None, *, reported: bool) -> bool | None:
     """Return whether a startd's record says that the program began.
 
     If it did not, JobStartDate is still the first run's JobCurrentStartDate; but it may also have
@@ -219,7 +219,7 @@ def _told_exit(ad: classad2.ClassAd) -> _Exit | None:
     return None if code is None else _Exit(code)
 
 
-def _exit_by_shadow(run: Run, *, own: bool, reported: bool) -> _Exit:
+def _exit_by_shadow(run: RecordedRun, *, own: bool, reported: bool) -> _Exit:
     """Return how the program ended, unless that is not known or is the run before's.
 
     The shadow counts each end of a program by itself (NumJobCompletions).  With a vacate code it
@@ -245,7 +245,7 @@ def _exit_by_shadow(run: Run, *, own: bool, reported: bool) -> _Exit:
     return _Exit()
 
 
-def _exit_by_starter(run: Run, start: int) -> _Exit:
+def _exit_by_starter(run: RecordedRun, start: int) -> _Exit:
     """Return how the program ended that began at ``start``, as the startd's record has it.
 
     - A ToE (HTCondor until 24.0) is told of a program that ended itself.  If HTCondor ended it,
@@ -290,7 +290,7 @@ def _retried_after(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
     return _retried(policy, exit_)
 
 
-def _hold_now(run: Run) -> dict[str, Any]:
+def _hold_now(run: RecordedRun) -> dict[str, Any]:
     """Return the hold that this record is about, if any."""
     code = ads.count(run.ad, "HoldReasonCode")
     if not code:
@@ -301,7 +301,7 @@ def _hold_now(run: Run) -> dict[str, Any]:
     return told if side is None else {**told, "failed_at": side}
 
 
-def _hold(run: Run, ending: Ending, before: int | None) -> dict[str, Any]:
+def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any]:
     """Return the hold at the last run's end, which a schedd's history has as the last of all.
 
     It is that run's if VacateReasonCode says the same; or if that is what a run has which the
@@ -324,7 +324,7 @@ def _hold(run: Run, ending: Ending, before: int | None) -> dict[str, Any]:
     return {"hold_code": code, "hold_subcode": subcode, "failed_at": side}
 
 
-def _failed_at(run: Run, name: str) -> Side | None:
+def _failed_at(run: RecordedRun, name: str) -> Side | None:
     """Return which side failed, by the shadow's text (baseshadow.cpp:improveReasonAttributes)."""
     text = ads.text(run.ad, name) or ""
     if "failure at access point" in text:
@@ -338,7 +338,7 @@ def _early(began_at: int | None, end: int | None) -> bool | None:
     return is_early(max(0, end - began_at) * SECOND_US)
 
 
-DECODERS: dict[str, Callable[[Run], tuple[int | None, Ending]]] = {
+DECODERS: dict[str, Callable[[RecordedRun], tuple[int | None, Ending]]] = {
     "epochs": _of_epochs,
     "history": _of_history,
     "startd_history": _of_startd_history,

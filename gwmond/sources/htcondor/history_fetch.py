@@ -7,7 +7,7 @@ Invariants, for any sequence of calls that each get the state which the one befo
 
 1. every record that the daemon keeps is returned at least once, unless it was written before the
    first call's ``lookback_s``; or a gap says that some were lost, and between which times;
-2. a call returns at most 1.5 times ``Limits.records`` records, and holds no more than twice that;
+2. a call returns at most 1.5 times ``records`` of its limits, and holds no more than twice that;
 3. as long as ``behind``, each call gets further; a call that is not complete is ``behind``.
 
 Source for what a query does: condor_tools/history.cpp (newest first over all rotated files; since
@@ -29,11 +29,11 @@ from gwmond.sources.htcondor.history_cursor import (
     MAX_PARTS,
     Drain,
     HistoryAnswer,
+    HistoryLimits,
+    HistoryState,
     Identity,
-    Limits,
     Pair,
     Progress,
-    State,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def fetch(
     daemon: Daemon,
     kind: str,
     cursor_state: str,
-    limits: Limits,
+    limits: HistoryLimits,
     now: float,
 ) -> HistoryAnswer:
     """Take records of one history; ``now`` is the time (epoch seconds) just before.
@@ -93,7 +93,7 @@ class _Fetch:
     """One call of ``fetch``: what it has asked and found so far."""
 
     def __init__(
-        self, access: Access, daemon: Daemon, kind: str, now: float, limits: Limits
+        self, access: Access, daemon: Daemon, kind: str, now: float, limits: HistoryLimits
     ) -> None:
         self.records: list[JobRecord] = []
         self.problems: list[Problem] = []
@@ -112,7 +112,7 @@ class _Fetch:
         room = few or self.read + self._limit <= self._limits.records
         return room and self._queries < self._limits.queries
 
-    def probe(self, state: State) -> State:
+    def probe(self, state: HistoryState) -> HistoryState:
         """Ask for all that is newer than the cursor."""
         newest, older = state.taken
         wanted = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
@@ -141,7 +141,7 @@ class _Fetch:
         drain = drain._replace(since=older is not None, done=0, length=whole)
         return state._replace(drain=drain)
 
-    def step(self, state: State, drain: Drain) -> State:
+    def step(self, state: HistoryState, drain: Drain) -> HistoryState:
         """Ask for one window of the backlog."""
         limit, anchor = self._limit, drain.anchor
         since = state.taken.older if drain.since else None
@@ -164,7 +164,7 @@ class _Fetch:
             return state._replace(drain=after)
         return self._told(state._replace(taken=drain.target, drain=None))
 
-    def _all(self, state: State, found: list[classad2.ClassAd], taken: Pair) -> State:
+    def _all(self, state: HistoryState, found: list[classad2.ClassAd], taken: Pair) -> HistoryState:
         """Take all that there is."""
         self.complete = True
         return self._told(self._take(state, found)._replace(taken=taken))
@@ -199,7 +199,9 @@ class _Fetch:
         times = (histories.written(self._kind, ad) for ad in found)
         return history_cursor.edges(times, self._limit)
 
-    def _missing(self, state: State, drain: Drain, anchor: Identity, found: int) -> State:
+    def _missing(
+        self, state: HistoryState, drain: Drain, anchor: Identity, found: int
+    ) -> HistoryState:
         """Find out why a record did not come back, and ask for the window again."""
         if not self._exists(anchor):
             again = drain._replace(since=False, anchor=None, candidate=None)
@@ -220,7 +222,7 @@ class _Fetch:
         stop = "" if since is None else history_cursor.expression(self._kind, since)
         return list(self._access.history(self._daemon, self._kind, query, match, stop))
 
-    def _take(self, state: State, found: list[classad2.ClassAd]) -> State:
+    def _take(self, state: HistoryState, found: list[classad2.ClassAd]) -> HistoryState:
         """Decode; the first records after a loss tell how far it goes."""
         self.read += len(found)
         for ad in found:
@@ -235,13 +237,13 @@ class _Fetch:
             return state
         return self._gap(state, state.lost_from, min(times))
 
-    def _told(self, state: State) -> State:
+    def _told(self, state: HistoryState) -> HistoryState:
         """Tell of a loss after which there is nothing."""
         if state.lost_from is None:
             return state
         return self._gap(state, state.lost_from, int(self._now))
 
-    def _gap(self, state: State, start: int, end: int) -> State:
+    def _gap(self, state: HistoryState, start: int, end: int) -> HistoryState:
         detail = "records were rotated away or removed before they were read"
         self.gap = Gap(
             self._daemon.name,

@@ -33,7 +33,7 @@ from gwmond.sources.htcondor.history_cursor import HistoryAnswer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gwmond.sources.htcondor.history_cursor import Limits
+    from gwmond.sources.htcondor.history_cursor import HistoryLimits
 
 KIND = "startd_history"
 RECORD_BYTES = 1 << 20
@@ -45,7 +45,7 @@ _ROTATED = re.compile(r"\.[0-9]{8}T[0-9]{6}$")
 _NEEDED = frozenset(name.lower().encode() for name in histories.query(KIND).projection)
 
 
-class Known(NamedTuple):
+class KnownFile(NamedTuple):
     """How far one file was read.
 
     ``head`` is a hash of its first ``length`` bytes; ``time`` (epoch seconds) is that of its newest
@@ -68,14 +68,14 @@ class _Record(NamedTuple):
     end: int
 
 
-def fetch(pattern: str, cursor_state: str, limits: Limits, now: float) -> HistoryAnswer:
+def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) -> HistoryAnswer:
     """Read on in all files that match a pattern, and in those rotated from them, oldest first.
 
     In the first call files that were last written before ``limits.lookback_s`` count as read.
     A state that is not understood (``bad_state``) is taken as none.  Raises QueryError where the
     pattern's directory cannot be listed and nothing in it can be seen.
     """
-    task = _Reading(pattern, limits, now)
+    task = _FilesReading(pattern, limits, now)
     try:
         known = _load(cursor_state)
     except (ValueError, TypeError) as error:
@@ -94,8 +94,8 @@ def fetch(pattern: str, cursor_state: str, limits: Limits, now: float) -> Histor
     )
 
 
-def _load(text: str) -> list[Known]:
-    known = [Known(*row) for row in json.loads(text)] if text else []
+def _load(text: str) -> list[KnownFile]:
+    known = [KnownFile(*row) for row in json.loads(text)] if text else []
     for one in known:
         if list(map(type, one)) != [str, int, int, str, int, int, bool]:
             raise ValueError(f"not the state of a file: {one}")
@@ -180,10 +180,10 @@ def decoded(stream: IO[bytes]) -> Iterator[JobRecord | str | None]:
     return (_decode(record) for record in _records(stream, 0))
 
 
-class _Reading:
+class _FilesReading:
     """One call of ``fetch``."""
 
-    def __init__(self, pattern: str, limits: Limits, now: float) -> None:
+    def __init__(self, pattern: str, limits: HistoryLimits, now: float) -> None:
         self.records: list[JobRecord] = []
         self.problems: list[Problem] = []
         self.gap: Gap | None = None
@@ -192,9 +192,9 @@ class _Reading:
         self._bytes = 0
         self._pattern, self._limits, self._now = pattern, limits, now
 
-    def read_all(self, known: list[Known], *, first: bool) -> list[Known]:
+    def read_all(self, known: list[KnownFile], *, first: bool) -> list[KnownFile]:
         """Read on in each file; return how far each is read now."""
-        after: list[Known] = []
+        after: list[KnownFile] = []
         left = list(known)
         files, outside = find(self._pattern)
         if not files and not outside:
@@ -221,7 +221,7 @@ class _Reading:
                 self._lost(one, detail)
         return after
 
-    def _known(self, stream: IO[bytes], known: list[Known]) -> Known | None:
+    def _known(self, stream: IO[bytes], known: list[KnownFile]) -> KnownFile | None:
         """Return what is known of an open file, whatever it is called now."""
         status = os.fstat(stream.fileno())
         for one in known:
@@ -231,8 +231,8 @@ class _Reading:
         return None
 
     def _file(
-        self, path: str, stream: IO[bytes], before: Known | None, *, first: bool
-    ) -> Known | None:
+        self, path: str, stream: IO[bytes], before: KnownFile | None, *, first: bool
+    ) -> KnownFile | None:
         """Read on in one file; None if it is new and there is no room for it yet."""
         status = os.fstat(stream.fileno())
         if before is None and self.full:
@@ -259,9 +259,9 @@ class _Reading:
             self.problems.append(Problem(path, word, f"{number} records", number))
         length, head = _head(stream, _HEAD_BYTES)
         whole = offset == status.st_size
-        return Known(path, status.st_ino, length, head, offset, newest or time, whole)
+        return KnownFile(path, status.st_ino, length, head, offset, newest or time, whole)
 
-    def _lost(self, one: Known, detail: str) -> None:
+    def _lost(self, one: KnownFile, detail: str) -> None:
         start = one.time * SECOND_US
         if self.gap is not None:
             start = min(start, self.gap.start_us or start)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes
-    from gwmond.sources.htcondor.slots import Sample
+    from gwmond.sources.htcondor.slots import SampleSlot
 
 PAIRS_A_CHILD = 100_000
 
@@ -55,7 +55,10 @@ def samples_query(names: Iterable[str]) -> Query:
 
 
 def templates_from_slots(
-    found: Sequence[classad2.ClassAd], samples: Sequence[Sample], attributes: Attributes, now: float
+    found: Sequence[classad2.ClassAd],
+    samples: Sequence[SampleSlot],
+    attributes: Attributes,
+    now: float,
 ) -> tuple[Template, ...]:
     """Make a measured template of each sampled slot that was found."""
     by_name = {sample.slot: sample for sample in samples}

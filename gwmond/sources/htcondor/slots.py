@@ -55,11 +55,11 @@ class Slots(NamedTuple):
     """
 
     pilots: tuple[Pilot, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[SampleSlot, ...]
     problems: tuple[Problem, ...]
 
 
-class Sample(NamedTuple):
+class SampleSlot(NamedTuple):
     """A healthy slot whose full ad can serve as a template of its entry and frontend group."""
 
     entry: EntryKey
@@ -131,7 +131,7 @@ def decode(
     chosen = []
     for (entry, group), sizes in samples.items():
         size = max(sizes, key=lambda s: (tally[entry, group, s], s))
-        chosen.append(Sample(entry, sizes[size], size, group))
+        chosen.append(SampleSlot(entry, sizes[size], size, group))
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
 
 

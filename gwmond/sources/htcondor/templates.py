@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from gwmond.model.facts import EntryKey, Template
-from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.slots import SampleSlot
 
 TTL_S = 1800.0
 """The whole ad of a sample is fetched again after this."""
@@ -31,7 +31,7 @@ class Templates:
         self._seen: dict[Berth, float] = {}
         self._sampled: set[Berth] = set()
 
-    def wants(self, sample: Sample, now: float) -> bool:
+    def wants(self, sample: SampleSlot, now: float) -> bool:
         """Note that a slot can stand for its group; return whether its ad is to be fetched."""
         berth = sample.entry, sample.group
         if berth in self._sampled:

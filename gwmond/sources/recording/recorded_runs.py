@@ -40,7 +40,7 @@ _FAILURE = re.compile(r"failure at (?:access|execution) point")
 _CLAIM = re.compile(r">(#[0-9]+#[0-9]+#)")
 
 
-class Taken(NamedTuple):
+class TakenHistory(NamedTuple):
     """Up to where a history was taken: the newest records, newest first."""
 
     newest: tuple[Identity, ...] = ()
@@ -52,8 +52,8 @@ def stream(schedd: str, kind: str) -> str:
 
 
 def take(
-    access: Access, schedd: Daemon, kind: str, taken: Taken, floor: float
-) -> tuple[tuple[list[Ad], Taken, bool], int]:
+    access: Access, schedd: Daemon, kind: str, taken: TakenHistory, floor: float
+) -> tuple[tuple[list[Ad], TakenHistory, bool], int]:
     """Ask a schedd for what is new, oldest first; and whether it was more than is kept.
 
     Of what was never asked for before, only what is not older than ``floor`` (epoch seconds).
@@ -67,7 +67,7 @@ def take(
     fresh = [(ad, one) for ad, one in fresh if one is None or one not in known]
     newest = (*(one for _, one in fresh if one is not None), *taken.newest)[:MOST]
     dumped = [dump(ad, query.projection) for ad, _ in reversed(fresh)]
-    return (dumped, Taken(newest), len(found) > MOST), len(found)
+    return (dumped, TakenHistory(newest), len(found) > MOST), len(found)
 
 
 def dump(ad: classad2.ClassAd, names: Sequence[str]) -> Ad:
@@ -135,7 +135,7 @@ class Block:
         return written
 
 
-class Rows(NamedTuple):
+class RecordedRows(NamedTuple):
     """The records of one history in a block, as they are read."""
 
     frames: list[int | None]

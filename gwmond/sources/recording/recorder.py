@@ -13,10 +13,10 @@ from gwmond.sources import child, tasks
 from gwmond.sources.htcondor import demand, factory, schedds, slots
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.schedds import ScheddSeen
-from gwmond.sources.htcondor.slots import Sample
+from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recording import Ad
-from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, Source, Terms
+from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, CollectorSource, Terms
 from gwmond.sources.round import REQUESTS, SLOTS, Targets
 
 T = TypeVar("T")
@@ -31,10 +31,10 @@ class Recorder:
         self._targets = targets
         self._until = 0.0
         self._answers: dict[str, list[Ad]] = {}
-        self._taken: dict[tuple[str, str], recorded_runs.Taken] = {}
+        self._taken: dict[tuple[str, str], recorded_runs.TakenHistory] = {}
         self._refers: set[str] = set()
         self._asked_of_pilots: set[str] = set()
-        self._samples: dict[str, tuple[Sample, ...]] = {}
+        self._samples: dict[str, tuple[SampleSlot, ...]] = {}
         self._ungrouped: dict[str, tuple[str, ...]] = {}
         self.frames = 0
         self.records = 0
@@ -96,7 +96,7 @@ class Recorder:
         return value
 
     def _collector(
-        self, access: Access, host: str, now: float, sources: Iterable[Source]
+        self, access: Access, host: str, now: float, sources: Iterable[CollectorSource]
     ) -> list[ScheddSeen]:
         """Keep what a collector answers; return the schedds that it knows."""
         terms = Terms(access, host, self._config.attributes, now)
@@ -151,7 +151,7 @@ class Recorder:
     def _runs(self, access: Access, schedd: Daemon, kind: str, floor: float) -> None:
         """Take what a history has that is new; a schedd may keep none."""
         history, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
-        before = self._taken.get(history, recorded_runs.Taken())
+        before = self._taken.get(history, recorded_runs.TakenHistory())
         taken = self._ask(stream, recorded_runs.take, access, schedd, kind, before, floor)
         if taken is not None:
             self._answers[stream], self._taken[history], more = taken

@@ -312,7 +312,7 @@ class ReplayAccess(NamedTuple):
         if now is None or not now.answered(frame % size):
             detail = f"{daemon.name}: did not tell of {kind} when recorded"
             raise QueryError("unreachable" if now is not None else "not_kept", detail)
-        moment = replayed_runs.Moment(
+        moment = replayed_runs.ReplayMoment(
             frame,
             len(recording.times),
             size,
@@ -345,12 +345,16 @@ def _opened(path: str) -> Recording:
 
 
 @lru_cache(maxsize=4)
-def _rows(path: str, number: int, schedd: str, kind: str) -> recorded_runs.Rows | None:
+def _rows(path: str, number: int, schedd: str, kind: str) -> recorded_runs.RecordedRows | None:
     """Return the records of one history in a block; None if nobody ever had any there."""
     try:
         with zipfile.ZipFile(path) as archive:
             member = f"{number:05d}/{recorded_runs.MEMBER}{schedd}.json"
             written = json.loads(archive.read(member)).get(kind)
     except KeyError:
-        return recorded_runs.Rows([], {})
-    return None if written is None else recorded_runs.Rows(written["frames"], written["columns"])
+        return recorded_runs.RecordedRows([], {})
+    return (
+        None
+        if written is None
+        else recorded_runs.RecordedRows(written["frames"], written["columns"])
+    )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
-from gwmond.sources.recording.recorded_runs import Rows
+from gwmond.sources.recording.recorded_runs import RecordedRows
 from gwmond.sources.recording.shifted import moved
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Condition:
         return self._tree is not None and self._tree.eval(ad) is True
 
 
-class Moment(NamedTuple):
+class ReplayMoment(NamedTuple):
     """An instant of a replay: the frame, the frames of a whole pass, and the pass's shift.
 
     ``block`` returns the records of a block, None if it has none of this history.
@@ -60,10 +60,10 @@ class Moment(NamedTuple):
     frames_a_block: int
     shift: int
     duration: int
-    block: Callable[[int], Rows | None]
+    block: Callable[[int], RecordedRows | None]
 
 
-def history(moment: Moment, query: Query, match: int, since: str) -> list[classad2.ClassAd]:
+def history(moment: ReplayMoment, query: Query, match: int, since: str) -> list[classad2.ClassAd]:
     """Return at most ``match`` records (-1: all), newest first; see ``Access.history``."""
     stop, wanted = Condition(since), Condition(query.constraint or "true")
     answer = _Answer(stop, wanted, frozenset(name.lower() for name in query.projection), match)
@@ -87,11 +87,11 @@ def among(found: list[dict[str, str]], condition: str) -> list[dict[str, str]]:
 class _Pass(NamedTuple):
     """The records of a pass up to a frame."""
 
-    moment: Moment
+    moment: ReplayMoment
     frame: int
     shift: int
 
-    def newest_first(self) -> Iterator[tuple[Rows, int]]:
+    def newest_first(self) -> Iterator[tuple[RecordedRows, int]]:
         size = self.moment.frames_a_block
         for number in range(self.frame // size, -1, -1):
             rows = self.moment.block(number)
@@ -100,7 +100,7 @@ class _Pass(NamedTuple):
                 for row in range(rows.until(inside) - 1, -1, -1):
                     yield rows, row
 
-    def small(self, at: tuple[Rows, int], names: frozenset[str]) -> classad2.ClassAd:
+    def small(self, at: tuple[RecordedRows, int], names: frozenset[str]) -> classad2.ClassAd:
         """Return a record with some attributes only; none named: with all."""
         rows, row = at
         found = {

@@ -46,7 +46,7 @@ def zone_of(name: str) -> tzinfo | None:
         raise ValueError(f"{name[:100]!r} is no time zone that is known here") from None
 
 
-class Sample(NamedTuple):
+class ZoneSample(NamedTuple):
     """By how many quarters of an hour an event of a log is later than its pilot's output says.
 
     ``told_us`` is what the output says.
@@ -57,9 +57,9 @@ class Sample(NamedTuple):
     told_us: int
 
 
-def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[Sample]:
+def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[ZoneSample]:
     """Compare times of events in a log, which tell no zone, with outputs; a sample for a pilot."""
-    found: dict[tuple[int | None, int | None], Sample] = {}
+    found: dict[tuple[int | None, int | None], ZoneSample] = {}
     tried = set[tuple[int | None, int | None]]()
     for event in events:
         number = event.name.cluster, event.name.proc
@@ -71,7 +71,7 @@ def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[Sam
         told_us = _told(directory, event)
         if told_us is not None:
             quarters = round((event.at_us - told_us) / SECOND_US / QUARTER_S)
-            found[number] = Sample(path, quarters, told_us)
+            found[number] = ZoneSample(path, quarters, told_us)
     return list(found.values())
 
 
@@ -85,9 +85,9 @@ class Judge:
 
     def __init__(self, zone: str) -> None:
         self._zone = zone
-        self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
+        self._samples: defaultdict[str, list[ZoneSample]] = defaultdict(list)
 
-    def add(self, samples: Iterable[Sample]) -> None:
+    def add(self, samples: Iterable[ZoneSample]) -> None:
         """Take samples in; of very many logs no more."""
         for sample in samples:
             if sample.path in self._samples or len(self._samples) < _LOGS:
@@ -98,7 +98,7 @@ class Judge:
     def problems(self) -> list[Problem]:
         """Return a problem for each log that is found wrong; it is judged anew from then on."""
         found: list[Problem] = []
-        few: list[Sample] = []
+        few: list[ZoneSample] = []
         for samples in self._samples.values():
             if len(samples) < LEAST:
                 few += samples
@@ -112,7 +112,7 @@ class Judge:
             del self._samples[problem.source]
         return sorted(found)
 
-    def _problem(self, samples: list[Sample], wrong: int, path: str = "") -> Problem:
+    def _problem(self, samples: list[ZoneSample], wrong: int, path: str = "") -> Problem:
         alike = [sample for sample in samples if sample.quarters == wrong]
         about = datetime.fromtimestamp(alike[0].told_us // SECOND_US, UTC)
         used = about.astimezone(zone_of(self._zone)).utcoffset()
@@ -127,7 +127,7 @@ class Judge:
         )
 
 
-def _wrong(samples: Sequence[Sample]) -> int | None:
+def _wrong(samples: Sequence[ZoneSample]) -> int | None:
     """Return by how many quarters of an hour times are wrong; None: they are not, or who knows."""
     if len(samples) < LEAST:
         return None
