@@ -126,26 +126,26 @@ class EntryRequest(NamedTuple):
     group: str
     factory: str
     down: bool
-    pending: int | None
-    running: int | None
-    held: int | None
-    submitted_wait: int | None
-    requested_idle: int | None
-    requested_max: int | None
-    total_pending: int | None
-    total_running: int | None
-    total_held: int | None
-    max_pilots: int | None
-    limits: tuple[Limit, ...]
-    info_age_s: int | None
-    jobs_matching: int | None
-    jobs_proportional: int | None
-    jobs_unique: int | None
-    jobs_effective: int | None
-    slots_idle: int | None
-    pilot_size: Size | None
-    max_walltime_s: int | None
     last_heard: int
+    pending: int | None = None
+    running: int | None = None
+    held: int | None = None
+    submitted_wait: int | None = None
+    requested_idle: int | None = None
+    requested_max: int | None = None
+    total_pending: int | None = None
+    total_running: int | None = None
+    total_held: int | None = None
+    max_pilots: int | None = None
+    limits: tuple[Limit, ...] = ()
+    info_age_s: int | None = None
+    jobs_matching: int | None = None
+    jobs_proportional: int | None = None
+    jobs_unique: int | None = None
+    jobs_effective: int | None = None
+    slots_idle: int | None = None
+    pilot_size: Size | None = None
+    max_walltime_s: int | None = None
     monitor: Monitor = Monitor()
 
 

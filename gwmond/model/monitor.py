@@ -58,6 +58,17 @@ class Monitor(NamedTuple):
     asked_max: int | None = None
     client_jobs_old: int | None = None
 
+    @property
+    def pending(self) -> int | None:
+        """Pilots in the site's queue: idle ones which the site has acknowledged.
+
+        ``status_wait`` of ``status_idle`` have no GridJobStatus yet.
+        """
+        idle, wait = self.status_idle, self.status_wait
+        if idle is not None and wait is not None:
+            return max(0, idle - wait)
+        return idle if self.status_pending is None else self.status_pending
+
     def over(self, other: Monitor) -> Monitor:
         """Return these values, and those of ``other`` where these have none."""
         return Monitor(*(b if a is None else a for a, b in zip(self, other, strict=True)))

@@ -9,7 +9,7 @@ factory's ads alone.  The accounting does not use these: it rests on glideresour
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.monitor import EntryMonitor
@@ -74,13 +74,16 @@ def _told(request: EntryRequest, client: FactoryClient | None) -> EntryRequest:
     """Return the request with the factory's own counts instead of their copy."""
     if client is None:
         return request
-    waits = client.monitor.status_wait
+    factory = client.monitor
+    known: dict[str, Any] = {
+        "pending": factory.pending,
+        "running": factory.status_running,
+        "held": factory.status_held,
+        "submitted_wait": factory.status_wait,
+    }
     return request._replace(
-        pending=request.pending if client.pending is None else client.pending,
-        running=request.running if client.running is None else client.running,
-        held=request.held if client.held is None else client.held,
-        submitted_wait=request.submitted_wait if waits is None else waits,
-        monitor=client.monitor.told_by_factory().over(request.monitor).over(client.monitor),
+        **{name: value for name, value in known.items() if value is not None},
+        monitor=factory.told_by_factory().over(request.monitor).over(factory),
     )
 
 
@@ -99,34 +102,23 @@ def _asked(request: EntryRequest, ask: ClientAsk | None) -> EntryRequest:
 
 
 def _request(key: EntryKey, client: FactoryClient) -> EntryRequest:
-    """Return a request of which only the factory tells."""
-    told = client.monitor
+    """Return a request that only the factory knows."""
+    monitor = client.monitor
     return EntryRequest(
         entry=key,
         group=client.client,
         factory=client.factory,
         down=False,
-        pending=client.pending,
-        running=client.running,
-        held=client.held,
-        submitted_wait=told.status_wait,
-        requested_idle=None,
-        requested_max=None,
-        total_pending=None,
-        total_running=None,
-        total_held=None,
-        max_pilots=None,
+        pending=monitor.pending,
+        running=monitor.status_running,
+        held=monitor.status_held,
+        submitted_wait=monitor.status_wait,
         limits=client.limits,
-        info_age_s=client.info_age_s,
-        jobs_matching=told.client_jobs_idle,
-        jobs_proportional=None,
-        jobs_unique=None,
-        jobs_effective=None,
-        slots_idle=told.client_slots_idle,
-        pilot_size=None,
-        max_walltime_s=None,
+        info_age_s=monitor.client_info_age,
+        jobs_matching=monitor.client_jobs_idle,
+        slots_idle=monitor.client_slots_idle,
         last_heard=client.last_heard,
-        monitor=told,
+        monitor=monitor,
     )
 
 

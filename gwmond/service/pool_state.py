@@ -317,7 +317,8 @@ def _requests(
             ages.setdefault(client.entry, []).append(client)
         for key, total in totals.items():
             if clients := ages.get(key.entry):
-                info = [c.info_age_s for c in clients if c.info_age_s is not None]
+                ages_s = [c.monitor.client_info_age for c in clients]
+                info = [age for age in ages_s if age is not None]
                 limits = {*total.limits, *(limit for c in clients for limit in c.limits)}
                 totals[key] = total._replace(
                     info_age_s=min(info, default=total.info_age_s),

@@ -22,22 +22,7 @@ def scene() -> Scene:
 
 def client(name: str = GROUP, entry: str = A.entry, **told: int) -> FactoryClient:
     """What a factory says of a client."""
-    monitor = Monitor(**told)
-    return FactoryClient(
-        entry,
-        FACTORY,
-        name,
-        pending=None,
-        running=monitor.status_running,
-        held=monitor.status_held,
-        requested_idle=monitor.requested_idle,
-        requested_max=monitor.requested_max,
-        info_age_s=monitor.client_info_age,
-        limits=(),
-        monitor=monitor,
-        site="Theirs",
-        last_heard=NOW - 30,
-    )
+    return FactoryClient(entry, FACTORY, name, (), Monitor(**told), "Theirs", NOW - 30)
 
 
 def told(monitor: Monitor) -> dict[str, int]:

@@ -19,6 +19,7 @@ from gwmond.model.facts import (
     Size,
     Status,
 )
+from gwmond.model.monitor import Monitor
 from gwmond.model.times import HOUR_S
 from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
@@ -688,7 +689,7 @@ def test_pilots_of_other_frontends_do_not_wait_for_us(scene: Scene) -> None:
 
 def client(name: str, info_age: int | None, *limits: str) -> FactoryClient:
     hit = tuple(Limit(limit, "count=1, limit=1") for limit in limits)
-    return FactoryClient(A.entry, "glidein@factory", name, *(None,) * 5, info_age, hit)
+    return FactoryClient(A.entry, "glidein@factory", name, hit, Monitor(client_info_age=info_age))
 
 
 def test_factory_tells_the_age_of_its_information(scene: Scene) -> None:

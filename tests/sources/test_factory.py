@@ -39,8 +39,10 @@ def test_client() -> None:
         "glidein@factory",
         "frontend.main",
     )
-    assert (found.pending, found.running, found.held) == (5, 30, 1)
-    assert (found.requested_idle, found.requested_max, found.info_age_s) == (7, 40, 120)
+    monitor = found.monitor
+    assert (monitor.pending, monitor.status_running, monitor.status_held) == (5, 30, 1)
+    asked = monitor.requested_idle, monitor.requested_max, monitor.client_info_age
+    assert asked == (7, 40, 120)
     name = "GlideinMonitorStatus_GlideFactoryLimitIdleGlideinsPerEntry"
     assert found.limits == (Limit(name, "count=5, limit=5"),)
 
@@ -50,7 +52,7 @@ def test_client_that_tells_nothing() -> None:
     ad: Ad = {"MyType": "glidefactoryclient", "Name": "e@g@f@c", "LastHeardFrom": NOW}
     (found,) = factory.decode_clients(classads(ad), NOW)
     assert found[:3] == ("e", "g@f@c", "")
-    assert found[3:] == (*(None,) * 6, (), Monitor(), "", NOW)
+    assert found[3:] == ((), Monitor(), "", NOW)
 
 
 def test_stale_ads_of_the_factory() -> None:

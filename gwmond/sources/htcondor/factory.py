@@ -16,7 +16,7 @@ from gwmond.model.facts import Limit, Problem
 from gwmond.model.monitor import Monitor
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits, waiting
+from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits
 from gwmond.sources.htcondor.monitors import FactoryEntry
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _KEYS = (
     *("JobStatus", "JobUniverse", "GridJobStatus"),
     *("GlideinFactory", "GlideinName", "GlideinEntryName", "GlideinClient"),
 )
-_MONITOR = "GlideinMonitor"
 
 
 class FactoryClient(NamedTuple):
@@ -44,12 +43,6 @@ class FactoryClient(NamedTuple):
     entry: str
     factory: str
     client: str
-    pending: int | None
-    running: int | None
-    held: int | None
-    requested_idle: int | None
-    requested_max: int | None
-    info_age_s: int | None
     limits: tuple[Limit, ...]
     monitor: Monitor = Monitor()
     site: str = ""
@@ -134,12 +127,6 @@ def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
                 entry=entry,
                 factory=factory,
                 client=client,
-                pending=waiting(ad, _MONITOR + "Status"),
-                running=ads.count(ad, _MONITOR + "StatusRunning"),
-                held=ads.count(ad, _MONITOR + "StatusHeld"),
-                requested_idle=ads.count(ad, _MONITOR + "RequestedIdle"),
-                requested_max=ads.count(ad, _MONITOR + "RequestedMaxGlideins"),
-                info_age_s=ads.count(ad, _MONITOR + "ClientMonitorInfoAge"),
                 limits=limits(ad),
                 monitor=monitors.of_factory(ad),
                 site=ads.label(ad, ("GLIDEIN_Site",)) or "",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.digits import is_number
 from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
+from gwmond.model.monitor import EntryMonitor
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import Query
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 _DECIMAL = re.compile(r"[0-9]+\.?[0-9]*")
 _STATUS = "GlideFactoryMonitorStatus"
-_TOTAL = "GlideFactoryMonitorTotalStatus"
 _CLIENT = "GlideClientMonitor"
 _LIMITS = (
     "GlideClientLimit",
@@ -79,14 +79,14 @@ def decode(
     problems: list[Problem] = []
     entries: dict[tuple[str, str], FactoryEntry] = {}
     for ad in ads.fresh(found, now):
-        request = _request(ad, attributes)
+        numbers = monitors.of_entry_in_resource(ad)
+        request = _request(ad, numbers, attributes)
         if request is None:
             problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
             continue
         requests.append(request)
         key = request.entry.entry, request.factory
         if key not in entries or entries[key].last_heard < request.last_heard:
-            numbers = monitors.of_entry_in_resource(ad)
             entries[key] = FactoryEntry(*key, numbers, request.entry.site, request.last_heard)
         berth = request.entry, request.group
         if berth not in templates and request.pilot_size is not None:
@@ -98,7 +98,9 @@ def decode(
     )
 
 
-def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | None:
+def _request(
+    ad: classad2.ClassAd, numbers: EntryMonitor, attributes: Attributes
+) -> EntryRequest | None:
     name = ads.label(ad, ("GlideFactoryName", "Name")) or ""
     entry_name, _, factory = name.partition("@")
     site = ads.label(ad, attributes.site)
@@ -106,23 +108,24 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
         return None
     entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
     client = ads.label(ad, ("GlideClientName",)) or _client(ad)
+    monitor, total = monitors.of_resource(ad), numbers.total
     return EntryRequest(
         entry=entry,
         group=client,
         factory=factory.removesuffix("@" + client),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
-        pending=waiting(ad, _STATUS),
-        running=ads.count(ad, _STATUS + "Running"),
-        held=ads.count(ad, _STATUS + "Held"),
-        submitted_wait=ads.count(ad, _STATUS + "Wait"),
-        requested_idle=ads.count(ad, _CLIENT + "GlideinsRequestIdle"),
-        requested_max=ads.count(ad, _CLIENT + "GlideinsRequestMaxRun"),
-        total_pending=waiting(ad, _TOTAL),
-        total_running=ads.count(ad, _TOTAL + "Running"),
-        total_held=ads.count(ad, _TOTAL + "Held"),
-        max_pilots=ads.count(ad, "GlideFactoryConfigPerEntryMaxGlideins"),
+        pending=monitor.pending,
+        running=monitor.status_running,
+        held=monitor.status_held,
+        submitted_wait=monitor.status_wait,
+        requested_idle=monitor.asked_idle,
+        requested_max=monitor.asked_max,
+        total_pending=total.pending,
+        total_running=total.status_running,
+        total_held=total.status_held,
+        max_pilots=numbers.max_pilots,
         limits=limits(ad),
-        info_age_s=ads.count(ad, "GlideFactoryMonitorClientMonitorInfoAge"),
+        info_age_s=monitor.client_info_age,
         jobs_matching=ads.count(ad, _CLIENT + "JobsIdleMatching"),
         jobs_proportional=ads.count(ad, _CLIENT + "JobsIdle"),
         jobs_unique=ads.count(ad, _CLIENT + "JobsIdleUnique"),
@@ -131,20 +134,8 @@ def _request(ad: classad2.ClassAd, attributes: Attributes) -> EntryRequest | Non
         pilot_size=_pilot_size(ad),
         max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
-        monitor=monitors.of_resource(ad),
+        monitor=monitor,
     )
-
-
-def waiting(ad: classad2.ClassAd, prefix: str) -> int | None:
-    """Return the pilots in the site's queue: idle ones which the site has acknowledged.
-
-    StatusIdle is the sum of Wait (no GridJobStatus yet), Pending, StageIn and IdleOther.
-    """
-    idle, wait = ads.count(ad, prefix + "Idle"), ads.count(ad, prefix + "Wait")
-    if idle is not None and wait is not None:
-        return max(0, idle - wait)
-    pending = ads.count(ad, prefix + "Pending")
-    return idle if pending is None else pending
 
 
 def _client(ad: classad2.ClassAd) -> str:
