@@ -265,7 +265,7 @@ class Accountant:
         problems = [Problem("records", name, shown(name, n), n) for name, n in new.items() if n > 0]
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
-        return self._left_lasts.told(problems + self._central.unused(), at, over)
+        return self._left_lasts.problems(problems + self._central.unused(), at, over)
 
     def _suspects(self) -> list[Problem]:
         """Return a problem, counted once a place, while jobs succeed far too soon at some."""

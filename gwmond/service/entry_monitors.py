@@ -44,7 +44,7 @@ def monitored(
     asks = _asks(fresh)
     sites = {key.entry: key for key in totals or ()}
     shown = [
-        _asked(_told(request, clients.pop(client_key, None)), asks.get(client_key))
+        _asked(_by_factory(request, clients.pop(client_key, None)), asks.get(client_key))
         for request in requests
         for client_key in [(request.entry.entry, request.factory, request.group)]
     ]
@@ -70,7 +70,7 @@ def _asks(fresh: Fresh) -> dict[_Of, ClientAsk]:
     return found
 
 
-def _told(request: EntryRequest, client: FactoryClient | None) -> EntryRequest:
+def _by_factory(request: EntryRequest, client: FactoryClient | None) -> EntryRequest:
     """Return the request with the factory's own counts instead of their copy."""
     if client is None:
         return request

@@ -4,7 +4,7 @@ Directories are read now and then, not in each poll, each on from its cursor, a 
 time.  One *scan* reads all of them once.  What was read goes to the keeper with its cursor, so that
 both are stored in one transaction: facts are taken in once, whoever reads, the daemon or an import.
 What is wrong with files is counted once a scan, and lasts until the next scan does not find it
-(``problems.Looks``).
+(``problems.Scans``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gwmond.model.facts import Cursor, Problem
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.service.log_socket import LogSocket, PlaceError
 from gwmond.service.pilot_keeper import PilotKeeper
-from gwmond.service.problems import LASTS, Lasting, Looks
+from gwmond.service.problems import LASTS, Lasting, Scans
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms.directory_cursor import FileLimits
@@ -109,7 +109,7 @@ class DirectoryReader:
         self._zone = zone
         self._waiting: deque[str] = deque()
         self._again_at = 0.0
-        self._looks = Looks(self._source)
+        self._scans = Scans(self._source)
 
     @property
     def behind(self) -> bool:
@@ -121,7 +121,7 @@ class DirectoryReader:
         if self._waiting or time.monotonic() < self._again_at:
             return False
         self._again_at = time.monotonic() + self._every_s
-        self._looks.begin()
+        self._scans.begin()
         return True
 
     def _read(self, now: float, task: Callable[..., Any], *arguments: object) -> TakenFiles:
@@ -134,9 +134,9 @@ class DirectoryReader:
         read_on(self._waiting, answers or ())
         if answers is None:
             self._waiting.clear()  # the failure is shown; again when the time comes
-            self._looks.end(self._gatherer.failure(self._source, self._query))
+            self._scans.end(self._gatherer.failure(self._source, self._query))
         elif not self._waiting:
-            self._looks.end()
+            self._scans.end()
         return taken
 
 
@@ -153,10 +153,10 @@ class FactoryFiles(DirectoryReader):
         """Read a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
         found = self._find() if self._begins() else [] if self._waiting else None
         if found is None:
-            return self._looks.told(())
+            return self._scans.problems(())
         taken = self._read(now, gwms_tasks.read)
         self._zones.add(taken.samples)
-        return self._looks.told([*found, *taken.problems, *self._zones.problems()])
+        return self._scans.problems([*found, *taken.problems, *self._zones.problems()])
 
     def _find(self) -> list[Problem] | None:
         """Look which directories there are; None if that failed."""
@@ -165,7 +165,7 @@ class FactoryFiles(DirectoryReader):
         if trees is None:
             failure = self._gatherer.failure(FACTORY, query)
             self._gatherer.down(FACTORY, FACTORY_FILES, failure.problem, failure.detail)
-            self._looks.end(failure)
+            self._scans.end(failure)
             return None
         # One root may be within another.
         self._waiting.extend(
@@ -221,8 +221,8 @@ class CentralLogs(DirectoryReader):
         found = self._read(now, gwms_tasks.read_central, begun).problems if self._waiting else ()
         at = time.monotonic()
         received, self._wrong = self._wrong, []
-        lasting = self._received.told(received, at, at - LASTS * self._every_s)
-        return lasting + self._looks.told(found)
+        lasting = self._received.problems(received, at, at - LASTS * self._every_s)
+        return lasting + self._scans.problems(found)
 
     def _receive(self) -> None:
         """Take in what has arrived on the socket, and note what is wrong with it."""

@@ -74,7 +74,7 @@ class Poller:
         self._problems: Counter[tuple[str, str]] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
         self._names = names or Names(_limits(config))
@@ -105,7 +105,7 @@ class Poller:
         after = Poller(config, pool, keeper, memory, socket, names)
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
-        after._told, after._begun = self._told, self._begun
+        after._reported, after._begun = self._reported, self._begun
         after._entries = self._entries
         return after
 
@@ -166,7 +166,7 @@ class Poller:
         if self._keeper is not None:
             passed = elapsed(self._keeper.accounted, tick, pool.period_s)
             increments = integrate(evaluation, passed, known)
-            begun = self._begun + begin(problems, self._told)
+            begun = self._begun + begin(problems, self._reported)
             problems += self._keeper.add(tick, passed, increments, self._memory, begun)
             self._begun = []
             stages.end("ledger")
@@ -196,8 +196,8 @@ class Poller:
         problems = accountant.drain(self._pool.access(tick), tick.wall)
         found = self._pool.gatherer.last()
         problems += found.problems
-        self._begun += begin(problems, self._told)
-        self._told |= self._tell(problems)
+        self._begun += begin(problems, self._reported)
+        self._reported |= self._report(problems)
         self._count_records(found.statuses)
         return replace(
             snapshot,
@@ -260,27 +260,27 @@ class Poller:
 
     def _count(self, problems: Iterable[Problem]) -> None:
         """Count problems; log each kind at each source once when it begins, and when it is over."""
-        told = self._tell(problems)
-        for source, name in sorted(self._told - told):
+        reported = self._report(problems)
+        for source, name in sorted(self._reported - reported):
             log.info("problem over", source=source, problem=name)
-        self._told = told
+        self._reported = reported
 
-    def _tell(self, problems: Iterable[Problem]) -> set[tuple[str, str]]:
+    def _report(self, problems: Iterable[Problem]) -> set[tuple[str, str]]:
         """Count problems, and log each kind at each source when it begins; return which."""
-        told: dict[tuple[str, str], list[Problem]] = {}
+        reported: dict[tuple[str, str], list[Problem]] = {}
         for problem in problems:
-            told.setdefault((problem.source, problem.problem), []).append(problem)
-        for (source, name), some in told.items():
+            reported.setdefault((problem.source, problem.problem), []).append(problem)
+        for (source, name), some in reported.items():
             number = sum(map(occurrences, some))
             if number:
                 self._problems[source, name] += number
-            if (source, name) not in self._told:
+            if (source, name) not in self._reported:
                 text = "; ".join(
                     list(dict.fromkeys(problem.detail for problem in some))[:_EXAMPLES]
                 )
                 words = problem_words.explained(name)
                 log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
-        return set(told)
+        return set(reported)
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
         for status in statuses:
@@ -388,10 +388,10 @@ def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Probl
     hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
     if not hidden or until is None:
         return []
-    told = (
+    until_text = (
         f"unknown until {short(round(until * SECOND_US))} UTC, unless their pilots are seen before"
     )
-    return [Problem("entries", YOUNG, f"fewer pilots than before: {_few(hidden)}: {told}")]
+    return [Problem("entries", YOUNG, f"fewer pilots than before: {_few(hidden)}: {until_text}")]
 
 
 def _few(names: list[str]) -> str:

@@ -49,8 +49,8 @@ class Reconciler:
         """
         problems = self._take()
         period = due(round(now * SECOND_US))
-        told = any(kind is FactoryKind.SUMMARY_PILOTS for _, _, kind in factory)
-        if told and self._under_way is None and period != self._begun:
+        summarised = any(kind is FactoryKind.SUMMARY_PILOTS for _, _, kind in factory)
+        if summarised and self._under_way is None and period != self._begun:
             self._begun = period
             self._pool = self._pool or ThreadPoolExecutor(1, "reconcile")
             self._under_way = self._pool.submit(self._gather, period)

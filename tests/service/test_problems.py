@@ -13,7 +13,7 @@ from gwmond.ledger import errors
 from gwmond.model.facts import Problem
 from gwmond.service import problem_help
 from gwmond.service.problem_words import FILES, SOURCES, WORDS, explained, told
-from gwmond.service.problems import Counting, Lasting, Looks, occurrences
+from gwmond.service.problems import Counting, Lasting, Scans, occurrences
 
 PACKAGE = Path(gwmond.__file__).parent
 DOCS = PACKAGE.parent / "docs"
@@ -115,45 +115,45 @@ def test_what_is_named_counts_once_and_records_each() -> None:
 
 def test_what_a_look_finds_lasts_until_the_next() -> None:
     """It is counted once a look, and is over when a look does not find it any more."""
-    looks = Looks("factory")
+    looks = Scans("factory")
     looks.begin()
-    found = looks.told([LINK, LINK, LINES])
+    found = looks.problems([LINK, LINK, LINES])
     looks.end()
     assert [(problem.source, problem.problem, occurrences(problem)) for problem in found] == [
         ("factory", "link_outside", 1),
         ("factory", "garbage", 3),
     ]
     assert found[0].detail == "/x/a.out: /etc/passwd"
-    between = looks.told([])
+    between = looks.problems([])
     assert {problem.problem: occurrences(problem) for problem in between} == {
         "link_outside": 0,
         "garbage": 0,
     }
     looks.begin()
-    assert {problem.problem for problem in looks.told([])} == {"link_outside", "garbage"}
-    again = looks.told([LINK])
+    assert {problem.problem for problem in looks.problems([])} == {"link_outside", "garbage"}
+    again = looks.problems([LINK])
     assert {problem.problem: occurrences(problem) for problem in again} == {
         "link_outside": 1,
         "garbage": 0,
     }
     looks.end()
-    assert {problem.problem for problem in looks.told([])} == {"link_outside"}
+    assert {problem.problem for problem in looks.problems([])} == {"link_outside"}
 
 
 def test_a_look_that_fails_ends_nothing() -> None:
     """What was found before lasts beside the failure, which others count, until a look succeeds."""
-    looks = Looks("factory")
+    looks = Scans("factory")
     looks.begin()
-    looks.told([LINES])
+    looks.problems([LINES])
     looks.end()
     for _ in range(2):
         looks.begin()
         looks.end(Problem("factory", "no_root", "directories: /x"))
-        found = {problem.problem: occurrences(problem) for problem in looks.told([])}
+        found = {problem.problem: occurrences(problem) for problem in looks.problems([])}
         assert found == {"garbage": 0, "no_root": 0}
     looks.begin()
     looks.end()
-    assert looks.told([]) == []
+    assert looks.problems([]) == []
 
 
 def test_what_comes_now_and_then_lasts_for_a_while() -> None:
@@ -162,7 +162,8 @@ def test_what_comes_now_and_then_lasts_for_a_while() -> None:
 
     def told(problems: list[Problem], at: float) -> dict[str, int]:
         return {
-            problem.problem: occurrences(problem) for problem in lasting.told(problems, at, at - 10)
+            problem.problem: occurrences(problem)
+            for problem in lasting.problems(problems, at, at - 10)
         }
 
     assert told([LINES], 100) == {"garbage": 3}
@@ -171,4 +172,4 @@ def test_what_comes_now_and_then_lasts_for_a_while() -> None:
     assert told([LINK], 118) == {"link_outside": 1, "garbage": 0}
     assert told([], 119) == {"link_outside": 0}
     assert told([LINES], 140) == {"garbage": 3}
-    assert lasting.told([], 140, 140) == []
+    assert lasting.problems([], 140, 140) == []

@@ -70,7 +70,7 @@ def parse(
     """Return what whole events tell.
 
     ``about_s``: when the log was last written (seconds since the epoch), which decides the year
-    where none is told.  ``zone``: of the factory's clock; None: of this host's.
+    where a line has none.  ``zone``: of the factory's clock; None: of this host's.
     """
     events: list[QueueEvent] = []
     local: list[QueueEvent] = []
@@ -115,8 +115,8 @@ def _event(
         return "no_pilot"
     first, _, rest = raw[head.end() :].partition(b"\n")
     returned, signal, code = _RETURN.search(rest), _SIGNAL.search(rest), _CODE.search(rest)
-    told = state in {QueueState.HELD, QueueState.REMOVED, QueueState.FAILED}
-    reason = (rest.strip().partition(b"\n")[0] or first) if told else b""
+    has_reason = state in {QueueState.HELD, QueueState.REMOVED, QueueState.FAILED}
+    reason = (rest.strip().partition(b"\n")[0] or first) if has_reason else b""
     return QueueEvent(
         path=path,
         name=place._replace(cluster=cluster, proc=proc),
@@ -132,10 +132,10 @@ def _event(
 
 def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | None:
     if head[4]:
-        told = texts.iso(texts.text(head[4]))
-        if told is None or told[1] is not None:
-            return None if told is None else told[0]
-        return texts.of_wall(told[0] // SECOND_US, zone, told[0] % SECOND_US)
+        stamp = texts.iso(texts.text(head[4]))
+        if stamp is None or stamp[1] is not None:
+            return None if stamp is None else stamp[0]
+        return texts.of_wall(stamp[0] // SECOND_US, zone, stamp[0] % SECOND_US)
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (

@@ -151,11 +151,11 @@ class Following:
             offset = found.status.st_size
         wrong: Counter[str] = Counter()
         length, head = tail.head(stream)
-        told = layout.shown(os.path.join(os.path.dirname(found.path), found.name))
+        shown = layout.shown(os.path.join(os.path.dirname(found.path), found.name))
         local: list[QueueEvent] = []
         try:
             for chunk in () if self.full else tail.chunks(stream, offset, passing, kind.end):
-                parsed = kind.parse(told, chunk.raw, self._place, written, self._zone)
+                parsed = kind.parse(shown, chunk.raw, self._place, written, self._zone)
                 self.facts += parsed.facts
                 wrong += parsed.wrong
                 wrong["too_long"] += chunk.too_long

@@ -109,7 +109,7 @@ class _OutReading:
     """One stdout as it is being read, line by line."""
 
     def __init__(self) -> None:
-        self.told: dict[str, int] = {}
+        self.values: dict[str, int] = {}
         self.names: dict[str, str | int | None] = {}
         self.mode = ""
         self.zone = Zone()
@@ -137,7 +137,7 @@ class _OutReading:
             if found := _SETTING.search(line):
                 amount = int(found[2])
                 if amount > 0:  # 0 and -1 ask to find out, which the script says in a later line
-                    self.told["cores" if found[1] == b"CPUS" else "memory"] = amount
+                    self.values["cores" if found[1] == b"CPUS" else "memory"] = amount
         elif line.endswith(b"'") and (found := _HEADER.match(line)):
             self._header(found[1], found[2])
 
@@ -145,9 +145,9 @@ class _OutReading:
         seconds = int(epoch)
         if texts.epoch_us(seconds) is not None:
             if word.endswith("end"):
-                self.told[word] = seconds
+                self.values[word] = seconds
             else:
-                self.told.setdefault(word, seconds)
+                self.values.setdefault(word, seconds)
             self.zone = self.zone.seen(texts.text(date), seconds)
         else:
             self.wrong.append("bad_time")
@@ -158,13 +158,13 @@ class _OutReading:
             word = "condor_start" if found[1] == b"starting" else "condor_end"
             self._time(word, found[2], found[3])
             if found[4]:
-                self.told["condor_s"] = int(found[4])
+                self.values["condor_s"] = int(found[4])
         elif kind == b"Glid" and (found := _END.match(line)):
             self._time("end", found[1], found[2])
-            self.told["exit_code"] = int(found[3])
+            self.values["exit_code"] = int(found[3])
         elif kind == b"Last" and (found := _LAST.match(line)):
             self._time("last_script", found[1], found[2])
-            self.told.setdefault("validated", int(found[3]))
+            self.values.setdefault("validated", int(found[3]))
 
     def _header(self, word: bytes, value: bytes) -> None:
         if word == b"debug_mode":
@@ -179,9 +179,9 @@ class _OutReading:
             kind = (found[1] or b"", found[2] or b"")
             self.totals.setdefault(kind, Jobs(int(found[3]), int(found[4])))
         elif found := _ACTIVATIONS.match(line):
-            self.told["activations"] = int(found[1])
+            self.values["activations"] = int(found[1])
         elif found := _FACTOR.match(line):
-            self.told["factor"] = int(found[1])
+            self.values["factor"] = int(found[1])
         elif b"below are normalized" in line:
             self.normalized = True
 
@@ -252,24 +252,24 @@ def parse(raw: bytes) -> PilotOut:
 
 
 def _out(reading: _OutReading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
-    told = reading.told
+    values = reading.values
     zone = reading.zone
     for moment, offset in xml.offsets if xml is not None else ():
         zone = zone.at(moment, offset)
     return PilotOut(
         name=PilotName(**reading.names),  # type: ignore[arg-type]
         mode=reading.mode,
-        start_us=texts.epoch_us(told.get("start")),
-        last_script_us=texts.epoch_us(told.get("last_script")),
-        validated_s=told.get("validated"),
-        condor_start_us=texts.epoch_us(told.get("condor_start")),
-        condor_end_us=texts.epoch_us(told.get("condor_end")),
-        condor_s=told.get("condor_s"),
-        end_us=texts.epoch_us(told.get("end")),
-        exit_code=told.get("exit_code"),
-        cores=told.get("cores"),
-        memory_mib=told.get("memory"),
-        activations=told.get("activations"),
+        start_us=texts.epoch_us(values.get("start")),
+        last_script_us=texts.epoch_us(values.get("last_script")),
+        validated_s=values.get("validated"),
+        condor_start_us=texts.epoch_us(values.get("condor_start")),
+        condor_end_us=texts.epoch_us(values.get("condor_end")),
+        condor_s=values.get("condor_s"),
+        end_us=texts.epoch_us(values.get("end")),
+        exit_code=values.get("exit_code"),
+        cores=values.get("cores"),
+        memory_mib=values.get("memory"),
+        activations=values.get("activations"),
         jobs=_statistics(reading),
         xml=xml,
         starts=reading.starts,
@@ -289,9 +289,9 @@ def _statistics(reading: _OutReading) -> JobStatistics | None:
     kinds = (b"goodZ", b"goodNZ", b"badSignal", b"badOther")
     # A mixture: only the total's line has the prefix.
     each = [totals.get((prefix, kind)) or totals.get((b"", kind)) for kind in kinds]
-    factor = reading.told.get("factor")
+    factor = reading.values.get("factor")
     if factor is None and (marked or reading.normalized):
-        factor = reading.told.get("cores")
+        factor = reading.values.get("cores")
     return JobStatistics(
         total, each[0], each[1], each[2], each[3], factor, totals.get((b"Real", b""))
     )

@@ -213,14 +213,14 @@ def _name(
     xml: XmlResult | None,
     wrong: list[tuple[str, str]],
 ) -> PilotName:
-    told = said.name.filled(xml.name if xml else PilotName()).filled(other.name)
-    for mine, theirs in ((place.cluster, told.cluster), (place.proc, told.proc)):
+    reported = said.name.filled(xml.name if xml else PilotName()).filled(other.name)
+    for mine, theirs in ((place.cluster, reported.cluster), (place.proc, reported.proc)):
         if mine is not None and theirs is not None and mine != theirs:
             wrong.append(("out", "other_pilot"))
             break
-    if place.entry and told.entry and place.entry != told.entry:
+    if place.entry and reported.entry and place.entry != reported.entry:
         wrong.append(("out", "other_entry"))
-    return place.filled(told)
+    return place.filled(reported)
 
 
 def _condor_end(said: PilotOut, xml: XmlResult | None) -> int | None:

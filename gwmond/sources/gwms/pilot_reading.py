@@ -106,7 +106,7 @@ class PilotReading(Following):
         """Return whether an output is that of another pilot, which is there under its own name."""
         if out is None or all(problem.problem != "other_pilot" for problem in fact.problems):
             return False
-        pilot_name = same_file.told(out)
+        pilot_name = same_file.pilot_named(out)
         return (pilot_name.cluster, pilot_name.proc) in self.outs
 
     def _open(self, found: Found | None, stack: ExitStack) -> IO[bytes] | None:

@@ -189,8 +189,8 @@ def _time(test: _Test, tag: str) -> tuple[int, int | None] | None:
     return texts.iso(test.plain.get(tag, ""))
 
 
-def _epoch(told: tuple[int, int | None] | None) -> int | None:
-    return None if told is None or told[1] is None else told[0]
+def _epoch(moment: tuple[int, int | None] | None) -> int | None:
+    return None if moment is None or moment[1] is None else moment[0]
 
 
 def _test_result(test: _Test) -> Check:
@@ -202,8 +202,8 @@ def _result(test: _Test, tests: list[Check]) -> XmlResult:
     metrics, env = test.metrics, test.env
     condor = metrics.get("CondorDuration")
     start, end = _time(test, "tStart"), _time(test, "tEnd")
-    told = (start, end) if start or end else (texts.iso(test.time),)
-    offsets = tuple((one[0] // SECOND_US, one[1]) for one in told if one and one[1] is not None)
+    moments = (start, end) if start or end else (texts.iso(test.time),)
+    offsets = tuple((one[0] // SECOND_US, one[1]) for one in moments if one and one[1] is not None)
     return XmlResult(
         ok=_ok(test),
         start_us=_epoch(start),

@@ -146,7 +146,7 @@ def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
 def walls(raw: bytes, about_s: int) -> Iterator[int]:
     """Yield wall times of a log's lines, in their order: those before and after they go back."""
     for found in islice(_turns(raw, 0, len(raw)), MAX_TURNS):
-        at, placed = _told(found, about_s)
+        at, placed = _moment(found, about_s)
         if at is not None and not placed:
             yield at
 
@@ -227,17 +227,17 @@ class _Times:
         return None if found is None else self._epoch(found)
 
     def _epoch(self, found: re.Match[bytes]) -> int | None:
-        at, placed = _told(found, self._about_s)
+        at, placed = _moment(found, self._about_s)
         return at if placed or at is None else self._zone.epoch(at, self._after)
 
 
-def _told(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
+def _moment(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
     """Return a line's time, and whether that is seconds since the epoch; else it is a wall time."""
     if found["epoch"]:
         return (int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None), True
     if found["iso"]:
-        told = texts.iso(texts.text(found[0]).strip("()"))
-        return (None, True) if told is None else (told[0] // SECOND_US, told[1] is not None)
+        stamp = texts.iso(texts.text(found[0]).strip("()"))
+        return (None, True) if stamp is None else (stamp[0] // SECOND_US, stamp[1] is not None)
     clock = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
     if found["year"]:
         years = [2000 + int(found["year"])]

@@ -211,8 +211,8 @@ def _explain(error: Exception, address: str, seconds: float, reason: str = "") -
     (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).
     """
     text = " ".join(str(error).split())
-    told = [text, *(line.strip() for line in reason.splitlines())]
-    for line in told:
+    lines = [text, *(line.strip() for line in reason.splitlines())]
+    for line in lines:
         if any(word in line for word in _DENIED):
             return QueryError("denied", line)
     if "did not respond" in text or seconds > QUERY_TIMEOUT_S - 1:
@@ -223,7 +223,7 @@ def _explain(error: Exception, address: str, seconds: float, reason: str = "") -
     unreachable = _by_socket(host, port)
     if unreachable is not None:
         return unreachable
-    closed = next((line for line in told if any(word in line for word in _CLOSED)), None)
+    closed = next((line for line in lines if any(word in line for word in _CLOSED)), None)
     if closed is not None:
         return QueryError("connection_closed", f"{host}:{port}: {closed}")
     return QueryError("failed", f"{text} ({host}:{port} accepts connections)")

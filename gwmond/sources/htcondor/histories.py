@@ -8,7 +8,7 @@ measured with HTCondor 23.9.6 and 25.14.1 (tests/recordings/histories, docs/attr
 - ``history``: a schedd's history, an ad for each job that has left the queue, about its last run.
 - ``startd_history``: a startd's, an ad for each run that ended while the startd lived.
 
-Which attributes are of this run, and not of the one before it, is told in ``history_endings``.
+Which attributes are of this run, and not of the one before it, ``history_endings`` says.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PilotAttributes(NamedTuple):
     group: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Group", "MATCH_GLIDECLIENT_Group")
 
 
-TOLD = PilotAttributes()
+PILOT = PilotAttributes()
 
 _ALL = (
     *("GlobalJobId", "NumShadowStarts", "JobUniverse", "Owner", "User", "Cmd"),
@@ -137,21 +137,21 @@ KINDS = {
 }
 
 
-@lru_cache(maxsize=64)
-def told_by(kind: str, told: PilotAttributes) -> PilotAttributes:
-    """Return the attributes that tell of this run's pilot in one kind of history."""
+@lru_cache
+def names_in(kind: str) -> PilotAttributes:
+    """Return the attributes of one kind of history that say which pilot this run was on."""
     if kind == "history":
-        return told
+        return PILOT
     prefix = "MATCH_EXP_"
     return PilotAttributes(
-        *(tuple(n.removeprefix(prefix) for n in names if n.startswith(prefix)) for names in told)
+        *(tuple(n.removeprefix(prefix) for n in names if n.startswith(prefix)) for names in PILOT)
     )
 
 
-def query(kind: str, constraint: str = "", told: PilotAttributes = TOLD) -> Query:
+def query(kind: str, constraint: str = "") -> Query:
     """Return the query for one kind of history."""
     base = KINDS[kind].constraint
-    names = (*KINDS[kind].names, *(name for names in told_by(kind, told) for name in names))
+    names = (*KINDS[kind].names, *(name for names in names_in(kind) for name in names))
     return Query(kind, "", f"{base} && ({constraint})" if constraint else base, names)
 
 
@@ -160,7 +160,7 @@ def written(kind: str, ad: classad2.ClassAd) -> int:
     return ads.integer(ad, KINDS[kind].time) or 0
 
 
-def decode(kind: str, ad: classad2.ClassAd, told: PilotAttributes = TOLD) -> JobRecord | str | None:
+def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | str | None:
     """Turn an ad of a history into a record; a word says what is wrong with it.
 
     None: the job never ran on a slot.
@@ -179,7 +179,7 @@ def decode(kind: str, ad: classad2.ClassAd, told: PilotAttributes = TOLD) -> Job
     when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
     if when is None:
         return "no_time"
-    site, entry, frontend, group = (_known(ad, names) for names in told_by(kind, told))
+    site, entry, frontend, group = (_known(ad, names) for names in names_in(kind))
     return JobRecord(
         fact=_fact(kind, run, job, when, end, ending),
         startd=startd_of(host),
@@ -254,9 +254,9 @@ def started_of(claim: str) -> int | None:
 
 def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:
     for name in names:
-        told = ads.label(ad, (name,))
-        if told and told != "Unknown" and "$$(" not in told:
-            return told
+        value = ads.label(ad, (name,))
+        if value and value != "Unknown" and "$$(" not in value:
+            return value
     return ""
 
 

@@ -53,7 +53,7 @@ def epoch(ad: classad2.ClassAd, name: str) -> int | None:
 
 
 class RecordedRun(NamedTuple):
-    """An ad, which run of the job it is about, and JobCurrentStartDate, if told."""
+    """An ad, which run of the job it is about, and JobCurrentStartDate, if known."""
 
     ad: classad2.ClassAd
     number: int
@@ -168,12 +168,12 @@ def _of_startd_history(run: RecordedRun) -> tuple[int | None, Ending]:
     """Return when the starter ended."""
     ad = run.ad
     end = run.date("CompletionDate")
-    reported = _told_exit(ad) is not None
+    reported = _reported_exit(ad) is not None
     began = _began(run, end, reported=run.number == 1 and reported)
     began_at = executing("startd_history", run, began)
     status = ads.integer(ad, "StarterExitStatus")
-    told = began is not False and not (status or 0) & 0x7F  # a starter that was killed tells none
-    exit_ = _exit_by_starter(run, began_at or run.start or 0) if told else _Exit()
+    exits = began is not False and not (status or 0) & 0x7F  # a killed starter reports none
+    exit_ = _exit_by_starter(run, began_at or run.start or 0) if exits else _Exit()
     ending = Ending(
         over=True,
         exit_code=exit_.code,
@@ -210,7 +210,7 @@ def _began(run: RecordedRun, end: int | None, *, reported: bool) -> bool | None:
     return False if unpaid else None
 
 
-def _told_exit(ad: classad2.ClassAd) -> _Exit | None:
+def _reported_exit(ad: classad2.ClassAd) -> _Exit | None:
     """Return the exit that a record or a ToE has, None if it has none."""
     if ads.truth(ad, "ExitBySignal"):
         signal = ads.count(ad, "ExitSignal")
@@ -228,7 +228,7 @@ def _exit_by_shadow(run: RecordedRun, *, own: bool, reported: bool) -> _Exit:
     the exit is this run's: it is the first run, the record is ``own``, the shadow was sent output,
     or each run so far has ended itself.
     """
-    found = _told_exit(run.ad)
+    found = _reported_exit(run.ad)
     if found is None or run.lost:
         return _Exit()
     vacated = ads.count(run.ad, "VacateReasonCode")
@@ -256,11 +256,11 @@ def _exit_by_starter(run: RecordedRun, start: int) -> _Exit:
       write neither if HTCondor ended it, so own_accord is left to the shadow's record.
     """
     ad = run.ad
-    found = _told_exit(ad)
+    found = _reported_exit(ad)
     if found is None or run.lost:
         return _Exit()
     toe: Any = ads.evaluate(ad, "ToE")
-    if type(toe).__name__ == "ClassAd" and _told_exit(toe) == found:
+    if type(toe).__name__ == "ClassAd" and _reported_exit(toe) == found:
         when, how = epoch(toe, "When"), ads.integer(toe, "HowCode")
         if run.number > 1 and (when or 0) < start:
             return _Exit()
@@ -296,9 +296,9 @@ def _hold_now(run: RecordedRun) -> dict[str, Any]:
     if not code:
         return {}
     subcode = ads.integer(run.ad, "HoldReasonSubCode")
-    told: dict[str, Any] = {"hold_code": code, "hold_subcode": subcode}
+    hold: dict[str, Any] = {"hold_code": code, "hold_subcode": subcode}
     side = _failed_at(run, "HoldReason")
-    return told if side is None else {**told, "failed_at": side}
+    return hold if side is None else {**hold, "failed_at": side}
 
 
 def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any]:
@@ -343,4 +343,4 @@ DECODERS: dict[str, Callable[[RecordedRun], tuple[int | None, Ending]]] = {
     "history": _of_history,
     "startd_history": _of_startd_history,
 }
-"""For each kind of history: when the run ended, and what is told of how."""
+"""For each kind of history: when the run ended, and what is known of how."""

@@ -64,7 +64,7 @@ def once(
     return kept
 
 
-def told(header: bytes | None) -> PilotName:
+def pilot_named(header: bytes | None) -> PilotName:
     """Return what the begin of an output says that its pilot is."""
     return pilot_out.parse((header or b"")[:_HEADER_BYTES]).name
 
@@ -81,7 +81,9 @@ def _preferred(
     Raises OSError where the file cannot be read.
     """
     pilot_name = (
-        told(_header(files[0].path)) if any(job_file(one.name) for one in files) else PilotName()
+        pilot_named(_header(files[0].path))
+        if any(job_file(one.name) for one in files)
+        else PilotName()
     )
     known = (
         {(pilot_name.cluster, pilot_name.proc)}

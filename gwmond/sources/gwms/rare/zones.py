@@ -49,12 +49,12 @@ def zone_of(name: str) -> tzinfo | None:
 class ZoneSample(NamedTuple):
     """By how many quarters of an hour an event of a log is later than its pilot's output says.
 
-    ``told_us`` is what the output says.
+    ``reported_us`` is what the output says.
     """
 
     path: str
     quarters: int
-    told_us: int
+    reported_us: int
 
 
 def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[ZoneSample]:
@@ -68,10 +68,10 @@ def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[Zon
         if len(found) >= MOST or (len(tried) >= _TRIED and number not in tried):
             break
         tried.add(number)
-        told_us = _told(directory, event)
-        if told_us is not None:
-            quarters = round((event.at_us - told_us) / SECOND_US / QUARTER_S)
-            found[number] = ZoneSample(path, quarters, told_us)
+        reported_us = _reported(directory, event)
+        if reported_us is not None:
+            quarters = round((event.at_us - reported_us) / SECOND_US / QUARTER_S)
+            found[number] = ZoneSample(path, quarters, reported_us)
     return list(found.values())
 
 
@@ -114,7 +114,7 @@ class Judge:
 
     def _problem(self, samples: list[ZoneSample], wrong: int, path: str = "") -> Problem:
         alike = [sample for sample in samples if sample.quarters == wrong]
-        about = datetime.fromtimestamp(alike[0].told_us // SECOND_US, UTC)
+        about = datetime.fromtimestamp(alike[0].reported_us // SECOND_US, UTC)
         used = about.astimezone(zone_of(self._zone)).utcoffset()
         really = round(used.total_seconds() if used is not None else 0) + wrong * QUARTER_S
         return Problem(
@@ -135,7 +135,7 @@ def _wrong(samples: Sequence[ZoneSample]) -> int | None:
     return quarters if abs(quarters) > 1 and alike >= _ALIKE * len(samples) else None
 
 
-def _told(directory: str, event: QueueEvent) -> int | None:
+def _reported(directory: str, event: QueueEvent) -> int | None:
     """Return when a pilot began or ended by its output, which is perhaps not there yet."""
     path = os.path.join(directory, f"job.{event.name.cluster}.{event.name.proc}.out")
     try:
