@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Size, Status
@@ -244,6 +245,22 @@ def test_busy_schedd_is_asked_less_often(tmp_path: Path, world: World) -> None:
     found, of = busy.round()
     assert "<ap1> demand" in of
     assert status(found, "ap1", "demand").skipped == 0
+
+
+def test_a_busy_schedd_is_logged_once_until_it_has_calmed_down(
+    tmp_path: Path, world: World
+) -> None:
+    """With how often it is asked meanwhile; again when it is busy again."""
+    busy = World(tmp_path / "busy", options(busy_factor=5), Targets(("cm",), (), ()))
+    busy.answers = dict(world.answers)
+    said = []
+    for duty in (0.99, 0.99, 0.99, 0.5, 0.5, 0.99, 0.99):
+        busy.answers["cm", "schedds"] = [schedd("ap1", "<ap1>", duty)]
+        with capture_logs() as logs:
+            busy.round()
+        said.append([entry for entry in logs if entry["event"].startswith("schedd is busy")])
+    assert [len(entries) for entries in said] == [0, 1, 0, 0, 0, 0, 1]
+    assert (said[1][0]["source"], said[1][0]["every_s"]) == ("ap1", 300.0)
 
 
 def test_configured_schedds_only(tmp_path: Path, world: World) -> None:

@@ -1,0 +1,40 @@
+"""What ``gwmond check`` says besides its verdicts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from gwmond.commands import check
+from gwmond.config.settings import Config
+from gwmond.sources.recording.recorder import Recorder
+from gwmond.sources.recording.recording import Writer
+from gwmond.sources.round import Targets
+from tests.pool.adtext import ad_text
+from tests.sources.feigned_access import Feigned
+from tests.sources.make import NOW, heard
+
+
+@pytest.mark.parametrize(("age_s", "noted"), [(60, True), (3600, False)])
+def test_a_young_collector_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], age_s: int, noted: bool
+) -> None:
+    """It may not know all pilots yet; the note says until when."""
+    own = {"Name": "cm", "StatsLastUpdateTime": NOW, "StatsLifetime": age_s, "CondorVersion": "v"}
+    access = Feigned({("cm", "collector"): (ad_text(heard(own)),)}, str(tmp_path / "log"))
+    recorder = Recorder(Config(), Targets(("cm",), (), ()))
+    writer = Writer(tmp_path / "pool.zip", recorder.daemons())
+    writer.add(NOW, recorder.frame(access, NOW))
+    writer.close()
+    config = Config.model_validate(
+        {
+            "replay": {"file": str(tmp_path / "pool.zip")},
+            "ledger": {"url": f"sqlite:///{tmp_path}/ledger.db"},
+        }
+    )
+    check.execute(config, argparse.Namespace(format="table"))
+    text = " ".join(capsys.readouterr().out.split())
+    assert ("note: cm was started 1m0" in text) == noted, text
+    assert ("Pilots may be missing until all have renewed their ads, by" in text) == noted
