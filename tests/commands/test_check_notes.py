@@ -12,7 +12,7 @@ from gwmond.config.settings import Config
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Writer
 from gwmond.sources.round import Targets
-from tests.pool.adtext import ad_text
+from tests.pool.adtext import Ad, ad_text
 from tests.sources.feigned_access import Feigned
 from tests.sources.make import NOW, heard
 
@@ -22,7 +22,12 @@ def test_a_young_collector_is_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], age_s: int, noted: bool
 ) -> None:
     """It may not know all pilots yet; the note says until when."""
-    own = {"Name": "cm", "StatsLastUpdateTime": NOW, "StatsLifetime": age_s, "CondorVersion": "v"}
+    own: Ad = {
+        "Name": "cm",
+        "StatsLastUpdateTime": NOW,
+        "StatsLifetime": age_s,
+        "CondorVersion": "v",
+    }
     access = Feigned({("cm", "collector"): (ad_text(heard(own)),)}, str(tmp_path / "log"))
     recorder = Recorder(Config(), Targets(("cm",), (), ()))
     writer = Writer(tmp_path / "pool.zip", recorder.daemons())

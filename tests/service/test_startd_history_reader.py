@@ -25,7 +25,10 @@ def test_a_startd_that_does_not_answer_is_asked_later_and_later(
     moment = 1000.0
     clock = SimpleNamespace(monotonic=lambda: moment)
     monkeypatch.setattr(startd_history_reader, "time", clock)
-    answers = {("cm", "locate"): (LOCATED,), (ADDRESS, "startd_history"): ("!timeout",)}
+    answers: dict[tuple[str, str], tuple[str, ...]] = {
+        ("cm", "locate"): (LOCATED,),
+        (ADDRESS, "startd_history"): ("!timeout",),
+    }
     access = Feigned(answers, str(tmp_path / "log"))
     play = Play()
     ends = shown()._replace(dies=T0 + 200)
