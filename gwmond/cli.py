@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gwmond import __version__
-from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_OK, configuration
+from gwmond.commands.common import (
+    EXIT_BAD_CONFIG,
+    EXIT_FAILED,
+    EXIT_OK,
+    complain,
+    configuration,
+    ledger_error,
+)
 
 if TYPE_CHECKING:
     from gwmond.config.settings import Config
@@ -121,8 +128,11 @@ def _execute(arguments: argparse.Namespace) -> int:
     try:
         return _module(arguments.command).execute(configuration(arguments), arguments)
     except ConfigError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
+        complain(str(error))
         return EXIT_BAD_CONFIG
+    except ledger_error() as error:
+        complain(str(error))
+        return EXIT_FAILED
 
 
 def _module(name: str) -> Command:

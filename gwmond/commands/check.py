@@ -7,21 +7,15 @@ Nothing is written, neither to HTCondor nor to the ledger.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import ssl
-import sys
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
+from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, show
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
@@ -29,6 +23,10 @@ from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Status
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import short, span
+from gwmond.reports.render import document
+from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
+from gwmond.reports.render.formats import number
+from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log, places
 from gwmond.service.pool import Pool
 from gwmond.service.problem_words import WORDS
@@ -62,7 +60,7 @@ class CheckResult(NamedTuple):
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``gwmond check``."""
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    document.add_format(parser, "table", "json")
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
@@ -78,30 +76,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     asked = [start, *_without_own_ad(_named(found.statuses), found)]
     verdicts = [*map(_verdict, asked), *_local(config)]
     notes += _young(found, tick.wall)
-    if arguments.format == "json":
-        rows = [
-            {
-                "source": s.source,
-                "kind": s.kind,
-                "ok": s.up,
-                "seconds": round(s.duration_s, 3),
-                "records": s.records if s.up else None,
-                "problem": s.problem,
-                "detail": s.detail,
-                "remedy": remedy,
-            }
-            for s, remedy in verdicts
-        ]
-        json.dump(rows, sys.stdout, indent=2)
-        print()
-    else:
-        _table(verdicts)
-        print(
-            "\ngwmond start: how long Python took to start what makes the queries. The daemon does "
-            "that once;\nthe seconds of queries are without it."
-        )
-        for note in notes:
-            print(f"\nnote: {note}")
+    show(report(verdicts, notes), arguments.format)
     return EXIT_OK if all(verdict.status.up for verdict in verdicts) else EXIT_SOURCES_DOWN
 
 
@@ -257,27 +232,63 @@ def _verdict(status: Status) -> CheckResult:
     return CheckResult(status, remedy)
 
 
-def _table(verdicts: list[CheckResult]) -> None:
-    table = Table("source", "query", "verdict", "ads", "seconds", box=None)
-    for s, _ in verdicts:
-        well = "[yellow]not yet[/]" if s.detail else "[green]ok[/]"
-        well = f"[yellow]{s.problem}[/]" if s.problem else well
-        verdict = well if s.up else f"[red]{s.problem}[/]"
-        records = str(s.records) if s.up else ""
-        table.add_row(Text(s.source), s.kind, verdict, records, f"{s.duration_s:.2f}")
-    console = Console(soft_wrap=True)
-    console.print(table)
+def report(verdicts: Sequence[CheckResult], notes: Sequence[str] = ()) -> Document:
+    """Return what was found, in all forms."""
+    return Document(lambda: _parts(verdicts, notes), lambda: list(map(_record, verdicts)))
+
+
+def _record(verdict: CheckResult) -> dict[str, object]:
+    status = verdict.status
+    return {
+        "source": status.source,
+        "kind": status.kind,
+        "ok": status.up,
+        "seconds": round(status.duration_s, 3),
+        "records": status.records if status.up else None,
+        "problem": status.problem,
+        "detail": status.detail,
+        "remedy": verdict.remedy,
+    }
+
+
+def _word(verdict: CheckResult) -> Cell:
+    status = verdict.status
+    if not status.up:
+        return Cell(status.problem, "red")
+    if status.problem:
+        return Cell(status.problem, "yellow")
+    return Cell("not yet", "yellow") if status.detail else Cell("ok", "green")
+
+
+_COLUMNS: tuple[Column[CheckResult], ...] = (
+    Column("source", lambda verdict: verdict.status.source, name=True),
+    Column("query", lambda verdict: verdict.status.kind, name=True),
+    Column("verdict", _word, text=True),
+    Column("ads", lambda verdict: str(verdict.status.records) if verdict.status.up else ""),
+    Column("seconds", lambda verdict: number(verdict.status.duration_s, 2)),
+)
+
+
+def _parts(verdicts: Sequence[CheckResult], notes: Sequence[str]) -> Iterator[Part]:
+    yield table("", _COLUMNS, verdicts)
     failed: dict[tuple[str, str, str], list[Status]] = {}
-    for s, remedy in verdicts:
-        if s.problem:
-            failed.setdefault((s.source, s.problem, remedy), []).append(s)
-    for (source, problem, remedy), status in failed.items():
-        longest = max(status, key=lambda s: s.duration_s)
-        query = f"{longest.kind}: " if len({s.detail for s in status}) > 1 else ""
-        console.print(f"\n{source}: {problem}: {query}{longest.detail}", markup=False)
-        console.print(f"  what to do: {remedy}", markup=False)
+    for status, remedy in verdicts:
+        if status.problem:
+            failed.setdefault((status.source, status.problem, remedy), []).append(status)
+    for (source, problem, remedy), statuses in failed.items():
+        longest = max(statuses, key=lambda status: status.duration_s)
+        query = f"{longest.kind}: " if len({status.detail for status in statuses}) > 1 else ""
+        what = f"{source}: {problem}: {query}{longest.detail}"
+        yield TextLines("", [what, f"  what to do: {remedy}"])
     if not failed:
-        console.print("\nAll is well.")
-    for s, _ in verdicts:
-        if s.up and s.detail:
-            console.print(f"\nnote: {s.source}: {s.detail}", markup=False)
+        yield TextLines("", ["All is well."])
+    for status, _ in verdicts:
+        if status.up and status.detail:
+            yield TextLines("", [f"note: {status.source}: {status.detail}"])
+    if any(verdict.status.kind == "start" for verdict in verdicts):
+        yield Paragraph(
+            "\ngwmond start: how long Python took to start what makes the queries. The daemon does "
+            "that once; the seconds of queries are without it."
+        )
+    for note in notes:
+        yield Paragraph(f"\nnote: {note}")

@@ -1,13 +1,20 @@
-"""What commands have in common: exit codes, and the configuration that their options ask for."""
+"""What commands have in common: exit codes, the configuration and the ledger asked for, errors."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
 
     from gwmond.config.settings import Config
+    from gwmond.ledger.reader import LedgerReader
+    from gwmond.reports.ledger_reading import Age
+    from gwmond.reports.render.document import Document
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 
@@ -26,3 +33,51 @@ def configuration(arguments: argparse.Namespace) -> Config:
         log = config.log.model_copy(update={"level": arguments.log_level})
         config = config.model_copy(update={"log": log})
     return config
+
+
+def now() -> int:
+    """Return the time, in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+@contextmanager
+def opened(
+    config: Config, arguments: argparse.Namespace, now_us: int
+) -> Iterator[tuple[LedgerReader, Age]]:
+    """Open the ledger that is asked for, and say how old it is; raises LedgerError."""
+    from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy takes long to load)
+    from gwmond.reports.ledger_reading import age_of  # noqa: PLC0415
+
+    with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+        yield ledger, age_of(ledger, now_us, config.poll.interval)
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """Take a ValueError for something that was typed wrong: raises ConfigError."""
+    from gwmond.config.settings import ConfigError  # noqa: PLC0415 (pydantic takes long to load)
+
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def show(document: Document, form: str) -> None:
+    """Print a document in the form that ``--format`` names."""
+    from gwmond.reports.render.document import text  # noqa: PLC0415
+
+    sys.stdout.write(text(document, form))
+
+
+def ledger_error() -> type[Exception]:
+    """Return LedgerError; Python asks for it only when something is raised."""
+    from gwmond.ledger.errors import LedgerError  # noqa: PLC0415 (SQLAlchemy takes long to load)
+
+    return LedgerError
+
+
+def complain(text: str) -> None:
+    """Print a sentence on standard error, if there is one."""
+    if text:
+        print(f"gwmond: {text}", file=sys.stderr)

@@ -6,35 +6,33 @@ The ledger is that of the configuration ([ledger] url), unless --ledger names an
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 from gwmond.commands import backfilling
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.extras import install
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.stats import LedgerStats
+from gwmond.ledger.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
 from gwmond.model.stored_pilots import PilotResidual
 from gwmond.model.times import SECOND_US
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_text import cursor_lines
+from gwmond.reports.render import document
+from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
+from gwmond.reports.render.formats import exact_seconds
+from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log
 
 if TYPE_CHECKING:
     from gwmond.ledger.parquet import Month
 
-_WIDTH = 300  # on a narrow terminal lines wrap, which cuts nothing off
 _PROVEN = {
     "hours": "each total is the sum of its hours (hours)",
     "pilots": "what is booked follows from the pilot's life (pilots)",
@@ -80,11 +78,10 @@ def options(parser: argparse.ArgumentParser) -> None:
         ledger_reading.add_ledger_option(action)
         return action
 
-    forms = "table", "json"
     proof = add("check", "check that all time in the ledger sums up exactly; exit code 1 if not")
-    proof.add_argument("--format", choices=forms, default="table")
+    document.add_format(proof, "table", "json")
     stats = add("stats", "show rows, bytes, hours, cursors and gaps")
-    stats.add_argument("--format", choices=forms, default="table")
+    document.add_format(stats, "table", "json")
     stats.add_argument("--cursors", action="store_true", help="each cursor, not only each kind")
     add("vacuum", "give unused space back to the file system; stop the daemon first")
     _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))
@@ -114,24 +111,20 @@ def _export_options(export: argparse.ArgumentParser) -> None:
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Run the action; 1 when the ledger cannot be used, or does not sum up."""
+    """Run the action; 1 when the ledger does not sum up; raises LedgerError."""
     log.quiet()
     url = arguments.ledger or config.ledger.url
-    try:
-        match arguments.action:
-            case "check":
-                return _check(url, config.canonical.memory_mib, arguments.format)
-            case "stats":
-                return _stats(url, arguments.format, arguments.cursors)
-            case "vacuum":
-                return _vacuum(url)
-            case _ if arguments.format == "openmetrics":
-                return _openmetrics(url, arguments)
-            case _:
-                return _export(url, arguments)
-    except LedgerError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
-        return EXIT_FAILED
+    match arguments.action:
+        case "check":
+            return _check(url, config.canonical.memory_mib, arguments.format)
+        case "stats":
+            return _stats(url, arguments.format, arguments.cursors)
+        case "vacuum":
+            return _vacuum(url)
+        case _ if arguments.format == "openmetrics":
+            return _openmetrics(url, arguments)
+        case _:
+            return _export(url, arguments)
 
 
 # --- check ------------------------------------------------------------------------------------
@@ -140,47 +133,40 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 def _check(url: str, memory_mib: int, form: str) -> int:
     with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
         found = ledger.check(report, memory_mib)
-    if form == "json":
-        rows = [
-            {
-                **pilot_difference._asdict(),
-                "worst": [each._asdict() for each in pilot_difference.worst],
-            }
-            for pilot_difference in found
+
+    def record() -> list[dict[str, object]]:
+        return [
+            {**residual._asdict(), "worst": [worst._asdict() for worst in residual.worst]}
+            for residual in found
         ]
-        json.dump(rows, sys.stdout, indent=2)
-        print()
-    else:
-        _show_residuals(found)
-    return EXIT_FAILED if any(pilot_difference.micros for pilot_difference in found) else EXIT_OK
+
+    show(Document(lambda: _proof(found), record), form)
+    return EXIT_FAILED if any(residual.micros for residual in found) else EXIT_OK
 
 
-def _show_residuals(found: tuple[PilotResidual, ...]) -> None:
-    table = _table("what is proven", "checked", "in part", "residual, seconds")
-    for pilot_difference in found:
-        colour = "red" if pilot_difference.micros else "green"
-        table.add_row(
-            _PROVEN.get(pilot_difference.what, pilot_difference.what),
-            f"{pilot_difference.checked}",
-            f"{pilot_difference.skipped}",
-            f"[{colour}]{_exact(pilot_difference.micros)}[/]",
+_RESIDUALS: tuple[Column[PilotResidual], ...] = (
+    Column("what is proven", lambda r: _PROVEN.get(r.what, r.what), name=True, wrap=40),
+    Column("checked", lambda residual: str(residual.checked)),
+    Column("in part", lambda residual: str(residual.skipped)),
+    Column(
+        "residual, seconds", lambda r: Cell(exact_seconds(r.micros), "red" if r.micros else "green")
+    ),
+)
+
+
+def _proof(found: tuple[PilotResidual, ...]) -> Iterator[Part]:
+    yield table("", _RESIDUALS, found)
+    yield from (
+        Paragraph(f"{residual.what}: {worst.where}: off by {exact_seconds(worst.micros)} s")
+        for residual in found
+        for worst in residual.worst
+    )
+    if any(residual.micros for residual in found):
+        yield Paragraph(
+            "The ledger does not sum up. Keep a copy of it, and please report this.", "heading"
         )
-    console = Console(width=_WIDTH)
-    console.print(table)
-    for pilot_difference in found:
-        for each in pilot_difference.worst:
-            text = f"{pilot_difference.what}: {each.where}: off by {_exact(each.micros)} s"
-            console.print(text, markup=False, highlight=False)
-    if any(pilot_difference.micros for pilot_difference in found):
-        console.print("\nThe ledger does not sum up. Keep a copy of it, and please report this.")
     else:
-        console.print("\nAll sums up, to the last microsecond.")
-
-
-def _exact(micros: int) -> str:
-    """Return seconds with all their digits."""
-    whole, rest = divmod(abs(micros), 1_000_000)
-    return f"{'-' if micros < 0 else ''}{whole}.{rest:06}" if micros else "0"
+        yield Paragraph("All sums up, to the last microsecond.", "heading")
 
 
 # --- stats ------------------------------------------------------------------------------------
@@ -189,29 +175,34 @@ def _exact(micros: int) -> str:
 def _stats(url: str, form: str, each: bool) -> int:
     with LedgerReader.open(url) as ledger:
         found = ledger.stats()
-    if form == "json":
-        json.dump(_as_json(found), sys.stdout, indent=2)
-        print()
-        return EXIT_OK
-    console = Console(width=_WIDTH)
-    table = _table("table", "rows", "MiB with indexes")
-    for table_stats in found.tables:
-        size = "?" if table_stats.bytes is None else f"{table_stats.bytes / 2**20:.2f}"
-        table.add_row(table_stats.table, f"{table_stats.rows}", size)
-    console.print(table)
+    show(Document(lambda: _statistics(found, each), lambda: _as_json(found)), form)
+    return EXIT_OK
+
+
+_TABLES: tuple[Column[TableStats], ...] = (
+    Column("table", lambda stats: stats.table, name=True),
+    Column("rows", lambda stats: str(stats.rows)),
+    Column("MiB with indexes", lambda s: "?" if s.bytes is None else f"{s.bytes / 2**20:.2f}"),
+)
+
+
+def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
+    yield table("", _TABLES, found.tables)
     spans = ("site time", found.site_hours), ("pilot time", found.pilot_hours)
-    for name, (first, last) in (*spans, ("factory numbers", found.factory_hours)):
-        if first is not None and last is not None:
-            console.print(f"hours of {name}: {_hour(first)} to {_hour(last)}", highlight=False)
+    lines = [
+        f"hours of {name}: {_hour(first)} to {_hour(last)}"
+        for name, (first, last) in (*spans, ("factory numbers", found.factory_hours))
+        if first is not None and last is not None
+    ]
     if found.attempt_bytes is not None:
-        console.print(f"bytes for each attempt: {found.attempt_bytes:.0f}")
-    for line in cursor_lines(found.cursors, round(time.time() * SECOND_US), each):
-        console.print(line, markup=False, highlight=False)
+        lines.append(f"bytes for each attempt: {found.attempt_bytes:.0f}")
+    lines += cursor_lines(found.cursors, round(time.time() * SECOND_US), each)
     for gap in found.gaps:
         start = "?" if gap.start_us is None else _time(gap.start_us)
-        line = f"gap of {gap.source} {gap.kind}: {start} to {_time(gap.end_us)}: {gap.detail}"
-        console.print(line, markup=False, highlight=False)
-    return EXIT_OK
+        lines.append(
+            f"gap of {gap.source} {gap.kind}: {start} to {_time(gap.end_us)}: {gap.detail}"
+        )
+    yield TextLines("", lines)
 
 
 def _as_json(found: LedgerStats) -> dict[str, object]:
@@ -262,7 +253,7 @@ def _openmetrics(url: str, arguments: argparse.Namespace) -> int:
     backfilling.check(arguments)
     output = arguments.output or "-"
     if output != "-" and (why := backfilling.unwritable(output)):
-        print(f"gwmond: cannot write {output}: {why}", file=sys.stderr)
+        complain(f"cannot write {output}: {why}")
         return EXIT_FAILED
     with LedgerReader.open(url) as ledger:
         return backfilling.write(ledger, arguments, output)
@@ -276,10 +267,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
     try:
         from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
     except ImportError as error:
-        print(
-            f"gwmond: no Parquet can be written here ({error}). Install it: {install('parquet')}",
-            file=sys.stderr,
-        )
+        complain(f"no Parquet can be written here ({error}). Install it: {install('parquet')}")
         return EXIT_FAILED
     months = parquet.Months(_month(arguments.first), _month(arguments.last))
     if months.first is not None and months.last is not None and months.first > months.last:
@@ -288,7 +276,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
         with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
             found = datasets.export(ledger, arguments.directory, months, report)
     except OSError as error:
-        print(f"gwmond: cannot export to {arguments.directory}: {error}", file=sys.stderr)
+        complain(f"cannot export to {arguments.directory}: {error}")
         return EXIT_FAILED
     for exported in found:
         where = arguments.directory / exported.dataset
@@ -305,13 +293,3 @@ def _month(text: str | None) -> Month | None:
     if found is None:
         raise ConfigError(f'"{text}" is not a month such as 2026-01')
     return int(found[1]), int(found[2])
-
-
-# --- both -------------------------------------------------------------------------------------
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for number, header in enumerate(headers):
-        table.add_column(header, justify="right" if number else "left", no_wrap=True)
-    return table

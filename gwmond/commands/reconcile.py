@@ -8,28 +8,16 @@ cause explains is shown as unexplained. docs/reconcile.md explains each column.
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import math
-import sys
-import time
 
-from rich.console import Console
-
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK
-from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
-from gwmond.model.reconciliation import Reconciled, Reconciliation
-from gwmond.model.times import SECOND_US, Period
-from gwmond.reports import csv_text
-from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
-from gwmond.reports.periods import FORMS_HELP, both, parse_period, rfc3339
-from gwmond.reports.reconcile import unexplained_ratio
-from gwmond.reports.reconcile_gather import gather
-from gwmond.reports.reconcile_tables import explanations, record, tables
-from gwmond.reports.report_markdown import escape
-from gwmond.reports.table_text import Grid, empty, not_shown, room, show, tell
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show, usage
+from gwmond.config.settings import Config
+from gwmond.model.reconciliation import Reconciled
+from gwmond.reports import reconcile_document
+from gwmond.reports.ledger_reading import add_ledger_option
+from gwmond.reports.periods import FORMS_HELP, parse_period, rfc3339
+from gwmond.reports.reconcile import gather, unexplained_ratio
+from gwmond.reports.render import document
 from gwmond.service import log
 
 _EPILOG = f"""\
@@ -41,8 +29,6 @@ examples:
 The period is made wider until it begins and ends with an hour (UTC).
 {FORMS_HELP}
 """
-_LEFT_OUT = {"not settled", "shared", "unexplained h", "unexplained %"}
-"""Columns that are not shown where all of them is 0."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +41,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--entry", default="*", metavar="PATTERN", help="only entries like this (with * and ?)"
     )
-    parser.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    document.add_format(parser, "table", "json", "csv", "markdown")
     parser.add_argument(
         "--max-unexplained",
         type=_percent,
@@ -77,35 +63,23 @@ def _percent(text: str) -> float:
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Reconcile; 1 when there is no ledger that can be read, or too much is unexplained."""
+    """Reconcile; 1 when too much is unexplained; raises LedgerError."""
     log.quiet()
-    now_us = round(time.time() * SECOND_US)
-    period = _period(arguments, now_us)
-    try:
-        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
-            age = age_of(ledger, now_us, config.poll.interval)
-            until_us = min(period.until_us, age.written_us or period.until_us)
-            found = gather(ledger, period, until_us, arguments.entry)
-    except LedgerError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    if age.warning and period.until_us > (age.written_us or 0):
-        print(f"gwmond: {age.warning}", file=sys.stderr)
+    now_us = now()
+    with usage():
+        period = parse_period(arguments.since, arguments.until, now_us).whole_hours
+    with opened(config, arguments, now_us) as (ledger, age):
+        until_us = min(period.until_us, age.written_us or period.until_us)
+        found = gather(ledger, period, until_us, arguments.entry)
+    if period.until_us > (age.written_us or 0):
+        complain(age.warning)
     if found.partial:
-        print(
-            f"gwmond: pilots that ended before {rfc3339(found.pruned_us)} are no longer in the "
-            "ledger: the period is reconciled in part",
-            file=sys.stderr,
+        complain(
+            f"pilots that ended before {rfc3339(found.pruned_us)} are no longer in the ledger: the "
+            "period is reconciled in part"
         )
-    sys.stdout.write(_text(found, age, arguments.format))
+    show(reconcile_document.document(found, age), arguments.format)
     return _verdict(found.rows, arguments.max_unexplained)
-
-
-def _period(arguments: argparse.Namespace, now_us: int) -> Period:
-    try:
-        return parse_period(arguments.since, arguments.until, now_us).whole_hours
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _verdict(rows: list[Reconciled], most: float | None) -> int:
@@ -113,75 +87,9 @@ def _verdict(rows: list[Reconciled], most: float | None) -> int:
         return EXIT_OK
     ratio = unexplained_ratio(rows)
     if ratio is None:
-        print("gwmond: no factory numbers for this period", file=sys.stderr)
+        complain("no factory numbers for this period")
         return EXIT_FAILED
     if 100 * ratio > most:
-        print(
-            f"gwmond: {100 * ratio:.2f} % of pilots' time is unexplained, more than {most:g} %",
-            file=sys.stderr,
-        )
+        complain(f"{100 * ratio:.2f} % of pilots' time is unexplained, more than {most:g} %")
         return EXIT_FAILED
     return EXIT_OK
-
-
-def _text(found: Reconciliation, age: Age, form: str) -> str:
-    into = io.StringIO()
-    records = [record(row) for row in found.rows]
-    match form:
-        case "json":
-            since, until = found.period
-            head = {**age.as_json(), "period": {**both("from", since), **both("to", until)}}
-            ratio = unexplained_ratio(found.rows)
-            json.dump({**head, "unexplained_ratio": ratio, "entries": records}, into, indent=2)
-            into.write("\n")
-        case "csv":
-            names = list(record(Reconciled("")))
-            csv_text.write(into, names, ([row[name] for name in names] for row in records))
-        case "markdown":
-            _markdown(found, age, into)
-        case _:
-            _show(found, age, into)
-    return into.getvalue()
-
-
-def _title(found: Reconciliation) -> str:
-    since, until = found.period
-    return f"Pilots, jobs and the factory's numbers: {rfc3339(since)} to {rfc3339(until)}"
-
-
-def _show(found: Reconciliation, age: Age, into: io.StringIO) -> None:
-    console = Console(file=into, width=room(), force_terminal=sys.stdout.isatty())
-    tell(console, _title(found), "bold")
-    tell(console, age.told)
-    if not found.rows:
-        tell(console, "\nNothing is known of this period. See gwmond reconcile --help: --from")
-    for each in tables(found.rows) if found.rows else ():
-        tell(console, f"\n{each.title}", "bold")
-        unknown = empty(each.headers, each.rows, each.headers[1:], {"-"})
-        zero = empty(each.headers, each.rows, _LEFT_OUT, {"0.00", "0.0"})
-        kept = [at for at in range(len(each.headers)) if at not in {*unknown, *zero}]
-        rows = [[row[at] for at in kept] for row in each.rows]
-        show(console, Grid([each.headers[at] for at in kept], rows))
-        for note in (
-            not_shown(each.headers, zero),
-            not_shown(each.headers, unknown, "nobody told of it"),
-            each.note,
-        ):
-            if note:
-                tell(console, note, "bright_black")
-    for number, line in enumerate(explanations(found.rows)):
-        tell(console, line if number else f"\n{line}")
-
-
-def _markdown(found: Reconciliation, age: Age, into: io.StringIO) -> None:
-    into.write(f"# {escape(_title(found))}\n\n{escape(age.told)}\n")
-    for each in tables(found.rows):
-        lines = [each.headers, ("---", *["---:"] * (len(each.headers) - 1))]
-        into.write(f"\n## {escape(each.title)}\n\n")
-        for index, cells in enumerate([*lines, *each.rows]):
-            told = cells if index == 1 else tuple(map(escape, cells))
-            into.write(f"| {' | '.join(told)} |\n")
-        if each.note:
-            into.write(f"\n{escape(each.note)}\n")
-    into.write("\n")
-    into.writelines(f"- {escape(line)}\n" for line in explanations(found.rows))

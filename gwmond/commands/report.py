@@ -7,36 +7,28 @@ one HTML file with plots, to be mailed or printed.
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from rich.console import Console
-
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, usage
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.digits import is_number
-from gwmond.model.times import SECOND_US
-from gwmond.reports import analyze_report
+from gwmond.reports import analyze_report, report_document
 from gwmond.reports.analyze_report import STYLES, Asked, asked
 from gwmond.reports.failures import MOST
-from gwmond.reports.ledger_reading import Age, add_ledger_option, age_of
+from gwmond.reports.groupings import GROUPINGS, listed, parse_by
+from gwmond.reports.ledger_reading import Age, add_ledger_option
 from gwmond.reports.ledger_text import nothing, unknown
 from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import FORMS_HELP, parse_period
-from gwmond.reports.report import BYS, Report, Scope, parse_by
+from gwmond.reports.render import document
+from gwmond.reports.render.document import Document
+from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
-from gwmond.reports.report_html import html
-from gwmond.reports.report_markdown import markdown
-from gwmond.reports.report_records import DEFINITIONS, notes, report_json, write_csv
-from gwmond.reports.report_sections import period, sections, title
-from gwmond.reports.table_text import Grid, room, show, tell
+from gwmond.reports.report_records import DEFINITIONS
 from gwmond.service import log
 from gwmond.service.waiting_periods import later_us, rules
 
@@ -55,12 +47,15 @@ examples:
   gwmond report --style analyze-frontends --by group          frontends, without their entries
 
 what is counted:
-  by site, entry, group, category, outcome, hour, day: all time spent in the period. The ledger
-    has it by the hour, so the period is made wider until it begins and ends with an hour (UTC).
-  by user: the runs of jobs that ENDED in the period, each with its whole length. Time of pilots
-    without jobs belongs to no user and is left out.
-  by factory, node, failure (of the validation): the pilots that ENDED in the period, each with its
-    whole life (with user, category or outcome besides: the runs that ended in it).
+  by {listed("time_spent")}:
+    all time spent in the period. The ledger has it by the hour, so the period is made wider until
+    it begins and ends with an hour (UTC).
+  by {listed("runs_ended")}:
+    the runs of jobs that ENDED in the period, each with its whole length. Time of pilots without
+    jobs belongs to no user and is left out.
+  by {listed("pilots_ended")} (of the validation):
+    the pilots that ENDED in the period, each with its whole life (with one of the runs, or with
+    category or outcome, besides: the runs that ended in it).
   Whatever ended counts in exactly one period, so reports of adjacent periods sum up. Numbers of
   pilots and runs are always of those that ended in the period.
 
@@ -110,8 +105,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         metavar="WHAT",
-        help=f"one or two, with a comma: {', '.join(BYS)} (default: site; of a style: entry or "
-        "group, default entry)",
+        help=f"one or two, with a comma: {', '.join(GROUPINGS)} (default: site; of a style: "
+        "entry or group, default entry)",
     )
     parser.add_argument("--style", choices=STYLES, help="another layout than gwmond's own")
     parser.add_argument(
@@ -143,64 +138,55 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"of --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
     )
-    parser.add_argument(
-        "--format", choices=("table", "csv", "json", "markdown", "html"), default="table"
-    )
+    document.add_format(parser, "table", "csv", "json", "markdown", "html")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
     add_ledger_option(parser)
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Report; 1 when there is no ledger that can be read, or the file cannot be written."""
+    """Report; 1 when the file cannot be written; raises LedgerError."""
     log.quiet()
     if arguments.limit is not None and not arguments.failures:
         raise ConfigError("--limit is for --failures")
-    now_us = round(time.time() * SECOND_US)
+    now_us = now()
     scope = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
+    places = arguments.site, arguments.entry, arguments.group
     terminal = arguments.output is None and sys.stdout.isatty()
-    why = ""
-    try:
-        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
-            age = age_of(ledger, now_us, config.poll.interval)
-            if isinstance(scope, Asked):
-                told = analyze_report.tell(ledger, scope)
-                text = told.written(age, arguments.format, room(terminal=terminal))
-                empty = told.empty
-            else:
-                q = config.canonical.memory_mib
-                counted, failures = not arguments.hours_only, arguments.failures
-                report = gather(ledger, scope, q, counted=counted, failures=failures)
-                places = arguments.site, arguments.entry, arguments.group
-                later = later_us(config)
-                found = open_runs(ledger, rules(config), later, places, scope.period)
-                report = report._replace(waits=found)
-                if arguments.limit is not None:
-                    report = report._replace(most=arguments.limit)
-                text = _text(report, age, arguments.format, terminal=terminal)
-                empty = not report.groups
-            if empty:
-                places = arguments.site, arguments.entry, arguments.group
-                ads = (
-                    isinstance(scope, Asked) and scope.style == "analyze-frontends"
-                )  # not of pilots
-                cause = unknown(ledger, places) if ads else nothing(ledger, places)
-                why = cause and f"nothing in this period: {cause}"
-    except LedgerError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
-        return EXIT_FAILED
-    if age.warning and scope.period.until_us > (age.written_us or 0):
-        print(f"gwmond: {age.warning}", file=sys.stderr)
-    if why:
-        print(f"gwmond: {why}", file=sys.stderr)
+    with opened(config, arguments, now_us) as (ledger, age):
+        if isinstance(scope, Asked):
+            made, empty = analyze_report.document(ledger, scope, age)
+            pilots = scope.style == "analyze-entries"  # the other one is of ads
+        else:
+            made, empty = _report(ledger, scope, age, config, arguments)
+            pilots = True
+        text = document.text(made, arguments.format, terminal=terminal)
+        cause = (nothing if pilots else unknown)(ledger, places) if empty else ""
+    if scope.period.until_us > (age.written_us or 0):
+        complain(age.warning)
+    complain(cause and f"nothing in this period: {cause}")
     if arguments.output is None:
         sys.stdout.write(text)
         return EXIT_OK
     try:
         _write(arguments.output, text)
     except OSError as error:
-        print(f"gwmond: cannot write {arguments.output}: {error.strerror}", file=sys.stderr)
+        complain(f"cannot write {arguments.output}: {error.strerror}")
         return EXIT_FAILED
     return EXIT_OK
+
+
+def _report(
+    ledger: LedgerReader, scope: Scope, age: Age, config: Config, arguments: argparse.Namespace
+) -> tuple[Document, bool]:
+    """Return a report, and whether there is nothing in it."""
+    counted, failures = not arguments.hours_only, arguments.failures
+    q = config.canonical.memory_mib
+    report = gather(ledger, scope, q, counted=counted, failures=failures)
+    places = arguments.site, arguments.entry, arguments.group
+    waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
+    most = MOST if arguments.limit is None else arguments.limit
+    report = report._replace(waits=waits, most=most)
+    return report_document.document(report, age), not report.groups
 
 
 def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
@@ -211,13 +197,11 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         option = "--hours-only" if arguments.hours_only else "--format html"
         told = ", ".join(analyze_report.FORMS)
         raise ConfigError(f"{option}: not with --style, whose formats are {told}")
-    try:
+    with usage():
         period = parse_period(arguments.since, arguments.until, now_us)
         places = arguments.site, arguments.entry, arguments.group
         question = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
         return asked(question, arguments.by)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _limit(text: str) -> int:
@@ -231,56 +215,14 @@ def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
     if arguments.sort is not None or arguments.compare:
         option = "--compare" if arguments.compare else "--sort"
         raise ConfigError(f"{option} is for --style {' or '.join(STYLES)}")
-    try:
+    with usage():
         by = parse_by(arguments.by or "site")
-        asked = parse_period(arguments.since, arguments.until, now_us)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
+        period = parse_period(arguments.since, arguments.until, now_us)
     places = arguments.site, arguments.entry, arguments.group
-    scope = Scope(asked.whole_hours, by, *places)
+    scope = Scope(period.whole_hours, by, *places)
     if arguments.hours_only and scope.basis != "time_spent":
         raise ConfigError(f"--hours-only: hours are not known by {', '.join(by)}")
     return scope
-
-
-def _text(report: Report, age: Age, form: str, *, terminal: bool) -> str:
-    into = io.StringIO()
-    match form:
-        case "csv":
-            write_csv(report, into)
-        case "json":
-            json.dump(report_json(report, age), into, indent=2)
-            into.write("\n")
-        case "markdown":
-            into.write(markdown(report, age))
-        case "html":
-            into.write(html(report, age))
-        case _:
-            _show(report, age, into, terminal=terminal)
-    return into.getvalue()
-
-
-def _show(report: Report, age: Age, into: io.StringIO, *, terminal: bool) -> None:
-    console = Console(file=into, width=room(terminal=terminal), force_terminal=terminal)
-    tell(console, title(report), "bold")
-    tell(console, period(report))
-    tell(console, age.told)
-    for note in notes(report):
-        tell(console, note, "bright_black")
-    if not report.groups:
-        tell(console, "\nNothing was settled in this period. See gwmond report --help: --from")
-        return
-    for section in sections(report):
-        tell(console, f"\n{section.title}", "bold")
-        if section.note:
-            tell(console, section.note, "bright_black")
-        grid = section.headers, section.rows, section.names, section.total
-        show(console, Grid(*grid, heads=section.heads))
-    figures = report.total.figures
-    if figures is not None and report.counted:
-        tell(console, "\nAll pilots that ended in the period", "bold")
-        for line in figures.block(report.scope.period.length_us):
-            tell(console, line)
 
 
 def _write(path: Path, text: str) -> None:

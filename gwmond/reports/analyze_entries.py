@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.reports.analyze_pilots import PilotFigures, Sums, total
+from gwmond.reports.analyze_pilots import PilotFigures, PilotSums, total
 from gwmond.reports.analyze_rounding import Archive, Printed, data_sets
 from gwmond.reports.pilot_jobs import told_by_statistics, told_numbered
 
 
-class Known(NamedTuple):
+class KnownOf(NamedTuple):
     """Of how many pilots it is known whether HTCondor started, and whether jobs ran.
 
     ``started_s`` and ``validated_s``: the time of those of which it is known whether HTCondor
@@ -57,7 +57,7 @@ class Numbers(NamedTuple):
     nosuccess: float | None
     numbered: int
     by_statistics: int
-    known: Known | None = None
+    known: KnownOf | None = None
     from_start: int = 0
 
     @property
@@ -66,9 +66,9 @@ class Numbers(NamedTuple):
         return max(self.by_statistics, self.from_start)
 
     @property
-    def base(self) -> Known:
+    def base(self) -> KnownOf:
         """What shares are of."""
-        return self.known or Known(self.pilots, self.pilots, self.time, self.time)
+        return self.known or KnownOf(self.pilots, self.pilots, self.time, self.time)
 
     @property
     def efficiency(self) -> float | None:
@@ -103,7 +103,7 @@ AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
 COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}
 
 
-def exact(sums: Sums) -> Numbers:
+def exact(sums: PilotSums) -> Numbers:
     """Return what records tell; validation and idle are of pilots of which they are known."""
     known = sums.known_validation > 0 or not sums.pilots
     return Numbers(
@@ -122,7 +122,7 @@ def exact(sums: Sums) -> Numbers:
         nosuccess=sums.nosuccess / MICRO,
         numbered=sums.numbered,
         by_statistics=sums.by_statistics,
-        known=Known(
+        known=KnownOf(
             sums.known_started, sums.known_jobs, sums.started_us / MICRO, sums.validated_us / MICRO
         ),
     )
@@ -154,17 +154,17 @@ def original(printed: Printed, by_statistics: int = 0, from_start: int = 0) -> N
 
 
 @dataclass(slots=True)
-class Cell:
+class Pilots:
     """The pilots of one frontend at one entry; ``archive`` is None unless it is compared."""
 
     archive: Archive | None
-    sums: Sums = field(default_factory=Sums)
+    sums: PilotSums = field(default_factory=PilotSums)
 
 
-class Row(NamedTuple):
+class Compared(NamedTuple):
     """One line or block: exact, and as the original has it if that is compared."""
 
-    sums: Sums
+    sums: PilotSums
     numbers: Numbers
     printed: Numbers | None
 
@@ -175,14 +175,14 @@ class Analysis:
 
     period: Period
     compare: bool
-    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    cells: dict[tuple[str, str], Pilots] = field(default_factory=dict)
 
     def add(self, pilot_figures: PilotFigures) -> None:
         """Count a pilot."""
         key = pilot_figures.frontend, pilot_figures.entry
         if key not in self.cells:
             archive = Archive(self.period.length_us // MICRO) if self.compare else None
-            self.cells[key] = Cell(archive)
+            self.cells[key] = Pilots(archive)
         cell = self.cells[key]
         cell.sums.add(pilot_figures)
         if cell.archive is not None:
@@ -200,7 +200,7 @@ class Analysis:
         """Return all entries, or those of a frontend, by name."""
         return sorted({entry for name, entry in self.cells if frontend in {None, name}})
 
-    def row(self, frontend: str | None = None, entry: str | None = None) -> Row:
+    def row(self, frontend: str | None = None, entry: str | None = None) -> Compared:
         """Return all of a frontend, of an entry, of both, or all there is.
 
         The original adds up what it has cut for each frontend and entry; so does this.
@@ -215,12 +215,12 @@ class Analysis:
             ]
         sums = total(cell.sums for cell in cells)
         if not self.compare:
-            return Row(sums, exact(sums), None)
+            return Compared(sums, exact(sums), None)
         printed = Printed()
         for cell in cells:
             if cell.archive is not None:
                 printed.add(cell.archive.told(), cell.archive.numberless)
-        return Row(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
+        return Compared(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
 
 
 def notes(analysis: Analysis) -> list[str]:
@@ -332,7 +332,7 @@ def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
     }
 
 
-def ordered(names: Iterable[str], rows: Callable[[str], Row], sort: str | None) -> list[str]:
+def ordered(names: Iterable[str], rows: Callable[[str], Compared], sort: str | None) -> list[str]:
     """Return names, or the largest of a column first; what is not known comes last."""
     every = sorted(names)
     if sort is None:

@@ -22,7 +22,7 @@ from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.reports.analyze_rounding import km
 from gwmond.reports.analyze_text import RULE, name_width, printline, shown
-from gwmond.reports.table_text import plain
+from gwmond.reports.render.formats import plain
 
 ORIGINAL = "analyze_frontends"
 
@@ -73,7 +73,7 @@ _BLOCK = (
 
 
 @dataclass(slots=True)
-class Line:
+class FrontendLine:
     """Sums of means over clients; a column without an entry was never told.
 
     ``unmatched`` and ``difference`` are numerator and divisor of %UM and %RD, of clients of which
@@ -105,10 +105,10 @@ def _ratio(numbers: tuple[float, float] | None) -> float | None:
     return None if numbers is None or not numbers[1] else numbers[0] / numbers[1]
 
 
-def line_of(means: Mapping[str, float]) -> Line:
+def line_of(means: Mapping[str, float]) -> FrontendLine:
     """Return the line of one client at one entry from its means by field."""
     values = {name: means[field] for name, field in FIELDS.items() if field in means}
-    line = Line(values)
+    line = FrontendLine(values)
     if {"Regd", "Unmtchd"} <= values.keys():
         line.unmatched = values["Unmtchd"], values["Regd"]
     if "Regd" in values and RUNNING in means:
@@ -116,9 +116,9 @@ def line_of(means: Mapping[str, float]) -> Line:
     return line
 
 
-def add_up(lines: Iterable[Line]) -> Line:
+def add_up(lines: Iterable[FrontendLine]) -> FrontendLine:
     """Return the sum of lines, over what is known."""
-    found = Line()
+    found = FrontendLine()
     for line in lines:
         for name, value in line.values.items():
             found.values[name] = found.values.get(name, 0) + value
@@ -136,7 +136,7 @@ def _plus(
 
 
 @dataclass(slots=True)
-class Watched:
+class FrontendMeans:
     """What the clients' and the factory's ads told over a period, by client and entry."""
 
     period: Period
@@ -157,11 +157,11 @@ class Watched:
         """Return all entries, or those of a client, by name."""
         return sorted({entry for name, entry in self.means if client in {None, name}})
 
-    def line(self, client: str | None = None, entry: str | None = None) -> Line:
+    def line(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
         """Return the sum over all that fits."""
         return add_up(map(line_of, self._fitting(client, entry)))
 
-    def printed(self, client: str | None = None, entry: str | None = None) -> Line:
+    def printed(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
         """Return the same in seconds as the original has it: cut one by one, and 0 for unknown."""
         every = (*FIELDS.values(), RUNNING)
         return add_up(
@@ -179,7 +179,7 @@ def watched(
     hours: Mapping[FactoryKey, int],
     period: Period,
     wanted: Callable[[str, str], bool] = lambda _client, _entry: True,
-) -> Watched:
+) -> FrontendMeans:
     """Return the means from a ledger's hours; ``wanted(client, entry)`` says which."""
     sums: defaultdict[tuple[str, str, FactoryKind], int] = defaultdict(int)
     for key, number in hours.items():
@@ -192,10 +192,10 @@ def watched(
             amount = sums.get((client, entry, FactoryKind(f"{name}_seconds")), 0)
             means.setdefault((client, entry), {})[name] = amount / seconds
     longest = (n for (_, _, kind), n in sums.items() if kind is FactoryKind.WATCHED_SECONDS)
-    return Watched(period, means, max(longest, default=0))
+    return FrontendMeans(period, means, max(longest, default=0))
 
 
-def notes(of: Watched) -> list[str]:
+def notes(of: FrontendMeans) -> list[str]:
     """Return what one has to know to read it."""
     return [
         "Means of what the clients' ads (glideresource) and the factory's (glidefactoryclient) "
@@ -204,7 +204,7 @@ def notes(of: Watched) -> list[str]:
     ]
 
 
-def records(of: Watched, *, compare: bool) -> Iterator[dict[str, Any]]:
+def records(of: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
     """Yield all of it for JSON and CSV: everything, entries, clients, entries of clients."""
 
     def record(part: str, client: str | None, entry: str | None) -> dict[str, Any]:
@@ -223,12 +223,12 @@ def records(of: Watched, *, compare: bool) -> Iterator[dict[str, Any]]:
             yield record("frontend_entry", client, entry)
 
 
-def _named(line: Line) -> dict[str, float | None]:
+def _named(line: FrontendLine) -> dict[str, float | None]:
     names = {**FIELDS, "RunDiff": "run_diff", "%UM": "unmatched_share", "%RD": "run_diff_share"}
     return {names[name]: value for name, value in line.told.items()}
 
 
-def text(of: Watched, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
+def text(of: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
     """Return the report: all, and lines for entries, or only for clients."""
     if not of.means:
         return ["No ad of a client or of the factory was watched in this period."]
@@ -268,7 +268,7 @@ def _legend(*, compare: bool) -> list[str]:
     return ["", RULE, "LEGEND:", "", *LEGEND, *([_LEGEND_COMPARED] if compare else [])]
 
 
-def _block(of: Watched) -> Iterator[str]:
+def _block(of: FrontendMeans) -> Iterator[str]:
     line = of.line()
     values = line.told
 
@@ -286,7 +286,7 @@ def _block(of: Watched) -> Iterator[str]:
     yield f"RunDiff (Running-ClientRegistered): {told}"
 
 
-def _cells(line: Line, *, cut: bool) -> list[str]:
+def _cells(line: FrontendLine, *, cut: bool) -> list[str]:
     cells = []
     for name, value in line.told.items():
         if name.startswith("%"):

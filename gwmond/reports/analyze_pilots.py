@@ -117,7 +117,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
     )
 
 
-class _Runs(NamedTuple):
+class _RunTime(NamedTuple):
     """Wall-clock time used, and the pilot's cores."""
 
     used_us: int
@@ -143,7 +143,7 @@ def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Progr
     """
     found = []
     for run, length_us in zip(runs, lengths, strict=True):
-        endings = [attempt_key.ending for attempt_key in merge(run.facts)]
+        endings = [merged.ending for merged in merge(run.facts)]
         began_us = executing(run.facts)
         if began_us is None and endings and all(ending.began is False for ending in endings):
             continue
@@ -154,7 +154,7 @@ def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Progr
 
 
 def _finished(
-    row: PilotRow, known_jobs: KnownJobs, programs: Sequence[_Program], runs: _Runs
+    row: PilotRow, known_jobs: KnownJobs, programs: Sequence[_Program], runs: _RunTime
 ) -> Finished:
     """Return the jobs as the factory has them: each counts with the time of its program.
 
@@ -173,7 +173,7 @@ def _finished(
     return Finished(0, True, None, jobs, in_jobs, in_zero)
 
 
-def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
+def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:
     """Return used and good time from the runs' intervals and cores.
 
     A pilot without cores counts as used whole while a job runs.  ``at_least``: it has the cores
@@ -185,12 +185,11 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
     for segment in cut(life):
         if not segment.running:
             continue
-        held = [milli(attempt_key.size.cores) for attempt_key in segment.running]
+        held = [milli(run.size.cores) for run in segment.running]
         zero = sum(
             cores
-            for cores, attempt_key in zip(held, segment.running, strict=True)
-            if attempt_key.outcome is not None
-            and is_good(attempt_key.outcome.category, attempt_key.outcome.label)
+            for cores, run in zip(held, segment.running, strict=True)
+            if run.outcome is not None and is_good(run.outcome.category, run.outcome.label)
         )
         length = segment.end_us - segment.start_us
         there = milli(segment.size.cores)
@@ -203,7 +202,7 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _Runs:
         else:
             used[there] += length * sum(held)
             good[there] += length * zero
-    return _Runs(_whole(used), _whole(good), most / MILLI)
+    return _RunTime(_whole(used), _whole(good), most / MILLI)
 
 
 def _whole(shares: Counter[int]) -> int:
@@ -215,7 +214,7 @@ def _rounded(number: int, by: int) -> int:
     return (2 * number + by) // (2 * by)
 
 
-def _from_totals(row: PilotRow, life_us: int) -> _Runs:
+def _from_totals(row: PilotRow, life_us: int) -> _RunTime:
     total = used = good = 0
     for (resource, measure, category, outcome), micros in row.settled.items():
         if (resource, measure) == ("cpu", "resource"):
@@ -224,13 +223,13 @@ def _from_totals(row: PilotRow, life_us: int) -> _Runs:
             good += micros if is_good(category, outcome) else 0
     cores = row.steps[0].size.cores if row.steps else 1
     if not total:
-        return _Runs(0, 0, cores)
-    return _Runs(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
+        return _RunTime(0, 0, cores)
+    return _RunTime(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
 
 
 @dataclass(slots=True)
-class Sums(CountedJobs):
-    """Sums over pilots that ended; times are microseconds.
+class PilotSums(CountedJobs):
+    """PilotSums over pilots that ended; times are microseconds.
 
     ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
     ``validated_us``: life of those of which it is known whether it did, and when the validation
@@ -293,10 +292,10 @@ class Sums(CountedJobs):
         return self.used - self.good
 
 
-def total(several: Iterable[Sums]) -> Sums:
+def total(several: Iterable[PilotSums]) -> PilotSums:
     """Return the sum of sums."""
-    found = Sums()
+    found = PilotSums()
     for one in several:
-        for field in fields(Sums):
+        for field in fields(PilotSums):
             setattr(found, field.name, getattr(found, field.name) + getattr(one, field.name))
     return found

@@ -5,25 +5,20 @@ Reads the ledger some pilots at a time, while the daemon writes.
 
 from __future__ import annotations
 
-import io
-import json
-import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.times import Period
-from gwmond.reports import analyze_entries, analyze_frontends, csv_text
+from gwmond.reports import analyze_entries, analyze_frontends
 from gwmond.reports.analyze_entries import COLUMNS, Analysis
-from gwmond.reports.analyze_frontends import SORTS, Watched
+from gwmond.reports.analyze_frontends import SORTS, FrontendMeans
 from gwmond.reports.analyze_pilots import figures_of
 from gwmond.reports.analyze_text import entries_text, frontends_text
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, rfc3339
-from gwmond.reports.pilot_tables import flatten
 from gwmond.reports.pilots_ended import pilots_ended
-from gwmond.reports.report_markdown import escape
-from gwmond.reports.table_text import PIPED
+from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 
 Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -74,96 +69,55 @@ def asked(question: Asked, by: str | None) -> Asked:
     return question._replace(by_entry=by != "group", sort=sort, period=period)
 
 
-class Told(NamedTuple):
-    """A report in all it can be written as; ``empty``: no pilot ended, or nothing was watched."""
+def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bool]:
+    """Return a report, and whether no pilot ended, or nothing was watched."""
+    since, until = map(rfc3339, asked.period)
+    places = {"site": asked.site, "entry": asked.entry, "group": asked.group}
+    only = [f"{name} {value}" for name, value in places.items() if value is not None]
+    where = ", ".join(only) or "all entries"
+    title = f"{asked.style} from gwmond's records, {where}: {since} to {until}"
+    if asked.style == "analyze-entries":
+        analysis = _entries(ledger, asked)
+        made = entries_text if asked.by_entry else frontends_text
+        notes, lines = analyze_entries.notes(analysis), made(analysis, asked.sort)
+        records, empty = list(analyze_entries.records(analysis)), not analysis.cells
+    else:
+        watched = _frontends(ledger, asked)
+        lines = analyze_frontends.text(
+            watched, entries=asked.by_entry, sort=asked.sort, compare=asked.compare
+        )
+        notes = analyze_frontends.notes(watched)
+        records = list(analyze_frontends.records(watched, compare=asked.compare))
+        empty = not watched.means
 
-    asked: Asked
-    title: str
-    notes: list[str]
-    records: list[dict[str, Any]]
-    lines: list[str]
-    empty: bool = False
+    def parts() -> list[Part]:
+        told = [Paragraph(text) for text in (age.text, *notes)]
+        return [Paragraph(title, "title"), *told, TextLines("", lines)]
 
-    def written(self, age: Age, form: str, width: int = PIPED) -> str:
-        """Return it as a text, whose notes are wrapped to a width, CSV, JSON or Markdown."""
-        match form:
-            case "csv":
-                return self._csv()
-            case "json":
-                return json.dumps(self._json(age), indent=2) + "\n"
-            case "markdown":
-                return self._markdown(age)
-        told = [line for note in self.notes for line in textwrap.wrap(note, width)]
-        return "\n".join([self.title, age.told, *told, "", *self.lines]) + "\n"
-
-    def _json(self, age: Age) -> dict[str, Any]:
-        period = self.asked
+    def record() -> dict[str, Any]:
         return {
             **age.as_json(),
-            "style": period.style,
-            "period": {
-                **both("from", period.period.since_us),
-                **both("to", period.period.until_us),
-            },
-            "only": {"site": period.site, "entry": period.entry, "group": period.group},
-            "notes": self.notes,
-            "records": self.records,
+            "style": asked.style,
+            "period": {**both("from", asked.period.since_us), **both("to", asked.period.until_us)},
+            "only": places,
+            "notes": notes,
+            "records": records,
         }
 
-    def _csv(self) -> str:
-        into = io.StringIO()
-        flat = [flatten(record) for record in self.records]
-        csv_text.write(into, flat[0], (record.values() for record in flat))
-        return into.getvalue()
-
-    def _markdown(self, age: Age) -> str:
-        told = [f"# {escape(self.title)}", *(escape(text) for text in (age.told, *self.notes))]
-        return "\n\n".join([*told, "\n".join(f"    {line}" for line in self.lines)]) + "\n"
+    return Document(parts, record, lambda: records, lambda: records[0]), empty
 
 
-def tell(ledger: LedgerReader, period: Asked) -> Told:
-    """Return a report."""
-    since, until = map(rfc3339, period.period)
-    only = [
-        f"{name} {value}"
-        for name, value in (("site", period.site), ("entry", period.entry), ("group", period.group))
-        if value is not None
-    ]
-    where = ", ".join(only) or "all entries"
-    title = f"{period.style} from gwmond's records, {where}: {since} to {until}"
-    if period.style == "analyze-entries":
-        analysis = _entries(ledger, period)
-        lines = entries_text if period.by_entry else frontends_text
-        return Told(
-            *(period, title, analyze_entries.notes(analysis)),
-            list(analyze_entries.records(analysis)),
-            lines(analysis, period.sort),
-            not analysis.cells,
-        )
-    watched = _frontends(ledger, period)
-    return Told(
-        *(period, title, analyze_frontends.notes(watched)),
-        list(analyze_frontends.records(watched, compare=period.compare)),
-        analyze_frontends.text(
-            watched, entries=period.by_entry, sort=period.sort, compare=period.compare
-        ),
-        not watched.means,
-    )
-
-
-def _entries(ledger: LedgerReader, period: Asked) -> Analysis:
-    analysis = Analysis(period.period, period.compare)
-    for row, attempts in pilots_ended(
-        ledger, period.period, period.site, period.entry, period.group
-    ):
+def _entries(ledger: LedgerReader, asked: Asked) -> Analysis:
+    analysis = Analysis(asked.period, asked.compare)
+    for row, attempts in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
         analysis.add(figures_of(row, attempts))
     return analysis
 
 
-def _frontends(ledger: LedgerReader, period: Asked) -> Watched:
+def _frontends(ledger: LedgerReader, asked: Asked) -> FrontendMeans:
     def wanted(client: str, entry: str) -> bool:
-        return period.entry in {None, entry} and period.group in {None, client}
+        return asked.entry in {None, entry} and asked.group in {None, client}
 
     return analyze_frontends.watched(
-        ledger.factory_hours(*period.period.hours), period.period, wanted
+        ledger.factory_hours(*asked.period.hours), asked.period, wanted
     )

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gwmond.model.units import MICRO
-from gwmond.reports.analyze_entries import AMOUNTS, SHARES, Analysis, Numbers, Row, ordered
+from gwmond.reports.analyze_entries import AMOUNTS, SHARES, Analysis, Compared, Numbers, ordered
 from gwmond.reports.analyze_rounding import km
 from gwmond.reports.pilot_jobs import NOT_KNOWN, marked, number_text
-from gwmond.reports.table_text import plain
+from gwmond.reports.render.formats import plain
 
 RULE = "-" * 40
 ORIGINAL = "analyze_entries"
@@ -105,7 +105,7 @@ def _title(text: str) -> list[str]:
     return [RULE, RULE, text, ""]
 
 
-def block(row: Row, length: float, everything: Row | None) -> list[str]:
+def block(row: Compared, length: float, everything: Compared | None) -> list[str]:
     """Return a block; that of all pilots says "Total" where the others have their share."""
     numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
     told: list[str] = []
@@ -217,7 +217,7 @@ def _line(name: str, cells: list[str], wide: int) -> str:
     return f"{left} | {waste:>8} {time:>8} | {number:>6}"
 
 
-def _entry(name: str, row: Row, wide: int) -> Iterator[str]:
+def _entry(name: str, row: Compared, wide: int) -> Iterator[str]:
     yield _line(plain(name), _cells(row.numbers, cut=False), wide)
     if row.printed is not None:
         yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True), wide)

@@ -31,7 +31,7 @@ RULES: dict[Assumption, str] = {
 _PASSED = "its validation passed, and nothing tells whether it ran jobs: unclassified"
 
 
-class Rule(NamedTuple):
+class AssumedRule(NamedTuple):
     """A rule that was applied, from when to when within the pilot's life, and what it says.
 
     ``passed``: the pilot's validation did, which is told.
@@ -59,11 +59,11 @@ class Rule(NamedTuple):
         return {"rule": self.rule.value, **when, "text": self.text}
 
 
-def rules_of(row: PilotRow, until_us: int) -> list[Rule]:
+def rules_of(row: PilotRow, until_us: int) -> list[AssumedRule]:
     """Return the rules that were applied to a pilot, in their order in time."""
     passed = row.validation is Validation.STARTED
     found = [
-        Rule(rule, max(start, row.start_us), min(end, until_us), passed)
+        AssumedRule(rule, max(start, row.start_us), min(end, until_us), passed)
         for rule, (start, end) in row.assumed.items()
     ]
     return sorted(

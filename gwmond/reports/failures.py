@@ -11,24 +11,22 @@ of which nothing tells when its validation ended, neither is known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.reports.category_time import KINDS, Kind, hours, kinds_json, percent, ratio
+from gwmond.reports.categories import CORES, CPU, GPU, KINDS, Kind, kinds_json
 from gwmond.reports.pilot_jobs import NOT_KNOWN
+from gwmond.reports.render.formats import counted, hours, percent, ratio
+from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.validation_phases import phases_of
 
-HEADERS = ("site", "entry", "node", "class", "test")
-CAUSE = ("class", "test")
 MOST = 20
 """How many lines by entry and node are shown, unless another number is asked for."""
 _CLASSES = {failure_class.value for failure_class in FailureClass}
-_CPU: Kind = ("cpu", "canonical")
-_GPU: Kind = ("gpu", "canonical")
 _NOT_TOLD = "(not told)"
 
 DEFINITION = (
@@ -94,9 +92,47 @@ class Failed:
         """Time of pilots of which nothing tells when their validation ended."""
         return self.sums[kind] - self.validating[kind] - self.asleep[kind]
 
+    @property
+    def estimated_share(self) -> float | None:
+        """How much of the time of phases is estimated."""
+        return ratio(self.estimated[CPU], self.validating[CPU] + self.asleep[CPU])
+
     def known(self, amounts: Counter[Kind]) -> Counter[Kind] | None:
         """Return amounts of phases; None if they are known of no pilot."""
         return None if self.pilots and not self.timed else amounts
+
+
+class FailureLine(NamedTuple):
+    """A line of a table: ``ended`` pilots ended there, at so many entries and nodes."""
+
+    names: tuple[str, ...]
+    failed: Failed
+    ended: int
+    entries: str = ""
+    nodes: str = ""
+
+
+def _names(headers: tuple[str, ...], heads: int = 0) -> list[Column[FailureLine]]:
+    def name(at: int) -> Callable[[FailureLine], str]:
+        return lambda line: line.names[at]
+
+    return [
+        Column(header, name(at), name=True, head=at < heads) for at, header in enumerate(headers)
+    ]
+
+
+def _named(key: FailureKey) -> tuple[str, ...]:
+    place = key.site, key.entry, key.node or "(not known)"
+    return (*place, key.kind or _NOT_TOLD, key.test or _NOT_TOLD)
+
+
+NAMES = ("site", "entry", "node", "class", "test")
+_BY_PLACE = _names(NAMES, heads=3)
+_BY_CAUSE: list[Column[FailureLine]] = [
+    *_names(NAMES[3:]),
+    Column("entries", lambda line: line.entries),
+    Column("nodes", lambda line: line.nodes),
+]
 
 
 class Failures:
@@ -135,32 +171,45 @@ class Failures:
             key=lambda pair: (-at[pair[0].place], pair[0].place, -pair[1].pilots, pair[0]),
         )
 
-    def rows(self, most: int = 0) -> list[tuple[str, ...]]:
-        """Return the first lines of a table (0: all): names, pilots, share, hours."""
+    def tables(self, most: int) -> list[Table]:
+        """Return them by class and test, then the first lines (0: all) by entry and node."""
+        note = _NOTE + (_NOTE_ESTIMATED if self.total.estimated[CPU] else "")
+        ended = self.ended.total()
         return [
-            (
-                *((key.site, key.entry, key.node or "(not known)")),
-                *((key.kind or _NOT_TOLD, key.test or _NOT_TOLD)),
-                *self._cells(failed, self.ended[key.place]),
-            )
-            for key, failed in self.ordered[: most or None]
+            table(
+                "Validation failures of pilots that ended, by class and test: their whole lives",
+                [*_BY_CAUSE, *self._amounts(of_all=True)],
+                self._causes(),
+                FailureLine(("all", ""), self.total, ended, "", ""),
+                f"{note} The share is of all {ended} pilots that ended.",
+            ),
+            table(
+                "Validation failures of pilots that ended, by entry and node: their whole lives",
+                [*_BY_PLACE, *self._amounts(of_all=False)],
+                [
+                    FailureLine(_named(key), failed, self.ended[key.place])
+                    for key, failed in self.ordered[: most or None]
+                ],
+                FailureLine(("all", "", "", "", ""), self.total, ended),
+                "The nodes of an entry where most failed are first." + self._left_out(most),
+            ),
         ]
 
-    def left_out(self, most: int) -> str:
+    def _left_out(self, most: int) -> str:
         """Return how much the first lines (0: all) leave out; empty if nothing."""
         left = [failed.pilots for _, failed in self.ordered[most:]] if most else []
         if not left:
             return ""
         return (
-            f" Only the first {_number(most, 'line')}: {len(left)} more "
-            f"{'has' if len(left) == 1 else 'have'} {_number(sum(left), 'pilot')} "
+            f" Only the first {counted(most, 'line')}: {len(left)} more "
+            f"{'has' if len(left) == 1 else 'have'} {counted(sum(left), 'pilot')} "
             "(--limit 0 shows all)."
         )
 
-    def cause_rows(self) -> list[tuple[str, ...]]:
-        """Return a line for each class and test, the most frequent first, and one for all.
+    def _causes(self) -> list[FailureLine]:
+        """Return a line for each class and test, the most frequent first.
 
-        The share is of all pilots that ended; entries and nodes are those where it occurred.
+        Entries and nodes are those where it occurred.
         """
         causes: dict[tuple[str, str], tuple[Failed, set[str], set[str]]] = {}
         for key, failed in self.of.items():
@@ -169,65 +218,42 @@ class Failures:
             together.add(failed)
             entries.add(key.entry)
             nodes.update({key.node} - {""})
-        ended = self.ended.total()
         return [
-            *(
-                (
-                    *(kind or _NOT_TOLD, test or _NOT_TOLD, str(len(entries))),
-                    *(str(len(nodes)) if nodes else "?", *_without_of(self._cells(failed, ended))),
-                )
-                for (kind, test), (failed, entries, nodes) in sorted(
-                    causes.items(), key=lambda cause: (-cause[1][0].pilots, cause[0])
-                )
-            ),
-            ("all", "", "", "", *_without_of(self._cells(self.total, ended))),
+            FailureLine(
+                (kind or _NOT_TOLD, test or _NOT_TOLD),
+                failed,
+                self.ended.total(),
+                str(len(entries)),
+                str(len(nodes) or "?"),
+            )
+            for (kind, test), (failed, entries, nodes) in sorted(
+                causes.items(), key=lambda cause: (-cause[1][0].pilots, cause[0])
+            )
         ]
 
-    def cause_headers(self) -> tuple[str, ...]:
-        """Return the names of the columns of these lines."""
-        return (*CAUSE, "entries", "nodes", *_without_of(self.headers()[len(HEADERS) :]))
+    def _amounts(self, *, of_all: bool) -> Iterator[Column[FailureLine]]:
+        """Yield the columns of numbers; ``of_all``: all shares are of the same pilots."""
 
-    @property
-    def cause_note(self) -> str:
-        """What one has to know of these columns."""
-        return f"{self.note} The share is of all {self.ended.total()} pilots that ended."
+        def phase(name: str) -> Callable[[FailureLine], str]:
+            def cell(line: FailureLine) -> str:
+                amounts = line.failed.known(getattr(line.failed, name))
+                return NOT_KNOWN if amounts is None else hours(amounts[CPU])
 
-    def total_row(self) -> tuple[str, ...]:
-        """Return the last line."""
-        return ("all", "", "", "", "", *self._cells(self.total, self.ended.total()))
+            return cell
 
-    def headers(self) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        gpu = ("GPU hours",) if self.total.sums[_GPU] else ()
-        guess = ("times estimated",) if self.total.estimated[_CPU] else ()
-        phases = ("validating", *("asleep", "not known"), *guess)
-        return (*HEADERS, "pilots", "of", "%", "canonical hours", *phases, "core-hours", *gpu)
-
-    @property
-    def note(self) -> str:
-        """What one has to know of the columns."""
-        return _NOTE + (_NOTE_ESTIMATED if self.total.estimated[_CPU] else "")
-
-    def _cells(self, failed: Failed, ended: int) -> tuple[str, ...]:
-        gpu = (hours(failed.sums[_GPU]),) if self.total.sums[_GPU] else ()
-        return (
-            str(failed.pilots),
-            str(ended),
-            percent(ratio(failed.pilots, ended), 0),
-            hours(failed.sums[_CPU]),
-            *self._phases(failed),
-            hours(failed.sums["cpu", "resource"]),
-            *gpu,
-        )
-
-    def _phases(self, failed: Failed) -> Iterator[str]:
-        """Yield validating, asleep, not known; and how much of the first two is estimated."""
-        for amounts in (failed.known(failed.validating), failed.known(failed.asleep)):
-            yield NOT_KNOWN if amounts is None else hours(amounts[_CPU])
-        yield hours(failed.not_known(_CPU))
-        if self.total.estimated[_CPU]:
-            timed = failed.validating[_CPU] + failed.asleep[_CPU]
-            yield percent(ratio(failed.estimated[_CPU], timed), 0)
+        yield Column("pilots", lambda line: str(line.failed.pilots))
+        if not of_all:
+            yield Column("of", lambda line: str(line.ended))
+        yield Column("%", lambda p: percent(ratio(p.failed.pilots, p.ended), 0), share=True)
+        yield Column("canonical hours", lambda line: hours(line.failed.sums[CPU]))
+        yield Column("validating", phase("validating"))
+        yield Column("asleep", phase("asleep"))
+        yield Column("not known", lambda line: hours(line.failed.not_known(CPU)))
+        if self.total.estimated[CPU]:
+            yield Column("times estimated", lambda line: percent(line.failed.estimated_share, 0))
+        yield Column("core-hours", lambda line: hours(line.failed.sums[CORES]))
+        if self.total.sums[GPU]:
+            yield Column("GPU hours", lambda line: hours(line.failed.sums[GPU]))
 
     def records(self) -> list[dict[str, Any]]:
         """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
@@ -238,15 +264,6 @@ class Failures:
     def total_record(self) -> dict[str, Any]:
         """Return all of them for JSON."""
         return _record({}, self.total, self.ended.total())
-
-
-def _without_of(cells: tuple[str, ...]) -> tuple[str, ...]:
-    """Return cells of numbers without the second, which is the same in all lines of causes."""
-    return (cells[0], *cells[2:])
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _failed(row: PilotRow) -> Failed:

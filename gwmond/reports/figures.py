@@ -30,14 +30,17 @@ jobs, and what is goodput of it counts as exited 0: both are estimated (``by_sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import AttemptRow, PilotRow
-from gwmond.reports.category_time import HOUR, hours, percent, ratio, seconds
+from gwmond.model.times import HOUR_US
+from gwmond.reports.categories import CORES
 from gwmond.reports.pilot_jobs import NOT_KNOWN, CountedJobs, is_good, jobs_of, marked, number_text
+from gwmond.reports.render.formats import hours, percent, quotient, ratio, seconds
+from gwmond.reports.render.table import Column
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ class Figures(CountedJobs):
         jobs = jobs_of(row, attempts)
         used = good = 0
         for (resource, measure, category, outcome), micros in row.settled.items():
-            if (resource, measure) != ("cpu", "resource"):
+            if (resource, measure) != CORES:
                 continue
             self.total += micros
             if outcome:
@@ -119,33 +122,13 @@ class Figures(CountedJobs):
             "badput_share": ratio(self.badput, self.total),
         }
 
-    def cells(self) -> list[str]:
-        """Return the cells of ``HEADERS``."""
-        average = self.average_job_us
-        return [
-            f"{self.pilots}",
-            *(number_text(self.jobs, self.numbered, self.pilots), self._per_pilot),
-            percent(ratio(self.failed, self.known_started), 0),
-            percent(ratio(self.without_jobs, self.known_jobs), 0),
-            percent(ratio(self.failed_validation, self.total), 0),
-            self._mark(percent(ratio(self.idle, self.total), 0)),
-            percent(ratio(self.unknown, self.total), 0),
-            self._mark(percent(ratio(self.waste, self.total), 0)),
-            self._mark(percent(ratio(self.badput, self.total), 0)),
-            self._length(None if average is None else _number(average / HOUR)),
-            *(self._mark(hours(self.used)), self._mark(hours(self.waste)), hours(self.total)),
-            self._mark(_number(ratio(self.used, self.total))),
-            self._mark(_number(ratio(self.exited_zero, self.total))),
-        ]
-
     def block(self, period_us: int) -> list[str]:
         """Return the block of text that analyze_entries prints."""
-        average = self.average_job_us
-        length = self._length(None if average is None else f"{average / HOUR:.2f}h")
+        length = self.length("h")
         jobs = number_text(self.jobs, self.numbered, self.pilots)
         told = [
             f"Pilots: {self.pilots}",
-            f"Jobs: {jobs} (avg jobs/pilot: {self._per_pilot}, avg job length: {length})",
+            f"Jobs: {jobs} (avg jobs/pilot: {self.per_pilot}, avg job length: {length})",
         ]
         for name, micros, of_jobs in (
             ("time", self.total, False),
@@ -160,7 +143,7 @@ class Figures(CountedJobs):
             slots = micros / period_us
             if name == "time not known" and not micros:
                 continue
-            amount = self._mark(hours(micros)) if of_jobs else hours(micros)
+            amount = self.mark(hours(micros)) if of_jobs else hours(micros)
             told.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
         for what, known in (
             ("HTCondor started (strt)", self.known_started),
@@ -173,30 +156,56 @@ class Figures(CountedJobs):
             ("Time efficiency", ratio(self.used, self.total)),
             ("Goodput fraction", ratio(self.exited_zero, self.total)),
         )
-        told.append("   ".join(f"{name}: {self._mark(_number(share))}" for name, share in shares))
+        told.append("   ".join(f"{name}: {self.mark(quotient(share))}" for name, share in shares))
         return told
 
-    def _mark(self, text: str) -> str:
+    def mark(self, text: str) -> str:
+        """Return a figure with a mark if it is estimated."""
         return marked(text, self.by_statistics)
 
-    def _length(self, text: str | None) -> str:
-        return text or (NOT_KNOWN if self.numbered < self.pilots else "-")
+    def length(self, unit: str = "") -> str:
+        """How many hours a run lasts, for people."""
+        average = self.average_job_us
+        if average is not None:
+            return f"{average / HOUR_US:.2f}{unit}"
+        return NOT_KNOWN if self.numbered < self.pilots else "-"
 
     @property
-    def _per_pilot(self) -> str:
+    def per_pilot(self) -> str:
+        """Runs of jobs on a pilot, for people."""
         known = self.numbered or not self.pilots
-        return _number(ratio(self.jobs, self.numbered)) if known else NOT_KNOWN
+        return quotient(ratio(self.jobs, self.numbered)) if known else NOT_KNOWN
 
 
-HEADERS = (
-    *("pilots", "jobs", "jobs/pilot", "strt", "0job", "fval", "idle", "unkn", "wst", "badp"),
-    *("job h", "used h", "waste h", "total h", "used / total", "goodput fr."),
+def _share(
+    part: Callable[[Figures], int], whole: Callable[[Figures], int]
+) -> Callable[[Figures], str]:
+    return lambda figures: percent(ratio(part(figures), whole(figures)), 0)
+
+
+def _estimated(cell: Callable[[Figures], str]) -> Callable[[Figures], str]:
+    return lambda figures: figures.mark(cell(figures))
+
+
+COLUMNS: tuple[Column[Figures], ...] = (
+    Column("pilots", lambda f: str(f.pilots)),
+    Column("jobs", lambda f: number_text(f.jobs, f.numbered, f.pilots)),
+    Column("jobs/pilot", lambda f: f.per_pilot),
+    Column("strt", _share(lambda f: f.failed, lambda f: f.known_started)),
+    Column("0job", _share(lambda f: f.without_jobs, lambda f: f.known_jobs)),
+    Column("fval", _share(lambda f: f.failed_validation, lambda f: f.total)),
+    Column("idle", _estimated(_share(lambda f: f.idle, lambda f: f.total))),
+    Column("unkn", _share(lambda f: f.unknown, lambda f: f.total)),
+    Column("wst", _estimated(_share(lambda f: f.waste, lambda f: f.total))),
+    Column("badp", _estimated(_share(lambda f: f.badput, lambda f: f.total))),
+    Column("job h", lambda f: f.length()),
+    Column("used h", _estimated(lambda f: hours(f.used))),
+    Column("waste h", _estimated(lambda f: hours(f.waste))),
+    Column("total h", lambda f: hours(f.total)),
+    Column("used / total", _estimated(lambda f: quotient(ratio(f.used, f.total)))),
+    Column("goodput fr.", _estimated(lambda f: quotient(ratio(f.exited_zero, f.total)))),
 )
 NOTE = (
     "unkn: time of which nothing is known, in % of time as the columns beside it (fval + idle + "
     "unkn = wst). used / total: the efficiency of analyze_entries."
 )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

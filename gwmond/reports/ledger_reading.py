@@ -40,7 +40,7 @@ class Age(NamedTuple):
     stale: bool
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """A line for people."""
         if self.written_us is None:
             return f"ledger {self.where}: nothing was accounted yet"

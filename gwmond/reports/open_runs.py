@@ -12,6 +12,7 @@ from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.silence import silent_before_us
 from gwmond.reports.periods import both, short
+from gwmond.reports.render.formats import counted
 
 if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
@@ -72,8 +73,8 @@ def sentence(found: Sequence[Wait]) -> str:
     ]
     if not parts:
         return ""
-    number = sum(wait.runs for wait in found)
-    return f"{number} run{'' if number == 1 else 's'} not settled yet: {'; '.join(parts)}."
+    number = counted(sum(wait.runs for wait in found), "run")
+    return f"{number} not settled yet: {'; '.join(parts)}."
 
 
 def as_json(found: Iterable[Wait]) -> list[dict[str, Any]]:

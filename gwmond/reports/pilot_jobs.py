@@ -39,7 +39,7 @@ class KnownJobs(NamedTuple):
 def jobs_of(row: PilotRow, attempts: Iterable[AttemptRow]) -> KnownJobs:
     """Return what is known of a pilot's jobs; ``attempts`` are all that are kept."""
     kept = tuple(attempts)
-    runs = tuple(attempt_key for attempt_key in kept if not stands_in(attempt_key))
+    runs = tuple(run for run in kept if not stands_in(run))
     if len(runs) < len(kept) or Assumption.JOBS in row.assumed:
         return KnownJobs(runs, None, True, True, True)
     jobs = len(runs) + row.attempts_pruned

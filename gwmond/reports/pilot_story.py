@@ -22,9 +22,9 @@ from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition, total
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.silence import silent_before_us
-from gwmond.reports.assumed_text import Rule, rules_of
-from gwmond.reports.category_time import KINDS, Kind
-from gwmond.reports.pilot_tables import PilotLine, life_now, line_of
+from gwmond.reports.assumed_text import AssumedRule, rules_of
+from gwmond.reports.categories import KINDS, Kind
+from gwmond.reports.pilots import PilotSummary, life_now, summary_of
 
 Free: TypeAlias = Literal["all", "part", "none"]
 
@@ -55,7 +55,7 @@ class OwnSpan(NamedTuple):
     amounts: Mapping[Kind, int]
 
 
-class Run(NamedTuple):
+class RunStory(NamedTuple):
     """A run of a job on the pilot, and why its time goes where it goes.
 
     ``rule`` and ``rule_source`` are of the line of the table of outcomes that decided, empty
@@ -72,6 +72,11 @@ class Run(NamedTuple):
     def outcome(self) -> Outcome | None:
         """How it ended, if that is settled."""
         return self.row.outcome
+
+    @property
+    def category(self) -> Category | None:
+        """Where its time goes, if that is settled."""
+        return self.row.outcome.category if self.row.outcome else None
 
     @property
     def codes(self) -> dict[str, int]:
@@ -95,11 +100,11 @@ class Story(NamedTuple):
     ``corrections_complete``: all that were made to this pilot are listed.
     """
 
-    line: PilotLine
+    summary: PilotSummary
     life: PilotLife
-    rules: tuple[Rule, ...]
+    rules: tuple[AssumedRule, ...]
     own: tuple[OwnSpan, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[RunStory, ...]
     corrections: tuple[PilotCorrection, ...]
     corrections_complete: bool
     unsettled: Mapping[Kind, int]
@@ -119,7 +124,7 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
     return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
 
 
-def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
+def story_of(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
     """Return a pilot's life."""
     attempts = ledger.attempts_of([row.id]).get(row.id, [])
     runs_of = ledger.find_attempts([attempt.key.job for attempt in attempts])
@@ -134,7 +139,7 @@ def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Stor
     open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
     amounts = _amounts(segments, rules.q)
     return Story(
-        line=line_of(row, attempts, now_us, rules.q, silent_before_us(ledger.cursors())),
+        summary=summary_of(row, attempts, now_us, rules.q, silent_before_us(ledger.cursors())),
         life=life,
         rules=tuple(rules_of(row, life.until_us)),
         own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),
@@ -154,7 +159,7 @@ def tell(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Stor
             )
         ),
         corrections=tuple(
-            pilot_series for pilot_series in reversed(every) if pilot_series.pilot == row.id
+            correction for correction in reversed(every) if correction.pilot == row.id
         ),
         corrections_complete=len(every) < _CORRECTIONS,
         unsettled={kind: open_now.get(kind, 0) for kind in KINDS},
@@ -199,14 +204,14 @@ def _run(
     same_job: Sequence[AttemptRow],
     amounts: Mapping[Kind, int],
     rules: Rules,
-) -> Run:
+) -> RunStory:
     made = [merged for merged, _ in merge_each(row.facts)]
     merged = next((one for one in made if one.key == row.key), None)
     if merged is None:
         merged = made[0] if made else _untold(row)
     later = any(other.start_us > row.start_us for other in same_job)
     rule, source = _rule(row, merged, pilot, rules, later=later)
-    return Run(row, merged, rule, source, amounts)
+    return RunStory(row, merged, rule, source, amounts)
 
 
 def _rule(

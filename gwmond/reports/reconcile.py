@@ -10,11 +10,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
+from gwmond.ledger import factory_lives
+from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import GUARD_US, FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives
-from gwmond.model.reconciliation import FIT_US, Cause, Reconciled
+from gwmond.model.reconciliation import FIT_US, Cause, Reconciled, Reconciliation
 from gwmond.model.times import SECOND_US, Period
+
+
+def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*") -> Reconciliation:
+    """Reconcile a period of whole hours, for entries whose name matches; raises LedgerError.
+
+    ``now_us``: up to when pilots that run are known to do so.
+    """
+    found = factory_lives.read(ledger, period.since_us, period.until_us, now_us)
+    rows = [
+        reconciled
+        for reconciled in reconcile(found, period, now_us)
+        if fnmatchcase(reconciled.entry, pattern)
+    ]
+    return Reconciliation(period, rows, found.pruned_us)
 
 
 def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:

@@ -4,11 +4,11 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 Two ways to count, which are never mixed within the hours of one report:
 
-- by site, entry, group, category, outcome, hour and day: all time that was **spent in the
-  period**, from hourly totals, so the period is made wider until it has whole hours;
-- where it says whose (``user``, ``factory``, ``node``, ``failure``): the whole lives of those that
-  **ended in the same period**: runs of jobs where users are told apart, otherwise pilots.  Each is
-  counted in exactly one period, so that reports of adjacent periods sum up.
+- where hourly totals have what it is grouped by (site, category, day ...): all time that was
+  **spent in the period**, so the period is made wider until it has whole hours;
+- else (user, factory, node, failure): the whole lives of those that **ended in the same period**:
+  runs of jobs where users are told apart, otherwise pilots.  Each is counted in exactly one period,
+  so that reports of adjacent periods sum up.
 
 Numbers of pilots and runs are of those that ended in the period, always.
 """
@@ -18,59 +18,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import Resource
-from gwmond.reports.category_time import (
-    CATEGORIES,
-    OF_JOBS,
-    Kind,
-    of_kind,
-    ratio,
-)
+from gwmond.reports import groupings
+from gwmond.reports.categories import CATEGORIES, CPU, GPU, OF_JOBS, Kind, of_kind
 from gwmond.reports.failures import MOST, Failures
 from gwmond.reports.figures import Figures
+from gwmond.reports.groupings import DAY_US, NOT_KNOWN, STEPS, Basis
+from gwmond.reports.render.formats import ratio
 from gwmond.reports.report_suspects import Suspected
 
 if TYPE_CHECKING:
     from gwmond.model.waits import Wait
 
-By: TypeAlias = Literal[
-    "site",
-    "entry",
-    "group",
-    "user",
-    "factory",
-    "node",
-    "failure",
-    "category",
-    "outcome",
-    "hour",
-    "day",
-]
-BYS: tuple[By, ...] = get_args(By)
-Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
 Key: TypeAlias = tuple[str | int, ...]
 """Values of what is grouped by; an hour or a day is the time (microseconds) at which it begins."""
 
-DAY_US = 24 * HOUR_US
-STEPS: Mapping[str, int] = {"hour": HOUR_US, "day": DAY_US}
-NOT_KNOWN = "?"
-"""The ``failure`` of a pilot of which nothing tells whether its validation failed."""
-
 SITE_STATES = ("provisioning_bottleneck", "insufficient_demand")
-_OF_RUNS = frozenset({"user", "category", "outcome"})
-_OF_VERDICTS = frozenset({"site", "entry", "group", "hour", "day"})
-_OF_SITES = frozenset({"site", "entry", "hour", "day"})
 
 
 class Scope(NamedTuple):
     """What is reported: ``period`` has whole hours; None of a place: all."""
 
     period: Period
-    by: tuple[By, ...]
+    by: tuple[str, ...]
     site: str | None = None
     entry: str | None = None
     group: str | None = None
@@ -78,11 +52,7 @@ class Scope(NamedTuple):
     @property
     def basis(self) -> Basis:
         """What counts."""
-        if "user" in self.by:
-            return "runs_ended"
-        if {"factory", "node", "failure"} & set(self.by):
-            return "runs_ended" if _OF_RUNS & set(self.by) else "pilots_ended"
-        return "time_spent"
+        return groupings.basis(self.by)
 
     @property
     def known(self) -> Collection[Category]:
@@ -92,17 +62,17 @@ class Scope(NamedTuple):
     @property
     def of_pilots(self) -> bool:
         """Whether each pilot is in one group."""
-        return not _OF_RUNS & set(self.by)
+        return groupings.known(self.by, groupings.PILOTS)
 
     @property
     def of_sites(self) -> bool:
         """Whether the time of sites can be told by group."""
-        return set(self.by) <= _OF_SITES and self.group is None
+        return groupings.known(self.by, groupings.SITES) and self.group is None
 
     @property
     def of_verdicts(self) -> bool:
         """Whether verdicts that were checked can be told by group."""
-        return set(self.by) <= _OF_VERDICTS
+        return groupings.known(self.by, groupings.VERDICTS)
 
     @property
     def step_us(self) -> int:
@@ -128,9 +98,7 @@ class Group:
       they agreed.
     """
 
-    sums: Counter[tuple[Resource, Literal["resource", "canonical"], Category]] = field(
-        default_factory=Counter
-    )
+    sums: Counter[tuple[Resource, Measure, Category]] = field(default_factory=Counter)
     own: Counter[Kind] | None = field(default_factory=Counter)
     estimated: Counter[Kind] | None = field(default_factory=Counter)
     unsettled: Counter[Kind] | None = None
@@ -204,7 +172,7 @@ class Report(NamedTuple):
 
         def order(pair: tuple[Key, Group]) -> tuple[object, ...]:
             key, group = pair
-            cpu, gpu = group.total(("cpu", "canonical")), group.total(("gpu", "canonical"))
+            cpu, gpu = group.total(CPU), group.total(GPU)
             if by[0] in STEPS:
                 return (key[0], -cpu, -gpu, key)
             if by[0] == "category":
@@ -217,19 +185,8 @@ class Report(NamedTuple):
     @property
     def kinds(self) -> list[Kind]:
         """What there is time of: CPUs always; of GPUs both measures are the same."""
-        found: list[Kind] = [("cpu", "canonical"), ("cpu", "resource")]
-        gpu = self.total.total(("gpu", "canonical"))
+        found: list[Kind] = [CPU, ("cpu", "resource")]
+        gpu = self.total.total(GPU)
         site = self.total.site_time
         waiting = site["gpu", SITE_STATES[0]] if site else 0
-        return [*found, ("gpu", "canonical")] if gpu or waiting else found
-
-
-def parse_by(text: str) -> tuple[By, ...]:
-    """Return what to group by: one or two names, comma separated; else ``ValueError``."""
-    names = [name.strip() for name in text.split(",")]
-    if not 1 <= len(names) <= 2 or len(set(names)) < len(names) or set(names) == set(STEPS):
-        raise ValueError(f'--by "{text}": give one or two different ones of {", ".join(BYS)}')
-    for name in names:
-        if name not in BYS:
-            raise ValueError(f'--by: there is no "{name}", only {", ".join(BYS)}')
-    return tuple(by for name in names for by in BYS if by == name)
+        return [*found, GPU] if gpu or waiting else found

@@ -6,24 +6,24 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotIdentity, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotRow
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.pilot_time import partition, total
-from gwmond.reports.category_time import KINDS
+from gwmond.reports.categories import CPU, KINDS
 from gwmond.reports.failures import Failures
 from gwmond.reports.figures import Figures
-from gwmond.reports.pilot_jobs import has_started, stands_in
-from gwmond.reports.pilot_tables import life_now
+from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
+from gwmond.reports.pilot_jobs import stands_in
+from gwmond.reports.pilots import life_now
 from gwmond.reports.pilots_ended import pilots_ended, rows_ended, windows
-from gwmond.reports.report import NOT_KNOWN, SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
 
 
@@ -37,24 +37,22 @@ class _Made:
     total: Group = field(default_factory=Group)
     series: dict[int, Group] = field(default_factory=dict)
 
-    def of(self, told: Mapping[str, str], time_us: int, *, series: bool = False) -> Iterator[Group]:
+    def of(self, facts: Facts, *, series: bool = False) -> Iterator[Group]:
         """Yield the groups to which something belongs: its own, all, and its step of time."""
-        yield self.groups.setdefault(self._key(told, time_us), Group())
+        yield self.groups.setdefault(self._key(facts), Group())
         yield self.total
         if series:
             step = self.scope.step_us
-            yield self.series.setdefault(time_us // step * step, Group())
+            yield self.series.setdefault(facts["time_us"] // step * step, Group())
 
-    def known(self, told: Mapping[str, str], time_us: int) -> Iterator[Group]:
+    def known(self, facts: Facts) -> Iterator[Group]:
         """Yield the groups to which something belongs, its own only if it is there already."""
-        if (group := self.groups.get(self._key(told, time_us))) is not None:
+        if (group := self.groups.get(self._key(facts))) is not None:
             yield group
         yield self.total
 
-    def _key(self, told: Mapping[str, str], time_us: int) -> Key:
-        return tuple(
-            time_us // STEPS[by] * STEPS[by] if by in STEPS else told[by] for by in self.scope.by
-        )
+    def _key(self, facts: Facts) -> Key:
+        return tuple(GROUPINGS[name].key(facts) for name in self.scope.by)
 
     def every(self) -> list[Group]:
         """All groups."""
@@ -98,26 +96,15 @@ def gather(
 def _hours(ledger: LedgerReader, made: _Made) -> None:
     first, last = made.scope.period.hours
     for day in range(first, last + 1, 24):  # not all of a year in memory
-        for hour, pilot_series, micros in ledger.pilot_hours(day, min(day + 23, last)):
-            if not micros or not made.scope.covers(
-                pilot_series.site, pilot_series.entry, pilot_series.group
-            ):
+        for hour, series, micros in ledger.pilot_hours(day, min(day + 23, last)):
+            if not micros or not made.scope.covers(series.site, series.entry, series.group):
                 continue
-            told = {
-                "site": pilot_series.site,
-                "entry": pilot_series.entry,
-                "group": pilot_series.group,
-                "category": pilot_series.category.value,
-                "outcome": pilot_series.outcome,
-            }
-            for group in made.of(told, hour * HOUR_US, series=True):
-                group.sums[pilot_series.resource, pilot_series.measure, pilot_series.category] += (
-                    micros
-                )
-                if not pilot_series.outcome and group.own is not None:
-                    group.own[pilot_series.resource, pilot_series.measure] += micros
-                if pilot_series.evidence == "estimated" and group.estimated is not None:
-                    group.estimated[pilot_series.resource, pilot_series.measure] += micros
+            for group in made.of(of_series(series, hour * HOUR_US), series=True):
+                group.sums[series.resource, series.measure, series.category] += micros
+                if not series.outcome and group.own is not None:
+                    group.own[series.resource, series.measure] += micros
+                if series.evidence == "estimated" and group.estimated is not None:
+                    group.estimated[series.resource, series.measure] += micros
 
 
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
@@ -136,7 +123,7 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
             amounts = partition(life, (since, end), made.q).unsettled
-            for group in made.of(_of_pilot(row, len(theirs.get(row.id, ()))), since):
+            for group in made.of(of_pilot(row, len(theirs.get(row.id, ())), since)):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end
 
@@ -147,8 +134,8 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
         assert row.end_us is not None
         whole = scope.basis == "pilots_ended"
         life = _life_of(row, attempts, made.q) if whole else None
-        told = _of_pilot(row, len(attempts) + row.attempts_pruned)
-        for group in made.of(told, row.end_us, series=whole):
+        facts = of_pilot(row, len(attempts) + row.attempts_pruned, row.end_us)
+        for group in made.of(facts, series=whole):
             group.pilots = (group.pilots or 0) + 1
             group.figures = group.figures or Figures()
             group.figures.add(row, attempts)
@@ -169,9 +156,9 @@ def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
     if row.attempts_pruned:
         group.estimated = None
     elif row.assumed:
-        for attempt_key, micros in partition(life_of(row, attempts), q=q).settled.items():
-            if attempt_key.evidence == "estimated":
-                group.estimated[attempt_key.resource, attempt_key.measure] += micros
+        for series, micros in partition(life_of(row, attempts), q=q).settled.items():
+            if series.evidence == "estimated":
+                group.estimated[series.resource, series.measure] += micros
     else:
         for attempt in attempts:
             if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
@@ -202,14 +189,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        told = {
-            **_place(identity),
-            "failure": "",  # a pilot that failed validation runs no job
-            "user": attempt.user,
-            "category": outcome.category.value if outcome else "",
-            "outcome": outcome.label if outcome else "",
-        }
-        for group in made.of(told, end_us, series=whole):
+        for group in made.of(of_run(attempt, identity, end_us), series=whole):
             if not stands_in(attempt):
                 group.runs = (group.runs or 0) + 1
                 group.open_runs = (group.open_runs or 0) + (outcome is None)
@@ -217,7 +197,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
                 for (resource, measure), micros in attempt.settled.items():
                     group.sums[resource, measure, outcome.category] += micros
                     guess = outcome.evidence == "estimated" or (
-                        attempt.pilot in sized and (resource, measure) == ("cpu", "canonical")
+                        attempt.pilot in sized and (resource, measure) == CPU
                     )
                     if guess and group.estimated is not None:
                         group.estimated[resource, measure] += micros
@@ -240,7 +220,8 @@ def _site_time(ledger: LedgerReader, made: _Made) -> None:
         if made.scope.covers(site_key.site, site_key.entry, None):
             spare = site_key.state in SITE_STATES
             find = made.of if spare else made.known
-            for group in find({"site": site_key.site, "entry": site_key.entry}, hour * HOUR_US):
+            where = {"site": site_key.site, "entry": site_key.entry}
+            for group in find({**where, "time_us": hour * HOUR_US}):
                 group.site_time = group.site_time if group.site_time is not None else Counter()
                 if spare:
                     group.site_time[site_key.resource, site_key.state] += micros
@@ -251,8 +232,8 @@ def _verdicts(ledger: LedgerReader, made: _Made) -> None:
     made.total.verdicts = Counter()
     for experiment in ledger.experiments(*made.scope.period):
         if experiment.agreed is not None and made.scope.covers(*experiment.entry, experiment.group):
-            told = {**experiment.entry._asdict(), "group": experiment.group}
-            for group in made.of(told, experiment.registered_us):
+            where = {**experiment.entry._asdict(), "group": experiment.group}
+            for group in made.of({**where, "time_us": experiment.registered_us}):
                 group.verdicts = group.verdicts if group.verdicts is not None else Counter()
                 group.verdicts[experiment.verdict.state.value, experiment.agreed] += 1
 
@@ -275,21 +256,3 @@ def _fill(made: _Made, counted: bool) -> None:
         for kind in KINDS:
             if group.estimated is not None:
                 group.estimated.setdefault(kind, 0)
-
-
-def _of_pilot(row: PilotRow, jobs: int) -> dict[str, str]:
-    """Return the names of a pilot on which so many runs are known."""
-    failure = row.failure
-    if not failure and (started := has_started(row, jobs)) is not True:
-        failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value
-    return {**_place(row.identity), "failure": failure}
-
-
-def _place(pilot_identity: PilotIdentity) -> dict[str, str]:
-    return {
-        "site": pilot_identity.key.site,
-        "entry": pilot_identity.key.entry,
-        "group": pilot_identity.group,
-        "factory": pilot_identity.factory,
-        "node": pilot_identity.node,
-    }

@@ -8,29 +8,22 @@ of validations are asked for, CSV has these instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
 from gwmond.model.pilot_facts import MEASURES
 from gwmond.model.units import RESOURCES
-from gwmond.reports import csv_text, report_suspects
-from gwmond.reports.category_time import (
-    CATEGORIES,
-    KINDS,
-    categories_json,
-    kinds_json,
-    ratio,
-    seconds,
-)
-from gwmond.reports.failures import DEFINITION, Failures
-from gwmond.reports.failures import HEADERS as NAMES
+from gwmond.reports import report_suspects
+from gwmond.reports.categories import CATEGORIES, KINDS, categories_json, kinds_json
+from gwmond.reports.failures import DEFINITION, NAMES, Failures
 from gwmond.reports.figures import Figures
+from gwmond.reports.groupings import STEPS
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.open_runs import as_json as waits_json
 from gwmond.reports.open_runs import sentence
 from gwmond.reports.periods import both
 from gwmond.reports.pilot_jobs import told_by_statistics, told_numbered
-from gwmond.reports.pilot_tables import flatten
-from gwmond.reports.report import SITE_STATES, STEPS, Group, Key, Report, Scope
+from gwmond.reports.render.formats import ratio, seconds
+from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 
 DEFINITIONS: Mapping[str, str] = {
     "efficiency": "goodput / all settled time",
@@ -113,7 +106,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "validation_failures": _failures(report.failures),
         "suspected_black_holes": None
         if report.failures is None
-        else [suspect.record for suspect in report.suspects],
+        else [suspect._asdict() for suspect in report.suspects],
         "series_step": step if scope.step_us <= STEPS["day"] else "week",
         "series": [
             {
@@ -133,19 +126,19 @@ def _failures(failures: Failures | None) -> dict[str, Any] | None:
     )
 
 
-def write_csv(report: Report, into: TextIO) -> None:
-    """Write a line for each group; if failures were asked for, for each of these."""
+def csv_rows(report: Report) -> list[dict[str, Any]]:
+    """Return what CSV has: each group, or each failure where these were asked for."""
     if report.failures is not None:
-        lines = [flatten(of) for of in (report.failures.total_record(), *report.failures.records())]
-        columns = [*NAMES, *lines[0]]
-        rows = ([line.get(column) for column in columns] for line in lines[1:])
-        csv_text.write(into, columns, rows)
-        return
-    empty = Group(figures=Figures())
-    nothing = record(tuple(0 if by in STEPS else "" for by in report.scope.by), empty, report)
-    columns = list(flatten(nothing))
-    found = (flatten(record(key, group, report)) for key, group in report.ordered)
-    csv_text.write(into, columns, ([flat.get(column) for column in columns] for flat in found))
+        return report.failures.records()
+    return [record(key, group, report) for key, group in report.ordered]
+
+
+def blank(report: Report) -> dict[str, Any]:
+    """Return a record that has all columns of CSV."""
+    if report.failures is not None:
+        return {**dict.fromkeys(NAMES), **report.failures.total_record()}
+    key = tuple(0 if by in STEPS else "" for by in report.scope.by)
+    return record(key, Group(figures=Figures()), report)
 
 
 def _named(key: Key, scope: Scope) -> dict[str, Any]:

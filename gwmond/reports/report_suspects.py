@@ -9,26 +9,25 @@ of the period: it costs seconds, and an operator looks for what goes on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.suspects import Suspect
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.verdicts import AROUND, slice_us
+from gwmond.reports.render.table import Column, Table, table
 
 if TYPE_CHECKING:
     from gwmond.reports.report import Scope
 
 DAY_US = 86_400_000_000
-HEADERS = ("site", "entry", "kind", "place", "periods", "runs", "too soon", "expected")
-
 DEFINITION = (
     "places where jobs of the same groups succeeded within a minute significantly more often than "
     "elsewhere at that time, in the last day of the period: a suspicion, and no category; periods: "
     "of two hours each in which it was so; runs, too_soon and expected: those compared in them"
 )
-NOTE = (
+_NOTE = (
     "Suspected black holes: in the last day of the period, by periods of two hours. That changes "
     "no category; look at what the jobs did there."
 )
@@ -46,22 +45,31 @@ class Suspected(NamedTuple):
     too_soon: int
     expected: float
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """Return the line of the table."""
-        return (*self[:4], *map(str, self[4:7]), f"{self.expected:.1f}")
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """Return the line for JSON."""
-        return self._asdict()
+_COLUMNS: tuple[Column[Suspected], ...] = (
+    Column("site", lambda suspect: suspect.site, name=True),
+    Column("entry", lambda suspect: suspect.entry, name=True),
+    Column("kind", lambda suspect: suspect.kind, name=True),
+    Column("place", lambda suspect: suspect.place, name=True),
+    Column("periods", lambda suspect: str(suspect.periods or "")),
+    Column("runs", lambda suspect: str(suspect.runs)),
+    Column("too soon", lambda suspect: str(suspect.too_soon)),
+    Column("expected", lambda suspect: f"{suspect.expected:.1f}"),
+)
 
 
-def total_row(lines: Sequence[Suspected]) -> tuple[str, ...]:
-    """Return the last line of the table."""
-    runs, too_soon = sum(line.runs for line in lines), sum(line.too_soon for line in lines)
-    expected = f"{sum(line.expected for line in lines):.1f}"
-    return "total", "", "", "", "", str(runs), str(too_soon), expected
+def table_of(suspects: Sequence[Suspected]) -> Table:
+    """Return the table; places are not periods, so those are not added up."""
+    runs, too_soon, expected = (
+        sum(numbers) for numbers in zip(*(suspect[5:] for suspect in suspects), strict=True)
+    )
+    return table(
+        "Suspected black holes: places where jobs exit with 0 far sooner than elsewhere",
+        _COLUMNS,
+        suspects,
+        Suspected("total", "", "", "", 0, round(runs), round(too_soon), expected),
+        _NOTE,
+    )
 
 
 def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:

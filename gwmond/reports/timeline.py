@@ -1,6 +1,6 @@
 """A pilot's life as lanes of letters: one for its own time, one for each run of a job.
 
-A letter stands for the category to which most of that stretch of time goes (see ``LETTERS``), so
+A letter stands for the category to which most of that stretch of time goes (see ``categories``), so
 that it can be read without colours.  A stretch in which a run was at all is marked, however short.
 Units: times are microseconds.
 """
@@ -13,16 +13,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Category
-from gwmond.reports.category_time import LETTERS
+from gwmond.reports.categories import LOOK
 from gwmond.reports.periods import short, span
-from gwmond.reports.pilot_story import OwnSpan, Run, Story
+from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
 
 NOTHING = " "
 BUSY = "·"
 """In the pilot's own lane: nothing is left for it."""
+BLANK = {NOTHING, BUSY}
 
 
-class Cell(NamedTuple):
+class Mark(NamedTuple):
     """One character, and the category that colours it; ``lower``: only a part of the pilot."""
 
     text: str
@@ -33,16 +34,16 @@ class Lane(NamedTuple):
     """A line of the picture."""
 
     label: str
-    cells: tuple[Cell, ...]
+    marks: tuple[Mark, ...]
 
 
 def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
     """Return the pilot's own lane and those of its runs, each of so many columns."""
     start, until = story.life.start_us, story.life.until_us
     edges = [start + (until - start) * i // columns for i in range(columns + 1)]
-    made = [Lane("pilot", _cells(edges, lambda a, b: _own(story.own, a, b)))]
+    made = [Lane("pilot", _marks(edges, lambda a, b: _own(story.own, a, b)))]
     for number, run in enumerate(story.runs[:most], 1):
-        made.append(Lane(f"run {number}", _cells(edges, _of_run(run, until))))
+        made.append(Lane(f"run {number}", _marks(edges, _of_run(run, until))))
     return made
 
 
@@ -61,35 +62,35 @@ def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
 def ends(story: Story) -> str:
     """Return from when to when, for the title."""
     life = story.life
-    doing = "silent" if story.line.state == "silent" else "runs"
+    doing = "silent" if story.summary.state == "silent" else "runs"
     until = short(life.until_us) + ("" if life.end_us is not None else f" ({doing})")
     return f"{short(life.start_us)} to {until} UTC, {span(life.until_us - life.start_us)}"
 
 
-def _cells(edges: Sequence[int], told: Callable[[int, int], Cell]) -> tuple[Cell, ...]:
-    return tuple(told(a, max(b, a + 1)) for a, b in pairwise(edges))
+def _marks(edges: Sequence[int], mark: Callable[[int, int], Mark]) -> tuple[Mark, ...]:
+    return tuple(mark(a, max(b, a + 1)) for a, b in pairwise(edges))
 
 
-def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Cell:
+def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Mark:
     """Return what is the pilot's own in most of a stretch; in small letters: beside jobs."""
-    found: Counter[Cell] = Counter()
-    for estimated in spans:
-        if (length := min(estimated.end_us, end) - max(estimated.start_us, start)) > 0:
-            letter = LETTERS[estimated.category]
-            cell = Cell(letter.lower() if estimated.free == "part" else letter, estimated.category)
+    found: Counter[Mark] = Counter()
+    for part in spans:
+        if (length := min(part.end_us, end) - max(part.start_us, start)) > 0:
+            letter = LOOK[part.category].letter
+            cell = Mark(letter.lower() if part.free == "part" else letter, part.category)
             found[cell] += length
     covered = sum(found.values())
-    found[Cell(BUSY)] = end - start - covered
+    found[Mark(BUSY)] = end - start - covered
     return max(found, key=lambda cell: (found[cell], cell.text))
 
 
-def _of_run(run: Run, until_us: int) -> Callable[[int, int], Cell]:
+def _of_run(run: RunStory, until_us: int) -> Callable[[int, int], Mark]:
     row = run.row
     last = until_us if row.end_us is None else max(row.end_us, row.start_us + 1)
     category = None if row.outcome is None else row.outcome.category
 
-    def told(start: int, end: int) -> Cell:
+    def mark(start: int, end: int) -> Mark:
         there = row.start_us < end and start < last
-        return Cell(LETTERS[category], category) if there else Cell(NOTHING)
+        return Mark(LOOK[category].letter, category) if there else Mark(NOTHING)
 
-    return told
+    return mark

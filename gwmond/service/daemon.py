@@ -20,7 +20,7 @@ from gwmond.config.settings import Config, ConfigError
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.model.snapshot import Snapshot
-from gwmond.reports.site_table import entry_state_counts
+from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
 from gwmond.service.keeper import Keeper
 from gwmond.service.known_entries import EMPTY, Memory

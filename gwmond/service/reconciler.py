@@ -15,7 +15,7 @@ from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
 from gwmond.model.facts import Problem
 from gwmond.model.reconciliation import Reconciliation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.reconcile_gather import gather
+from gwmond.reports.reconcile import gather
 
 LENGTH_US = 24 * HOUR_US
 LATE_US = HOUR_US

@@ -31,15 +31,6 @@ _REASONS: dict[str, str] = {
 }
 
 
-def words(name: str) -> str:
-    """Return the name of a state or reason as words.
-
-    >>> words("provisioning_bottleneck")
-    'provisioning bottleneck'
-    """
-    return name.replace("_", " ")
-
-
 def state_meaning(name: str) -> str:
     """Return when a state holds."""
     return STATES[State(name)].replace("`", "")

@@ -17,7 +17,7 @@ from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
 from gwmond.model.facts import Cursor
 from gwmond.model.stored_pilots import PilotBatch
-from gwmond.reports.pilot_tables import line_of
+from gwmond.reports.pilots import summary_of
 from tests.build.pilot_ledger import BASE, LAST, write
 from tests.pilots.play import Play, claim
 from tests.pilots.play import shown as pilot_shown
@@ -198,7 +198,7 @@ def test_columns_that_are_0_everywhere_are_named_below(
     run: Run, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pilot that has only overhead needs no columns for what jobs would have spent."""
-    monkeypatch.setattr("gwmond.commands.pilots.room", lambda: 200)
+    monkeypatch.setattr("gwmond.reports.render.terminal.PIPED", 200)
     _, out, _ = run("pilots", "--ledger", ledger, *OLD, "--name", "glidein_2")
     (header,) = [line for line in out.splitlines() if line.startswith("id ")]
     for name in ("good", "badput", "uncl."):
@@ -266,7 +266,7 @@ def test_a_pilot_runs_no_more_jobs_than_fit() -> None:
         play.poll(at, [pilot_shown(cores=1, heard=at)], claims=[claim(f"{number}", at)])
     rows = list(play.stored.attempts.values())
     assert len([row for row in rows if row.end_us is None]) == 4
-    line = line_of(play.pilot(), rows, play.pilot().contact_us, 2000)
+    line = summary_of(play.pilot(), rows, play.pilot().contact_us, 2000)
     assert (line.running_jobs, line.doing) == (1, "running 1 job")
 
 

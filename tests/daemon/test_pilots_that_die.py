@@ -74,7 +74,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
     killed.kill9()
     wait_until("the page to say it", lambda: "Silent pilots" in running.get("/"))
     page = running.get("/")
-    assert f"<td>Short<td>short<td>{killed.name}<td>" in page
+    assert f"<td>Short</td><td>short</td><td>{killed.name}</td><td>" in page
     assert alive.name not in page
     found = {of["name"]: of for of in _ask(running, "pilots", "--site", "Short")["pilots"]}
     if (told := found.get(killed.name)) is not None:  # else it has ended meanwhile

@@ -20,7 +20,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.reconciliation import Cause, Reconciled
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.reconcile_gather import gather
+from gwmond.reports.reconcile import gather
 from tests.gwms import generate, simulated
 from tests.gwms.simulated import BASE, SPREAD_S, Pilot
 

@@ -15,7 +15,7 @@ from gwmond.model.pilot_facts import Assumption, Resources
 from gwmond.model.times import HOUR_US, Period
 from gwmond.pilots.book import Book
 from gwmond.pilots.rules import Rules
-from gwmond.reports.report import By, Scope
+from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
 from tests.build.pilots import S
 from tests.pilots.play import Play, record
@@ -105,7 +105,7 @@ def test_the_end_bears_on_both() -> None:
 
 
 @pytest.mark.parametrize("by", [("user",), ("node",), ("site",)])
-def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[By, ...]) -> None:
+def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> None:
     """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
         book = Book(ledger.load_pilots(), Rules())

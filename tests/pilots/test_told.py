@@ -13,8 +13,8 @@ from gwmond.model.facts import Cursor
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import PilotCorrection
 from gwmond.model.times import SECOND_US
-from gwmond.reports.category_time import Kind
-from gwmond.reports.pilot_story import Story, tell
+from gwmond.reports.categories import Kind
+from gwmond.reports.pilot_story import Story, story_of
 from tests.examples import examples
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.stored import Stored
@@ -40,7 +40,7 @@ class Ledger:
 def stories(stored: Stored, now_us: int) -> list[Story]:
     """What ``gwmond pilot`` tells of each pilot now."""
     ledger = cast("PilotReports", Ledger(stored))
-    return [tell(ledger, row, now_us, RULES) for row in stored.pilots.values()]
+    return [story_of(ledger, row, now_us, RULES) for row in stored.pilots.values()]
 
 
 def check(stored: Stored, now_us: int) -> None:
@@ -49,9 +49,9 @@ def check(stored: Stored, now_us: int) -> None:
     And that what is shown as settled is what the totals hold.
     """
     for story in stories(stored, now_us):
-        assert not any(story.residual.values()), story.line.row
+        assert not any(story.residual.values()), story.summary.row
         booked: Counter[tuple[str, ...]] = Counter()
-        for (resource, measure, category, outcome), micros in story.line.row.settled.items():
+        for (resource, measure, category, outcome), micros in story.summary.row.settled.items():
             booked[resource, measure, category] += 0 if outcome else micros
         own: Counter[tuple[str, ...]] = Counter()
         every: Counter[Kind] = Counter()
@@ -64,7 +64,7 @@ def check(stored: Stored, now_us: int) -> None:
             every.update(run.amounts)
         assert {kind: every[kind] for kind in story.total} == story.total
         assert all(micros >= 0 for micros in story.unsettled.values())
-        assert story.line.unsettled == story.unsettled
+        assert story.summary.unsettled == story.unsettled
 
 
 @settings(max_examples=examples(80))
@@ -88,5 +88,5 @@ def test_a_killed_pilot_has_no_time_after_its_last_contact() -> None:
         assert story.total["cpu", "resource"] == 4 * 600e6
         assert story.own[-1].end_us == (T0 + 600) * SECOND_US
         check(play.stored, (T0 + at) * SECOND_US)
-    overhead = story.line.settled["cpu", "resource", Category.PILOT_OVERHEAD]
+    overhead = story.summary.settled["cpu", "resource", Category.PILOT_OVERHEAD]
     assert (overhead, story.unsettled["cpu", "resource"]) == (4 * 600e6 - 400e6, 0)

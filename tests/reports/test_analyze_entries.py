@@ -6,8 +6,16 @@ import re
 from itertools import pairwise
 
 from gwmond.model.times import Period
-from gwmond.reports.analyze_entries import SHARES, Analysis, Known, Numbers, Row, exact, records
-from gwmond.reports.analyze_pilots import PilotFigures, Sums
+from gwmond.reports.analyze_entries import (
+    SHARES,
+    Analysis,
+    Compared,
+    KnownOf,
+    Numbers,
+    exact,
+    records,
+)
+from gwmond.reports.analyze_pilots import PilotFigures, PilotSums
 from gwmond.reports.analyze_rounding import Finished
 from gwmond.reports.analyze_text import block, entries_text, frontends_text
 from gwmond.reports.pilot_jobs import KnownJobs
@@ -82,7 +90,7 @@ def test_exact_by_hand() -> None:
         nosuccess=2000,
         numbered=4,
         by_statistics=0,
-        known=Known(started=4, jobs=4, started_s=31_200, validated_s=21_200),
+        known=KnownOf(started=4, jobs=4, started_s=31_200, validated_s=21_200),
     )
     assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
     assert SHARES["idle"](numbers) == (3690 + 9690) / 21_200
@@ -107,7 +115,7 @@ def test_nothing_known_is_not_zero() -> None:
         0.4,
     )
     assert re.search(r"T2_X +0\.0% +0\.0% +0\.0% \| +- +- +40\.0% ", "\n".join(entries_text(found)))
-    assert exact(Sums()).validation == 0
+    assert exact(PilotSums()).validation == 0
 
 
 def test_parts_sum_up() -> None:
@@ -171,8 +179,8 @@ def test_figure_10_verbatim() -> None:
         numbered=5192,
         by_statistics=0,
     )
-    row = Row(Sums(), numbers, numbers)
-    everything = Row(Sums(), numbers, numbers._replace(pilots=39_038))
+    row = Compared(PilotSums(), numbers, numbers)
+    everything = Compared(PilotSums(), numbers, numbers._replace(pilots=39_038))
     figure = [line.rstrip("R") for line in FIGURE_10.splitlines()[1:] if line]
     lines = block(row, slot, everything)
     below = [pair for pair in pairwise(lines) if pair[1].startswith("  analyze_entries: ")]

@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, Period
-from gwmond.reports.analyze_frontends import Watched, records, text, watched
+from gwmond.reports.analyze_frontends import FrontendMeans, records, text, watched
 
 HOURS = Period(10 * HOUR_US, 12 * HOUR_US)
 
@@ -46,11 +46,11 @@ TOLD = {
 
 
 @pytest.fixture
-def of() -> Watched:
+def of() -> FrontendMeans:
     return watched(TOLD, HOURS)
 
 
-def test_means_over_the_time_told(of: Watched) -> None:
+def test_means_over_the_time_told(of: FrontendMeans) -> None:
     """An hour of 40 and half an hour of 100 registered slots are 60 on average."""
     line = of.line("fe.main", "X").told
     assert line == {
@@ -68,7 +68,7 @@ def test_means_over_the_time_told(of: Watched) -> None:
     assert of.watched_s == 5400
 
 
-def test_absent_is_not_zero(of: Watched) -> None:
+def test_absent_is_not_zero(of: FrontendMeans) -> None:
     """What was never told is None; a share of nothing as well."""
     line = of.line("other.gpu", "X").told
     assert {name for name, value in line.items() if value is not None} == {"JobIdle"}
@@ -81,14 +81,14 @@ def test_absent_is_not_zero(of: Watched) -> None:
     assert "Z" not in of.entries()
 
 
-def test_all_frontends_are_summed(of: Watched) -> None:
+def test_all_frontends_are_summed(of: FrontendMeans) -> None:
     """Over the clients of which it is known; RunDiff where both of its parts are."""
     line = of.line(entry="X").told
     assert (line["Regd"], line["JobIdle"], line["RunDiff"]) == (60, 8, -10)
     assert of.line().told["%UM"] == pytest.approx(10 / 60)
 
 
-def test_records_have_every_part_once(of: Watched) -> None:
+def test_records_have_every_part_once(of: FrontendMeans) -> None:
     found = {(one["part"], one["frontend"], one["entry"]): one for one in records(of, compare=True)}
     assert set(found) == {
         ("total", None, None),
@@ -124,7 +124,7 @@ def test_sorted() -> None:
     assert names("Regd") == ["zz", "fe.main", "other.gpu"]
 
 
-def test_golden(of: Watched) -> None:
+def test_golden(of: FrontendMeans) -> None:
     assert "\n".join(text(of, entries=True, sort=None, compare=True)).startswith(GOLDEN)
     assert "original prints: seconds" in "".join(text(of, entries=True, sort=None, compare=True))
 

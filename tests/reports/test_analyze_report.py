@@ -18,7 +18,7 @@ from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.stored_pilots import PilotBatch
 from gwmond.reports.analyze_entries import COLUMNS
 from gwmond.reports.analyze_frontends import FIELDS
-from gwmond.reports.pilot_tables import flatten
+from gwmond.reports.render.formats import flatten
 from tests.build.pilot_ledger import BASE, write
 from tests.reports import test_analyze_entries, test_analyze_frontends
 

@@ -6,7 +6,7 @@ import doctest
 
 import pytest
 
-from gwmond.reports import analyze_rounding, table_text
+from gwmond.reports import analyze_rounding
 from gwmond.reports.analyze_rounding import (
     MILLS_OF,
     Archive,
@@ -147,7 +147,7 @@ def test_told_again_after_more() -> None:
     assert archive.told() == {"Glideins": 2}
 
 
-@pytest.mark.parametrize("module", [analyze_rounding, table_text])
+@pytest.mark.parametrize("module", [analyze_rounding])
 def test_examples(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted

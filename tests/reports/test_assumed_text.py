@@ -9,7 +9,7 @@ import pytest
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.reports.assumed_text import RULES, rules_of
 from gwmond.reports.pilot_jobs import has_run_jobs, has_started
-from gwmond.reports.pilot_tables import as_json, line_of
+from gwmond.reports.pilots import record, summary_of
 from tests.pilots.play import Play
 from tests.pilots.test_factory_jobs import only, queue, told
 from tests.pilots.test_outputs import output, us
@@ -34,7 +34,7 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
     assert play.seconds() == {"unclassified": 4.0 * until}
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
-    assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "passed"
+    assert record(summary_of(row, (), us(9000), 2000), us(9000))["validation"] == "passed"
     assert (has_started(row, 0), has_run_jobs(row, 0)) == (True, None)
 
 
@@ -45,7 +45,7 @@ def test_nothing_tells_whether_it_passed() -> None:
     row = only(play)
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == RULES[Assumption.VALIDATION]
-    assert as_json(line_of(row, (), us(9000), 2000), us(9000))["validation"] == "unknown"
+    assert record(summary_of(row, (), us(9000), 2000), us(9000))["validation"] == "unknown"
     assert (has_started(row, 0), has_run_jobs(row, 0)) == (None, None)
 
 

@@ -7,8 +7,9 @@ import doctest
 import pytest
 
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports import periods, report_markdown, report_svg
+from gwmond.reports import periods, report_plots
 from gwmond.reports.periods import both, parse_period, parse_time, rfc3339, short, span
+from gwmond.reports.render import formats, markdown, terminal
 
 NOW = 1_700_000_000 * SECOND_US  # 2023-11-14T22:13:20Z
 
@@ -70,7 +71,7 @@ def test_times_as_they_are_written() -> None:
     assert span(61 * SECOND_US) == "1m01s"
 
 
-@pytest.mark.parametrize("module", [periods, report_svg, report_markdown])
+@pytest.mark.parametrize("module", [periods, report_plots, formats, markdown, terminal])
 def test_examples(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted

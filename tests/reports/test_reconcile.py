@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.commands.reconcile import _text
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName
@@ -17,15 +16,16 @@ from gwmond.model.reconciliation import Cause, Part, Reconciled, Reconciliation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.reconcile import reconcile, unexplained_ratio
-from gwmond.reports.reconcile_tables import (
+from gwmond.reports.reconcile_document import (
     NO_LINES,
+    document,
     explanations,
-    hours,
-    percent,
     record,
     tables,
     total,
 )
+from gwmond.reports.render.document import text
+from gwmond.reports.render.formats import hours, percent
 
 H = HOUR_US
 SINCE = 1_000 * H
@@ -172,7 +172,7 @@ def test_no_factory_numbers_is_not_zero() -> None:
     ("told_s", "fit"), [(8000, "real"), (2000, "divided"), (5000, "neither"), (8050, "real")]
 )
 def test_whether_jobs_time_is_divided_by_cores(told_s: int, fit: str) -> None:
-    """Lines of new factories have real sums, of old ones sums divided by the pilot's cores."""
+    """TextLines of new factories have real sums, of old ones sums divided by the pilot's cores."""
     row = compared((life(2, 5, jobs_wall_us=8000 * SECOND_US), job(2, 5, 5.1, 3, told_s)))
     assert row.fits == {fit: 1}
     assert record(row)["factory_job_seconds_are"] == fit
@@ -235,7 +235,7 @@ def test_tables_have_a_cell_for_each_header() -> None:
     rows = [compared((one, other)) for one, other, _ in CAUSES.values()]
     for some in product(rows, rows):
         for table in tables(some):
-            assert {len(cells) for cells in table.rows} == {len(table.headers)}
+            assert {len(cells) for cells in table.lines} == {len(table.headers)}
 
 
 def test_the_sum_of_all_entries() -> None:
@@ -243,11 +243,11 @@ def test_the_sum_of_all_entries() -> None:
     told = compared((life(2, 5), job(2, 5, 5.1, 2)))
     silent = compared((life(2, 5), job(2, 5)), told=False)
     silent.entry = "ce2"
-    assert "all" not in [row[0] for row in tables([told])[0].rows]
-    sums = tables([told, silent])[0].rows[-1]
+    assert tables([told])[0].total is None
+    sums = tables([told, silent])[0].total or ()
     assert (sums[0], sums[2], sums[8]) == ("all", "6.00", "2.00")
     assert sums[10:] == tables([told])[0].rows[0][10:]
-    assert tables([told, silent])[1].rows[-1][0] == "all"
+    assert (tables([told, silent])[1].total or ())[0] == "all"
     assert tables([told, silent])[0].note == (
         "all: 1 of 2 entries have factory numbers, and what is residual is of these; "
         "3.00 of the hours are of the others."
@@ -256,7 +256,7 @@ def test_the_sum_of_all_entries() -> None:
 
 
 def test_no_negative_zero() -> None:
-    assert (hours(-1), percent(-1e-9)) == ("0.00", "0.0")
+    assert (hours(-1, 2), percent(-1e-9)) == ("0.00", "0.0%")
 
 
 def test_without_any_line_the_servers_directory_is_named() -> None:
@@ -270,9 +270,9 @@ def test_columns_that_are_all_zero_are_named_below() -> None:
 
     def shown(one: FactoryLife, other: FactoryJob) -> str:
         found = Reconciliation(PERIOD, [compared((one, other))], 0)
-        return _text(found, age, "table")
+        return text(document(found, age), "table")
 
     explained = shown(life(2, 5), job(2, 5, 5.1, 3))
-    assert "Not shown, as all of it is 0: not settled, shared." in explained
+    assert "Not shown, as all of it is 0: not settled, by summaries, shared." in explained
     assert "Not shown, as all of it is 0: unexplained h, unexplained %." in explained
     assert "  unexplained" in shown(life(2, 5), job(2, 5, 5.1, 2)).split("Not shown")[0]

@@ -20,13 +20,14 @@ from markdown_it import MarkdownIt
 from gwmond import cli
 from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger import Ledger, LedgerReader
-from gwmond.reports.category_time import CATEGORIES, words
+from gwmond.reports.categories import CATEGORIES, CORES, CPU, GPU
 from gwmond.reports.periods import rfc3339
-from gwmond.reports.pilot_tables import flatten
+from gwmond.reports.render.formats import flatten, words
+from gwmond.reports.render.html import template
+from gwmond.reports.render.markdown import escape
+from gwmond.reports.render.table import Column, Table
 from gwmond.reports.report import SITE_STATES
-from gwmond.reports.report_html import table
-from gwmond.reports.report_markdown import escape
-from gwmond.reports.report_sections import Section, measures
+from gwmond.reports.report_document import measures
 from tests.browser import LAPTOP, PAPER, Layout, chromium, layout, printed
 from tests.build.pilot_ledger import write
 from tests.ledger.pilot_batches import batch
@@ -394,22 +395,41 @@ def test_core_hours_that_are_canonical_hours_are_shown_once(report: Report, ledg
     assert "CPUs: core-hours" not in text
 
 
+def as_table(
+    title: str, headers: tuple[str, ...], *lines: tuple[str, ...], names: int = 1
+) -> Table:
+    """Lines that are written by hand; the last is the total."""
+    columns: tuple[Column[None], ...] = tuple(
+        Column(header, lambda _: "", name=at < names, share=header == "%")
+        for at, header in enumerate(headers)
+    )
+    return Table(title, columns, lines[:-1], lines[-1])
+
+
 def test_of_core_hours_only_rows_that_differ_are_shown() -> None:
     """The table of canonical hours has columns more, and says of the second what is not there."""
-    rows = (("a", "1.0", "9"), ("b", "2.0", "9"), ("c", "3.0", "9"))
+    lines = ("a", "1.0", "9"), ("b", "2.0", "9"), ("c", "3.0", "9"), ("all", "6.0", "27")
     headers = ("site", "total", "runs")
-    canonical = Section("CPUs: canonical hours", 1, headers, rows, ("all", "6.0", "27"))
-    same = tuple(row[:2] for row in rows)
-    resource = Section("CPUs: core-hours", 1, headers[:2], same, ("all", "6.0"))
-    other = Section("GPUs", 1, headers, rows, ("all", "6.0", "27"))
-    (once, _) = measures([canonical, resource, other])
-    assert once == canonical._replace(title="CPUs: canonical hours (core-hours are the same)")
-    differs = resource._replace(rows=(same[0], ("b", "2.5"), same[2]), total=("all", "6.5"))
-    (_, found, _) = measures([canonical, differs, other])
+    canonical = as_table("CPUs: canonical hours", headers, *lines)
+    resource = as_table("CPUs: core-hours", headers[:2], *(line[:2] for line in lines))
+    other = as_table("GPUs", headers, *lines)
+
+    def shown(resource: Table) -> list[Table]:
+        return measures({CPU: canonical, CORES: resource, GPU: other})
+
+    first, second = shown(resource)
+    assert (first.title, first.rows) == (
+        "CPUs: canonical hours (core-hours are the same)",
+        canonical.rows,
+    )
+    assert second == other
+    same = lines[0][:2], lines[2][:2]
+    (_, found, _) = shown(as_table("", headers[:2], same[0], ("b", "2.5"), same[1], ("all", "6.5")))
     assert (found.rows, found.total) == ((("b", "2.5"),), ("all", "6.5"))
     assert found.note == "Rows that are not here have the same core-hours as canonical hours."
-    everywhere = resource._replace(rows=(("a", "2.0"), ("b", "2.5"), ("c", "7.0")))
-    assert measures([canonical, everywhere])[1] == everywhere
+    other_lines = ("a", "2.0"), ("b", "2.5"), ("c", "7.0"), ("all", "11.5")
+    everywhere = as_table("", headers[:2], *other_lines)
+    assert shown(everywhere)[1] == everywhere
 
 
 def test_html_in_a_browser(report: Report, large: Path, tmp_path: Path) -> None:
@@ -436,7 +456,8 @@ def test_the_widest_table_fits_a_laptop_and_paper(
     cells = (*names, *("12,345.6", "100%") * len(CATEGORIES), *("100.0%",) * 4)
     cells = (*cells, "123,456.7", "123,456.7", "100% of 1234", "12345", "123456", "1234")
     whole = report(ledger, "--format", "html", *DAY)
-    made = table(Section("wide", 2, headers, (cells,) * 3, cells))
+    wide = as_table("wide", headers, *[cells] * 4, names=2)
+    made = vars(template("table.html.j2").module)["table"](wide)
     text = f"{whole.partition('<body>')[0]}<body>{made}</body></html>"
     assert layout(text, LAPTOP, tmp_path) == Layout([], 1)
     assert layout(printed(text), PAPER, tmp_path) == Layout([], 1)

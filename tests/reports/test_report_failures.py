@@ -25,7 +25,7 @@ from gwmond.pilots.rules import Rules
 from gwmond.reports.failures import MOST, Failed, FailureKey, Failures, split
 from gwmond.reports.report import Group, Scope
 from gwmond.reports.report import Report as Reported
-from gwmond.reports.report_sections import sections
+from gwmond.reports.report_document import tables
 from tests.pilots.play import shown
 
 Report: TypeAlias = Callable[..., str]
@@ -33,6 +33,7 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 BASE = 1_700_006_400  # 2023-11-15 00:00 UTC
 LIFE = 1200
 HOSTILE = "<b>|n*"
+FIRST = "The nodes of an entry where most failed are first."
 NODE = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh")
 PROXY = Failure(FailureClass.VO_PROXY, "check_proxy.sh")
 PILOTS = [
@@ -208,9 +209,9 @@ def test_the_list_is_bounded_unless_one_says_otherwise() -> None:
         found.of[key] = Failed(1)
         found.ended[key.place] = 2
     only = Reported(Scope(Period(0, HOUR_US), ("site",)), {}, Group(), {}, False, found)
-    assert len(sections(only)[1].rows) == MOST
-    assert sections(only)[1].total[5:7] == (str(MOST + 5), str(2 * (MOST + 5)))
-    assert len(sections(only._replace(most=0))[1].rows) == len(found.records()) == MOST + 5
+    assert len(tables(only)[1].rows) == MOST
+    assert (tables(only)[1].total or ())[5:7] == (str(MOST + 5), str(2 * (MOST + 5)))
+    assert len(tables(only._replace(most=0))[1].rows) == len(found.records()) == MOST + 5
 
 
 def test_numbers_of_what_is_left_out() -> None:
@@ -220,7 +221,8 @@ def test_numbers_of_what_is_left_out() -> None:
         found = Failures()
         for number in range(lines):
             found.of[FailureKey("Site", "e", f"n{number}", "Network", "a.sh")] = Failed(pilots)
-        return found.left_out(most).partition(" (")[0].strip()
+        note = found.tables(most)[1].note.removeprefix(FIRST)
+        return note.partition(" (")[0].strip()
 
     assert left_out(3, 1, 2) == "Only the first 2 lines: 1 more has 1 pilot"
     assert left_out(2, 5, 1) == "Only the first 1 line: 1 more has 5 pilots"

@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.model.pilot_facts import Assumption, Category, Interval, Validation
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.reports.category_time import Kind
+from gwmond.reports.categories import Kind
 from gwmond.reports.failures import Failed, Failures
 from gwmond.reports.validation_phases import phases_json, phases_of, phases_text
 from tests.ledger.pilot_batches import HOUR
@@ -88,9 +88,10 @@ def test_what_is_estimated_is_named(rule: Assumption, told: bool) -> None:
     """Begins and ends; an estimated size is in other tables, which the note says."""
     found = Failures()
     found.take([failed(assumed={rule: WHOLE})])
-    assert ("times estimated" in found.headers()) is told
-    assert "estimated" not in found.headers()
-    assert ("what rests on an estimated size is not in it" in found.note) is told
+    causes, places = found.tables(0)
+    assert ("times estimated" in places.headers) is told
+    assert "estimated" not in places.headers
+    assert ("what rests on an estimated size is not in it" in causes.note) is told
     assert "times_estimated" in found.total_record()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import markupsafe
 import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -141,7 +141,7 @@ def test_landing_page_escapes(client: Client) -> None:
     """Names, and what a source says, cannot put anything into the page."""
     answer = client.get("/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "&lt;b&gt;&amp;&quot;Odd&quot;\\" in answer.text
+    assert "&lt;b&gt;&amp;&#34;Odd&#34;\\" in answer.text
     assert "what happened &lt;to&gt; ap2" in answer.text
     for tag in ("<b>", "<to>", 'Odd"\\'):
         assert tag not in answer.text
@@ -152,7 +152,9 @@ def test_landing_page_shows_every_state(client: Client) -> None:
     text = client.get("/").text
     for key, state in STATES.items():
         if key.site not in ("T2_Bored",) and "Odd" not in key.site:
-            row = re.search(rf"<tr><td>{key.site}<td>cpu<td[^>]*>([a-z ]+)<", text)
+            row = re.search(
+                rf'<tr><td class="name">{key.site}</td><td>cpu</td><td[^>]*>([a-z ]+)<', text
+            )
             assert row
             assert row[1] == state.replace("_", " ")
     for state in State:
@@ -165,19 +167,19 @@ def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
     page = SITES.read_text()
     for state, meaning in STATE_WORDS.items():
         assert f"| `{state}` | {meaning} |" in page
-        plain = html.escape(meaning.replace("`", ""))
+        plain = markupsafe.escape(meaning.replace("`", ""))
         name = state.replace("_", " ")
         assert f'<td title="{plain}">{name}' in text
-        assert f"<dt>{name}<dd>{plain}" in text
+        assert f"<dt>{name}</dt><dd>{plain}" in text
     for reason in REASONS:
         assert f"| `{reason.name}` | {reason.description} |" in page
-    starving = text[text.index("<td>T2_Starving") :].partition("<tr>")[0]
+    starving = text[text.index(">T2_Starving") :].partition("<tr>")[0]
     assert (
         'title="The frontend has hit a limit of its configuration (GlideClientLimit...);'
         in starving
     )
     assert ">frontend limit<" in starving
-    assert "<dt>frontend limit<dd>The frontend has hit a limit" in text
+    assert "<dt>frontend limit</dt><dd>The frontend has hit a limit" in text
 
 
 def test_every_reason_that_is_told_has_a_meaning() -> None:
@@ -197,15 +199,15 @@ def test_every_reason_that_is_told_has_a_meaning() -> None:
 def test_landing_page_says_how_often_verdicts_were_right(client: Client) -> None:
     """Where pilots have checked any, and what the figure is."""
     text = client.get("/").text
-    starving = text[text.index("<td>T2_Starving") :].partition("<tr>")[0]
-    assert "<td class=n>93% of 15" in starving
+    starving = text[text.index(">T2_Starving") :].partition("<tr>")[0]
+    assert '<td class="n">93% of 15' in starving
     assert "pilots rarely start where demand is missing" in text
 
 
 def test_landing_page_of_a_site_of_several_entries(client: Client) -> None:
     """A site's entries are one row, with the state that can be acted on."""
     text = client.get("/").text
-    assert re.findall(r"<tr><td>T2_Bored<td>cpu<td[^>]*>([a-z ]+)<", text) == [
+    assert re.findall(r">T2_Bored</td><td>cpu</td><td[^>]*>([a-z ]+)<", text) == [
         "insufficient demand"
     ]
 
@@ -220,10 +222,10 @@ def test_landing_page_tells_what_is_unknown_or_wrong() -> None:
         ),
         NOW,
     )
-    dark = text[text.index("<td>T2_Dark") :]
-    assert dark[: dark.index("<tr>")].count("<td class=n>?") >= 2
+    dark = text[text.index(">T2_Dark") :]
+    assert dark[: dark.index("<tr>")].count('<td class="n">?') >= 2
     assert "denied: what happened &lt;to&gt; cm" in text
-    assert "<p class=bad>ledger &lt;L&gt;: full</p>" in text
+    assert '<p class="bad">ledger &lt;L&gt;: full</p>' in text
     assert "Replayed at 60 times its speed." in text
 
 

@@ -27,25 +27,25 @@ def test_landing_page_says_at_its_top_what_is_down() -> None:
         status("cm", "slots"),
     )
     text = page(snapshot(sources=sources), NOW + 55.0)
-    top = text[: text.index("<h2>")]
-    assert '<a class=bad href="#sources">3 of 5 queries to sources fail</a>' in top
+    top = " ".join(text[: text.index("<h2>")].split())
+    assert '<a class="bad" href="#sources">3 of 5 queries to sources fail</a>' in top
     since = "no answer since 2023-11-14 22:13:15 UTC, 1m00s ago"
     assert f"<strong>ap2</strong> demand, epochs (timeout, {since})" in top
     assert "<strong>ap2</strong> history (denied, no answer since gwmond started)" in top
-    table = text[text.index("<h2 id=sources>") :]
-    assert re.findall(r"<tr><td>(\w+)<td>(\w+)", table) == [
+    table = text[text.index('<h2 id="sources">') :]
+    assert re.findall(r'<tr><td class="name">(\w+)</td><td>(\w+)', table) == [
         *(("ap2", "demand"), ("ap2", "epochs"), ("ap2", "history")),
         *(("ap1", "demand"), ("cm", "slots")),
     ]
-    assert "<td>never<td" in table
-    assert "<td>1m00s ago<td" in table
+    assert "<td>never</td>" in table
+    assert "<td>1m00s ago</td>" in table
 
 
 def test_landing_page_of_very_many_sources_that_are_down() -> None:
     """The first few are named, the others counted; names are escaped."""
     sources = tuple(status(f"<{n}>", "demand", "timeout") for n in range(9))
     text = page(snapshot(sources=sources), NOW)
-    top = text[: text.index("<h2>")]
+    top = " ".join(text[: text.index("<h2>")].split())
     assert "9 of 9 queries to sources fail" in top
     assert (top.count("<strong>&lt;"), "; and 3 more." in top) == (6, True)
 
@@ -53,8 +53,8 @@ def test_landing_page_of_very_many_sources_that_are_down() -> None:
 def test_landing_page_without_anything_down() -> None:
     """Nothing is said of it then."""
     text = page(snapshot(sources=(status("cm", "slots"),)), NOW)
-    assert "class=down" not in text
-    assert "fail" not in text[: text.index("<h2>")]
+    assert 'class="down"' not in text
+    assert "fail" not in text[text.index("<body>") : text.index("<h2>")]
 
 
 def test_landing_page_of_very_many_sites() -> None:
@@ -66,7 +66,7 @@ def test_landing_page_of_very_many_sites() -> None:
         for n in range(1200)
     }
     text = page(snapshot(evaluation=seen.evaluation._replace(rows=rows)), NOW)
-    assert text.count("<tr><td>S0") == 1000
+    assert text.count('<tr><td class="name">S0') == 1000
     assert "<p>And 200 more: <code>gwmond sites</code> shows all." in text
     assert "more: <code>" not in page(seen, NOW)
 
@@ -93,21 +93,21 @@ def test_landing_page_says_how_old_it_is() -> None:
 def test_landing_page_says_what_colours_and_numbers_are() -> None:
     """Each state of the bar has its colour explained; matching jobs are so before assignment."""
     text = page(snapshot(), NOW)
-    legend = text[text.index("<p class=key>") : text.index("<table>")]
+    legend = " ".join(text[text.index('<p class="key">') : text.index("<table>")].split())
     for state in ("provisioning bottleneck", "insufficient demand", "filling", "saturated"):
         assert state in legend
     for state in ("down", "unknown"):
         assert state in legend
     assert "idle jobs that could run there, before they are assigned to sites" in legend
     assert '<a href="#meanings">' in legend
-    assert "matching jobs before assign&shy;ment" in text
+    assert "matching jobs before assign\u00adment" in text
 
 
 def test_landing_page_explains_states_that_no_site_has() -> None:
     """Whoever looks for a word finds it, whatever sites are doing."""
     nothing = snapshot().evaluation._replace(rows={}, demand={}, jobs={})
     text = page(snapshot(evaluation=nothing, entries={}, pilots={}), NOW)
-    assert [state for state in State if f"<dt>{state.replace('_', ' ')}<dd>" not in text] == []
+    assert [state for state in State if f"<dt>{state.replace('_', ' ')}</dt><dd>" not in text] == []
 
 
 def test_landing_page_names_pilots_that_are_silent() -> None:
@@ -120,8 +120,11 @@ def test_landing_page_names_pilots_that_are_silent() -> None:
     )
     assert "Silent pilots" not in page(shown, NOW)
     text = page(replace(shown, pilot_time=shown.pilot_time._replace(silent=pilots)), NOW)
-    section = text[text.index("Silent pilots") : text.index("<h2 id=sources>")]
-    assert "<td>Site<td>ce<td>&lt;0&gt;@node<td>2023-11-14 22:01:40 UTC, 11m40s ago" in section
+    section = text[text.index("Silent pilots") : text.index('<h2 id="sources">')]
+    assert (
+        "<td>Site</td><td>ce</td><td>&lt;0&gt;@node</td><td>2023-11-14 22:01:40 UTC, 11m40s ago"
+        in section
+    )
     assert (section.count("@node"), "And 2 more." in section) == (20, True)
 
 

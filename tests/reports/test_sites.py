@@ -7,9 +7,9 @@ from typing import Any
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
-from gwmond.reports.site_table import (
-    Row,
-    as_json,
+from gwmond.reports.sites import (
+    SiteRow,
+    document,
     entry_rows,
     entry_state_counts,
     jobs_text,
@@ -20,14 +20,14 @@ from gwmond.reports.site_table import (
 from tests.build.snapshots import BORED, DARK, ODD, STARVING, evaluation, row, snapshot
 
 
-def of(rows: list[Row], site: str, entry: str | None = None, resource: str = "cpu") -> Row:
+def of(rows: list[SiteRow], site: str, entry: str | None = None, resource: str = "cpu") -> SiteRow:
     (found,) = [
         r for r in rows if (r.site, r.resource) == (site, resource) and entry in (None, r.entry)
     ]
     return found
 
 
-def with_rows(*rows: Any) -> list[Row]:
+def with_rows(*rows: Any) -> list[SiteRow]:
     """The sites of these rows alone."""
     made = evaluation()._replace(rows={(r.entry, r.resource): r for r in rows})
     return site_rows(snapshot(evaluation=made))
@@ -189,11 +189,11 @@ def test_counts_of_states() -> None:
 
 def test_json() -> None:
     """As JSON rows have names for their columns, and the time and sources that are down."""
-    data = as_json(snapshot(), site_rows(snapshot()))
+    data = document(snapshot(), site_rows(snapshot()), entries=False).record()
     again = json.loads(json.dumps(data))
     assert again["time_epoch_seconds"] == 1_700_000_000
     assert again["sources_down"] == ["ap2 demand"]
-    assert set(again["sites"][0]) == set(Row._fields)
+    assert set(again["sites"][0]) == set(SiteRow._fields)
     assert [site["provisioned_units"] for site in again["sites"] if site["site"] == DARK.site] == [
         None
     ]

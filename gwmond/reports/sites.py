@@ -1,10 +1,10 @@
-"""The table of sites, as data: what the terminal, JSON, CSV and the page all show."""
+"""The table of sites: what the terminal, JSON, CSV and the page show."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from gwmond.model.evaluation import SCALE, EntryTime, entry_states, overall
@@ -12,16 +12,29 @@ from gwmond.model.facts import EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.reports.category_time import right
+from gwmond.reports.render.document import Document
+from gwmond.reports.render.formats import number, right, words
+from gwmond.reports.render.table import Cell, Column, table
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
+_WITHIN = re.compile("(?<=[a-z])(?=[A-Z])")
+STATES: Mapping[State, tuple[str, str]] = {
+    State.PROVISIONING_BOTTLENECK: ("bottleneck", "red"),
+    State.INSUFFICIENT_DEMAND: ("no demand", "cyan"),
+    State.FILLING: ("filling", "yellow"),
+    State.SATURATED: ("saturated", "green"),
+    State.FULL: ("full", "green"),
+    State.DOWN: ("down", "magenta"),
+    State.UNKNOWN: ("unknown", "bright_black"),
+}
+"""What a terminal calls states, and their colours there."""
 
 
-class Row(NamedTuple):
+class SiteRow(NamedTuple):
     """One entry, or a whole site (``entry`` is then empty), for one resource.
 
     Units are canonical; ``None`` is unknown.  ``provisioned_units`` are those of running pilots,
@@ -65,7 +78,7 @@ class Row(NamedTuple):
     verdicts_agreed: int | None
 
 
-def entry_rows(snapshot: Snapshot) -> list[Row]:
+def entry_rows(snapshot: Snapshot) -> list[SiteRow]:
     """Return a row for each entry and resource, by site and entry."""
     registered: Counter[EntryKey] = Counter()
     busy: Counter[tuple[EntryKey, Resource]] = Counter()
@@ -82,7 +95,7 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
         known = resource == "cpu" and snapshot.verdicts is not None
         verdicts = (snapshot.verdicts or {}).get(key, Checked(0, 0))
         rows.append(
-            Row(
+            SiteRow(
                 site=key.site,
                 entry=key.entry,
                 resource=resource,
@@ -113,13 +126,13 @@ def entry_rows(snapshot: Snapshot) -> list[Row]:
     return rows
 
 
-def site_rows(snapshot: Snapshot) -> list[Row]:
+def site_rows(snapshot: Snapshot) -> list[SiteRow]:
     """Return a row for each site and resource: entries added up, states as ``overall`` says.
 
     Matching jobs are those of the entry that most match: a job that matches two entries of a site
     is one job.
     """
-    by_site: dict[tuple[str, Resource], list[Row]] = defaultdict(list)
+    by_site: dict[tuple[str, Resource], list[SiteRow]] = defaultdict(list)
     for row in entry_rows(snapshot):
         by_site[row.site, row.resource].append(row)
     result = []
@@ -130,7 +143,7 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
         largest = max(rows, key=lambda r: (r.state == state, r.spare_units))
         whole = all(r.jobs_whole for r in rows)
         result.append(
-            Row(
+            SiteRow(
                 site=site,
                 entry="" if len(rows) > 1 else rows[0].entry,
                 resource=resource,
@@ -161,27 +174,71 @@ def site_rows(snapshot: Snapshot) -> list[Row]:
     return result
 
 
-def jobs_text(row: Row) -> str:
+def jobs_text(row: SiteRow) -> str:
     """Return how many jobs match: ``?`` if none are known, ``>=13`` where there may be more."""
     if row.matching_idle_jobs is None:
         return "?"
     return f"{'' if row.jobs_whole else '>='}{row.matching_idle_jobs}"
 
 
-def verdicts_text(row: Row) -> str:
+def verdicts_text(row: SiteRow) -> str:
     """Return how many of the verdicts that were checked were right; ``0`` where none was."""
     if not row.verdicts_checked or row.verdicts_agreed is None:
         return "0"
     return right(row.verdicts_agreed, row.verdicts_checked)
 
 
-def as_json(snapshot: Snapshot, rows: list[Row]) -> dict[str, Any]:
-    """Return rows with the time that they are of."""
-    return {
-        "time_epoch_seconds": snapshot.pool_time,
-        "sources_down": [f"{x.source} {x.kind}" for x in snapshot.sources if not x.up],
-        "sites": [row._asdict() for row in rows],
-    }
+def document(snapshot: Snapshot, rows: Sequence[SiteRow], *, entries: bool) -> Document:
+    """Return rows in all forms, with the time that they are of."""
+
+    def record() -> dict[str, Any]:
+        return {
+            "time_epoch_seconds": snapshot.pool_time,
+            "sources_down": [f"{x.source} {x.kind}" for x in snapshot.sources if not x.up],
+            "sites": [row._asdict() for row in rows],
+        }
+
+    return Document(
+        lambda: [table("", columns(entries=entries), worst_first(rows))] if rows else [],
+        record,
+        lambda: (row._asdict() for row in rows),
+        lambda: dict.fromkeys(SiteRow._fields),
+    )
+
+
+def worst_first(rows: Sequence[SiteRow]) -> list[SiteRow]:
+    """Return rows in the order of their bottlenecks."""
+    return sorted(rows, key=lambda r: (-r.provisioning_bottleneck_units, r.site, r.entry))
+
+
+def columns(*, entries: bool) -> list[Column[SiteRow]]:
+    """Return the columns of a table of sites, or of entries."""
+    return [
+        Column("site", lambda row: row.site, name=True, head=entries),
+        *([Column("entry", lambda row: row.entry, name=True)] if entries else []),
+        Column("of", lambda row: row.resource, name=True),
+        Column("state", lambda row: Cell(*STATES[State(row.state)]), text=True),
+        Column("reason", _reason, text=True, wrap=12),
+        Column("capa­city", lambda row: number(row.capacity_units)),
+        Column("provi­sioned", lambda row: number(row.provisioned_units)),
+        Column("busy", lambda row: number(row.busy_units)),
+        Column("bottle­neck", lambda row: number(row.provisioning_bottleneck_units)),
+        Column("no demand", lambda row: number(row.insufficient_demand_units), zero=True),
+        Column("other", lambda row: number(row.other_units), zero=True, rank=1),
+        Column("pilots", lambda row: number(row.registered_pilots)),
+        Column("pend­ing", lambda row: number(row.pending_pilots), zero=True),
+        Column("held", lambda row: number(row.held_pilots), zero=True, rank=1),
+        Column("asked", lambda row: number(row.requested_pilots), zero=True, rank=1),
+        Column("match­ing", jobs_text),
+        Column("right", verdicts_text, zero=True, rank=1),
+    ]
+
+
+def _reason(row: SiteRow) -> str:
+    """Return the reason, with the limit that was hit; soft hyphens say where that is divided."""
+    if "limit" not in row.reason or not row.limits:
+        return words(row.reason)
+    return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), row.limits)}"
 
 
 def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
@@ -192,7 +249,7 @@ def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
     return counts
 
 
-def resources(rows: list[Row]) -> list[Resource]:
+def resources(rows: list[SiteRow]) -> list[Resource]:
     """Return the resources that occur, ``cpu`` first."""
     found = {row.resource for row in rows}
     return [resource for resource in RESOURCES if resource in found]

@@ -1,4 +1,4 @@
-"""The list of pilots, as data: where, since when, doing what, for whom, and where the time went.
+"""The list of pilots: where, since when, doing what, for whom, and where the time went.
 
 Units: times are microseconds since the epoch, amounts are micros (10^-6 of one core, chip or
 canonical unit for one second), memory is MiB.
@@ -7,34 +7,29 @@ canonical unit for one second), memory is MiB.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TextIO, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_reports import Order, PilotFilter, PilotReports
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Category, PilotLife, Resources, Step, Validation
+from gwmond.model.pilot_facts import MEASURES, Category, PilotLife, Resources, Step, Validation
 from gwmond.model.shares import MILLI
 from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow
-from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES
+from gwmond.model.waits import Wait
 from gwmond.pilots.pilot_segments import NOTHING, total_rate
 from gwmond.pilots.pilot_time import own_category, total
 from gwmond.pilots.silence import is_silent
-from gwmond.reports import csv_text
-from gwmond.reports.category_time import (
-    CATEGORIES,
-    KINDS,
-    Kind,
-    Sums,
-    categories_json,
-    kinds_json,
-    of_kind,
-    ratio,
-    seconds,
-)
-from gwmond.reports.periods import both
+from gwmond.reports import categories as c
+from gwmond.reports import open_runs
+from gwmond.reports.ledger_reading import Age
+from gwmond.reports.periods import both, short, span
 from gwmond.reports.pilot_jobs import jobs_of
+from gwmond.reports.render.document import Document, Paragraph, Part
+from gwmond.reports.render.formats import counted, hours, percent, ratio, seconds
+from gwmond.reports.render.table import Cell, Column, table
 
 State: TypeAlias = Literal["running", "idle", "open", "retiring", "silent", "failed", "ended"]
 """``open``: only its output tells of it, without an end, and not whether it runs jobs.  ``silent``:
@@ -56,7 +51,7 @@ _NEVER_RAN = {
 }
 
 
-class PilotLine(NamedTuple):
+class PilotSummary(NamedTuple):
     """One pilot; ``users`` are those of all its runs, ``users_now`` of those that run now.
 
     ``settled`` is booked, ``unsettled`` what else it had to offer up to now.  ``attempts_pruned``:
@@ -72,8 +67,8 @@ class PilotLine(NamedTuple):
     attempts: int | None
     users_now: tuple[str, ...]
     users: tuple[str, ...]
-    settled: Sums
-    unsettled: Mapping[Kind, int]
+    settled: c.Sums
+    unsettled: Mapping[c.Kind, int]
 
     @property
     def heard_us(self) -> int:
@@ -92,7 +87,7 @@ class PilotLine(NamedTuple):
             how = _ENDED.get(self.row.ended, "ended")
             never = _NEVER_RAN.get(_own(self.row) or Category.PILOT_OVERHEAD)
             return f"{how}: {never}" if never else how
-        jobs = f"{self.running_jobs} job{'' if self.running_jobs == 1 else 's'}"
+        jobs = counted(self.running_jobs, "job")
         if self.state in {"retiring", "silent"}:
             return f"{self.state}, {jobs}"
         return _WITHOUT_JOBS.get(self.state, f"running {jobs}")
@@ -107,17 +102,21 @@ class PilotLine(NamedTuple):
             None if die is None else die - now_us,
         )
 
-    def offered(self, kind: Kind) -> int:
+    def offered(self, kind: c.Kind) -> int:
         """All that it had to offer up to now."""
-        return of_kind(self.settled, kind) + self.unsettled.get(kind, 0)
+        return c.of_kind(self.settled, kind) + self.unsettled.get(kind, 0)
 
-    def share(self, kind: Kind, categories: Collection[Category]) -> float | None:
+    def share(self, kind: c.Kind, categories: Collection[Category]) -> float | None:
         """The share of some categories in all that is settled."""
-        some = sum(self.settled.get((*kind, category), 0) for category in categories)
-        return ratio(some, of_kind(self.settled, kind))
+        whole = c.of_kind(self.settled, kind)
+        return ratio(c.of_kind(self.settled, kind, categories), whole)
+
+    def booked(self, kind: c.Kind, categories: Collection[Category]) -> str:
+        """Hours that some categories have, for a table."""
+        return hours(c.of_kind(self.settled, kind, categories))
 
 
-def lines(
+def summaries(
     ledger: PilotReports,
     wanted: PilotFilter,
     now_us: int,
@@ -127,7 +126,7 @@ def lines(
     reverse: bool = False,
     limit: int | None = None,
     q: int,
-) -> list[PilotLine]:
+) -> list[PilotSummary]:
     """Return the pilots that are wanted; by time: the latest first, unless reversed.
 
     ``silent_before_us``: one that was heard of last before that is silent.
@@ -142,13 +141,14 @@ def lines(
         limit=limit if order else None,
     )
     made = [
-        line_of(row, theirs.get(row.id, ()), now_us, q, silent_before_us)
+        summary_of(row, theirs.get(row.id, ()), now_us, q, silent_before_us)
         for some in chunks(rows)
         for theirs in [ledger.attempts_of([row.id for row in some])]
         for row in some
     ]
     if order is None:
-        made.sort(key=_KEYS[sort](now_us), reverse=reverse)
+        key = _KEYS[sort]
+        made.sort(key=lambda pilot: key(pilot, now_us), reverse=reverse)
     return made if limit is None else made[:limit]
 
 
@@ -164,13 +164,13 @@ def life_now(row: PilotRow, attempts: Iterable[AttemptRow]) -> PilotLife:
     return life._replace(now_us=max(life.now_us, row.heard_us), known_until_us=known_us)
 
 
-def line_of(
+def summary_of(
     row: PilotRow,
     theirs: Iterable[AttemptRow],
     now_us: int,
     q: int,
     silent_before_us: int = 0,
-) -> PilotLine:
+) -> PilotSummary:
     """Return what a stored pilot is said to be now."""
     attempts = list(theirs)
     step = max(row.steps, default=Step(0, NOTHING))
@@ -190,7 +190,7 @@ def line_of(
     else:
         state = "open" if row.identity.origin == "files" else "idle"
     jobs = jobs_of(row, attempts)
-    return PilotLine(
+    return PilotSummary(
         row=row,
         state=state,
         size=step.size,
@@ -200,7 +200,7 @@ def line_of(
         users_now=_users(running),
         users=_users(attempts),
         settled=settled,
-        unsettled={kind: offered.get(kind, 0) - of_kind(settled, kind) for kind in KINDS},
+        unsettled={kind: offered.get(kind, 0) - c.of_kind(settled, kind) for kind in c.KINDS},
     )
 
 
@@ -222,7 +222,7 @@ def _that_fit(attempts: Iterable[AttemptRow], size: Resources) -> list[AttemptRo
     return running
 
 
-def by_category(row: PilotRow) -> Sums:
+def by_category(row: PilotRow) -> c.Sums:
     """Return what is booked for a pilot without its outcomes."""
     sums: Counter[tuple[Any, ...]] = Counter()
     for (resource, measure, category, _), micros in row.settled.items():
@@ -230,10 +230,10 @@ def by_category(row: PilotRow) -> Sums:
     return dict(sums)
 
 
-def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
-    """Return a pilot for JSON: times twice, amounts in seconds, null where nothing is known."""
-    row, key = line.row, line.row.identity
-    retire, die = line.left_us(now_us)
+def record(pilot: PilotSummary, now_us: int) -> dict[str, Any]:
+    """Return it for JSON: times twice, amounts in seconds, null where nothing is known."""
+    row, key = pilot.row, pilot.row.identity
+    retire, die = pilot.left_us(now_us)
     return {
         "id": row.id,
         "name": key.name,
@@ -246,57 +246,40 @@ def as_json(line: PilotLine, now_us: int) -> dict[str, Any]:
         "origin": key.origin,
         **both("start", row.start_us),
         **both("end", row.end_us),
-        **both("last_contact", line.heard_us),
+        **both("last_contact", pilot.heard_us),
         **both("retires", row.retire_us),
         **both("dies", row.die_us),
         "until_retire_seconds": seconds(retire),
         "until_die_seconds": seconds(die),
-        "cores": line.size.cores,
-        "memory_mib": line.size.memory_mib,
-        "gpus": line.size.gpus,
-        "canonical_units": line.canonical_units,
-        "state": line.state,
+        "cores": pilot.size.cores,
+        "memory_mib": pilot.size.memory_mib,
+        "gpus": pilot.size.gpus,
+        "canonical_units": pilot.canonical_units,
+        "state": pilot.state,
         "ended": row.ended or None,
         "validation": row.validation.shown,
         "validation_failure": row.failure,
-        "running_jobs": line.running_jobs,
-        "attempts": line.attempts,
+        "running_jobs": pilot.running_jobs,
+        "attempts": pilot.attempts,
         "attempts_pruned": row.attempts_pruned,
-        "users_now": list(line.users_now),
-        "users": list(line.users),
-        "categories": categories_json(line.settled),
-        "shares": _shares(line),
-        "unsettled": kinds_json(line.unsettled),
+        "users_now": list(pilot.users_now),
+        "users": list(pilot.users),
+        "categories": c.categories_json(pilot.settled),
+        "shares": _shares(pilot),
+        "unsettled": c.kinds_json(pilot.unsettled),
     }
 
 
-def write_csv(made: Iterable[PilotLine], now_us: int, into: TextIO) -> None:
-    """Write a line for each pilot; the names of columns are those of the JSON."""
-    columns = flatten(as_json(line_of(_NOBODY, (), 0, DEFAULT_MEMORY_MIB), 0))
-    csv_text.write(into, columns, (flatten(as_json(line, now_us)).values() for line in made))
-
-
-def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested values as columns: ``categories_cpu_resource_seconds_goodput``."""
-    flat: dict[str, Any] = {}
-    for name, inner in value.items():
-        if isinstance(inner, Mapping):
-            flat |= flatten(inner, f"{prefix}{name}_")
-        else:
-            flat[prefix + name] = " ".join(map(str, inner)) if isinstance(inner, list) else inner
-    return flat
-
-
-def _shares(line: PilotLine) -> dict[str, dict[str, dict[str, float | None]]]:
+def _shares(pilot: PilotSummary) -> dict[str, dict[str, dict[str, float | None]]]:
     return {
         resource: {
             measure: {
-                category.value: line.share((resource, measure), (category,))
-                for category in CATEGORIES
+                category.value: pilot.share((resource, measure), (category,))
+                for category in c.CATEGORIES
             }
-            for measure in ("resource", "canonical")
+            for measure in MEASURES
         }
-        for resource in ("cpu", "gpu")
+        for resource in RESOURCES
     }
 
 
@@ -309,47 +292,141 @@ def _own(row: PilotRow) -> Category | None:
     return own_category(life._replace(ran_jobs=row.ran_jobs or bool(row.attempts_pruned)))
 
 
-_NOBODY = PilotRow(
-    id=0,
-    identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),
-    start_us=0,
-    end_us=0,
-    contact_us=0,
-    steps=(),
-    validation=Validation.UNKNOWN,
-    assumed={},
-    ended="",
-    retire_us=None,
-    die_us=None,
-    known_until_us=None,
-    mark_us=0,
-    ran_jobs=False,
-    closed=True,
-    settled={},
+class PilotList(NamedTuple):
+    """Pilots, with the ledger's age and what runs wait for; ``why`` there are none, if so."""
+
+    age: Age
+    pilots: Sequence[PilotSummary]
+    truncated: bool
+    waits: Sequence[Wait]
+    why: str
+
+    @property
+    def document(self) -> Document:
+        """Return it in all forms."""
+        return Document(self._parts, self._record, self._records, lambda: record(_BLANK, 0))
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            **self.age.as_json(),
+            "truncated": self.truncated,
+            "not_settled": open_runs.as_json(self.waits),
+            "pilots": list(self._records()),
+        }
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return (record(pilot, self.age.now_us) for pilot in self.pilots)
+
+    def _parts(self) -> Iterator[Part]:
+        yield Paragraph(self.age.text)
+        if self.waits:
+            yield Paragraph(open_runs.sentence(self.waits))
+        if self.pilots:
+            yield table("", _columns(self.age.now_us), self.pilots)
+        else:
+            yield Paragraph(f"No such pilots: {self.why}")
+
+
+_COLOURS: Mapping[State, str] = {
+    "running": "green",
+    "idle": "cyan",
+    "open": "cyan",
+    "retiring": "yellow",
+    "silent": "red",
+    "failed": "red",
+    "ended": "bright_black",
+}
+_GOOD, _OTHER = (Category.GOODPUT,), (Category.UNCLASSIFIED,)
+
+
+def _columns(now_us: int) -> list[Column[PilotSummary]]:
+    """Return the columns of the list; a cell is empty where there is nothing to say."""
+
+    def left(which: int) -> Callable[[PilotSummary], str]:
+        return lambda pilot: "" if (us := pilot.left_us(now_us)[which]) is None else span(us)
+
+    def node(pilot: PilotSummary) -> str:
+        key = pilot.row.identity
+        return "" if key.node in key.name else key.node
+
+    def heard(pilot: PilotSummary) -> str:
+        return short(pilot.heard_us) if pilot.row.end_us is None else ""
+
+    def of_gpus(cell: Callable[[PilotSummary], str]) -> Callable[[PilotSummary], str]:
+        return lambda pilot: cell(pilot) if pilot.offered(c.GPU) else ""
+
+    return [
+        Column("id", lambda pilot: str(pilot.row.id), name=True),
+        Column("site", lambda pilot: pilot.row.identity.key.site, text=True),
+        Column("entry", lambda pilot: pilot.row.identity.key.entry, text=True),
+        Column("doing", lambda p: Cell(p.doing, _COLOURS[p.state]), text=True, wrap=40),
+        Column("users", _some_users, text=True, wrap=20),
+        Column("since (UTC)", lambda pilot: short(pilot.row.start_us), text=True),
+        Column("until (UTC)", lambda pilot: short(pilot.row.end_us), text=True),
+        Column("heard of (UTC)", heard, text=True),
+        Column("size", size_text, text=True),
+        Column("retires", left(0), text=True),
+        Column("dies", left(1), text=True),
+        Column("hours", lambda pilot: hours(pilot.offered(c.CPU))),
+        Column("good", lambda pilot: pilot.booked(c.CPU, _GOOD), zero=True),
+        Column("%", lambda pilot: percent(pilot.share(c.CPU, _GOOD), 0), share=True),
+        Column("badput", lambda pilot: pilot.booked(c.CPU, c.BADPUT), zero=True),
+        Column("own", lambda pilot: pilot.booked(c.CPU, c.OF_PILOTS), zero=True),
+        Column("uncl.", lambda pilot: pilot.booked(c.CPU, _OTHER), zero=True),
+        Column("open", lambda pilot: hours(pilot.unsettled[c.CPU])),
+        Column("GPU hours", of_gpus(lambda pilot: hours(pilot.offered(c.GPU)))),
+        Column("%", of_gpus(lambda p: percent(p.share(c.GPU, _GOOD), 0)), share=True),
+        Column("pilot", lambda pilot: pilot.row.identity.name, text=True),
+        Column("node", node, text=True),
+        Column("factory", lambda pilot: pilot.row.identity.factory, text=True),
+        Column("group", lambda pilot: pilot.row.identity.group, text=True),
+    ]
+
+
+def size_text(pilot: PilotSummary) -> str:
+    """Return a pilot's resources in short: ``8c 16000M 1g = 8u``."""
+    size = pilot.size
+    gpus = f" {size.gpus:g}g" if size.gpus else ""
+    return f"{size.cores:g}c {size.memory_mib:.0f}M{gpus} = {pilot.canonical_units}u"
+
+
+def _some_users(pilot: PilotSummary, most: int = 3) -> str:
+    users = pilot.users if pilot.state == "ended" else pilot.users_now
+    more = f" +{len(users) - most}" if len(users) > most else ""
+    return ", ".join(users[:most]) + more
+
+
+_BLANK = summary_of(
+    PilotRow(
+        id=0,
+        identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),
+        start_us=0,
+        end_us=0,
+        contact_us=0,
+        steps=(),
+        validation=Validation.UNKNOWN,
+        assumed={},
+        ended="",
+        retire_us=None,
+        die_us=None,
+        known_until_us=None,
+        mark_us=0,
+        ran_jobs=False,
+        closed=True,
+        settled={},
+    ),
+    (),
+    0,
+    DEFAULT_MEMORY_MIB,
 )
 """What has all columns, and no pilot is."""
 
-_Key: TypeAlias = Callable[[PilotLine], Any]
-
-
-def _by_site(_: int) -> _Key:
-    return lambda line: (*line.row.identity.key, line.row.identity.group, -line.row.start_us)
-
-
-def _by_time_left(now_us: int) -> _Key:
-    def key(line: PilotLine) -> tuple[int, int]:
-        known = [left for left in line.left_us(now_us) if left is not None]
-        return (min(known) if known else 1 << 62), line.row.id
-
-    return key
-
-
-def _by_hours(_: int) -> _Key:
-    return lambda line: (-line.offered(("cpu", "canonical")), line.row.id)
-
-
-_KEYS: Mapping[str, Callable[[int], _Key]] = {
-    "site": _by_site,
-    "left": _by_time_left,
-    "hours": _by_hours,
+_KEYS: Mapping[str, Callable[[PilotSummary, int], Any]] = {
+    "site": lambda p, _: (*p.row.identity.key, p.row.identity.group, -p.row.start_us),
+    "left": lambda pilot, now_us: (
+        min((left for left in pilot.left_us(now_us) if left is not None), default=1 << 62),
+        pilot.row.id,
+    ),
+    "hours": lambda pilot, _: (-pilot.offered(c.CPU), pilot.row.id),
 }
+"""Orders that the ledger does not know."""

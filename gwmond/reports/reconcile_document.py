@@ -1,17 +1,24 @@
-"""A reconciliation as tables for people, and as records for JSON and CSV.
+"""A reconciliation as a document: tables for people, records for JSON and CSV.
 
-Tables have hours, records seconds; None (``-`` in tables) is what nobody told.
+Tables have hours, records seconds; None (``?`` in tables) is what nobody reported.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 from gwmond.model.factory_totals import FactoryKind, RunTime
-from gwmond.model.reconciliation import UNEXPLAINED, Cause, Part, Reconciled
-from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.model.reconciliation import UNEXPLAINED, Cause, Reconciled, Reconciliation
+from gwmond.model.reconciliation import Part as Portion
+from gwmond.model.times import SECOND_US
+from gwmond.reports.ledger_reading import Age
+from gwmond.reports.periods import both, rfc3339
+from gwmond.reports.reconcile import unexplained_ratio
+from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
+from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, words
+from gwmond.reports.render.table import Column, Table, table
 
 K = FactoryKind
 _OF_FILES = ("queue", "summary")
@@ -38,15 +45,6 @@ NO_LINES = (
     "No completed_jobs log was read for this period: the factory's server directory has them too "
     "(gwmond import /var/log/gwms-factory, or [factory] directories)"
 )
-
-
-class Table(NamedTuple):
-    """A table; the first column is a name, the others are numbers; ``note`` stands below it."""
-
-    title: str
-    headers: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    note: str = ""
 
 
 def record(row: Reconciled) -> dict[str, Any]:
@@ -125,34 +123,117 @@ def _kind_of_sum(row: Reconciled) -> str | None:
     return "real" if real else "divided" if divided else "either"
 
 
+def document(found: Reconciliation, age: Age) -> Document:
+    """Return a reconciliation in all forms."""
+    since, until = found.period
+
+    def parts() -> Iterator[Part]:
+        when = f"{rfc3339(since)} to {rfc3339(until)}"
+        yield Paragraph(f"Pilots, jobs and the factory's numbers: {when}", "title")
+        yield Paragraph(age.text)
+        if not found.rows:
+            yield Paragraph(
+                "Nothing is known of this period. See gwmond reconcile --help: --from", "heading"
+            )
+            return
+        yield from tables(found.rows)
+        yield Sentences(explanations(found.rows))
+
+    def as_json() -> dict[str, Any]:
+        return {
+            **age.as_json(),
+            "period": {**both("from", since), **both("to", until)},
+            "unexplained_ratio": unexplained_ratio(found.rows),
+            "entries": list(map(record, found.rows)),
+        }
+
+    return Document(parts, as_json, lambda: map(record, found.rows), lambda: record(Reconciled("")))
+
+
 def tables(rows: Iterable[Reconciled]) -> list[Table]:
     """Return the tables: pilots, jobs, and why they differ."""
     every = list(rows)
-    whole = [total(every)] if len(every) > 1 else []
+    whole = total(every) if len(every) > 1 else None
     causes = [cause for cause in Cause if any(cause in row.parts for row in every)]
+    title = "Pilots: hours, and what the factory says (residual: its hours less gwmond's)"
     found = [
-        Table(
-            "Pilots: hours, and what the factory says (residual: its hours less gwmond's)",
-            PILOTS,
-            [_pilots(reconciled) for reconciled in (*every, *whole)],
-            _left_out(every),
-        ),
-        Table(
-            "Jobs: core-hours, and what the factory says",
-            JOBS,
-            [_jobs(reconciled) for reconciled in (*every, *whole)],
-        ),
+        table(title, _PILOTS, every, whole, _left_out(every)),
+        table("Jobs: core-hours, and what the factory says", _JOBS, every, whole),
     ]
     if causes:
-        headers = ("entry", "residual h", *(cause.value.replace("_", " ") for cause in causes))
-        found.append(
-            Table(
-                "Why the factory's hours of pilots differ (number of pilots)",
-                (*headers, "unexplained h"),
-                [_why(reconciled, causes) for reconciled in (*every, *whole) if reconciled.parts],
-            )
-        )
+        title = "Why the factory's hours of pilots differ (number of pilots)"
+        columns = [_ENTRY, _RESIDUAL, *map(_of_cause, causes), _UNEXPLAINED]
+        differ = [row for row in every if row.parts]
+        found.append(table(title, columns, differ, whole if whole and whole.parts else None))
     return found
+
+
+def _hours(header: str, us: Callable[[Reconciled], int | None], zero: bool = False) -> _Column:
+    return Column(header, lambda row: hours(us(row), 2), zero=zero)
+
+
+def _number(header: str, name: str) -> _Column:
+    return Column(header, lambda row: number(record(row)[name]))
+
+
+def _told(header: str, name: str) -> _Column:
+    """Return a column of hours of what is recorded in seconds."""
+
+    def cell(row: Reconciled) -> str:
+        seconds = record(row)[name]
+        return hours(None if seconds is None else seconds * SECOND_US, 2)
+
+    return Column(header, cell)
+
+
+def _of_cause(cause: Cause) -> _Column:
+    def cell(row: Reconciled) -> str:
+        part = row.parts.get(cause)
+        return "" if part is None else f"{hours(part.us, 2)} ({part.pilots})"
+
+    return Column(words(cause), cell)
+
+
+_Column: TypeAlias = Column[Reconciled]
+_ENTRY: _Column = Column("entry", lambda row: row.entry, name=True)
+_RESIDUAL = _hours("residual h", lambda row: row.residual_us)
+_UNEXPLAINED = _hours("unexplained h", lambda row: row.unexplained_us, zero=True)
+_PILOTS: tuple[_Column, ...] = (
+    _ENTRY,
+    Column("ended", lambda row: str(row.ended)),
+    _hours("hours", lambda row: row.pilots_us),
+    _hours("core h", lambda row: row.pilot_core_us),
+    _number("queue started", "factory_queue_started"),
+    _number("queue ended", "factory_queue_ended"),
+    _number("lines", "factory_lines"),
+    _number("no duration", "factory_lines_without_duration"),
+    Column(
+        "factory h",
+        lambda row: "no factory numbers" if row.factory_us is None else hours(row.factory_us, 2),
+    ),
+    _told("HTCondor h", "factory_condor_seconds"),
+    _RESIDUAL,
+    Column("residual %", lambda row: _share(row.residual_ratio)),
+    _UNEXPLAINED,
+    Column("unexplained %", lambda row: _share(row.unexplained_ratio), zero=True),
+)
+_JOBS: tuple[_Column, ...] = (
+    _ENTRY,
+    _hours("by records", lambda row: row.jobs.core_us),
+    _hours("not settled", lambda row: row.jobs.open_core_us, zero=True),
+    _hours("by summaries", lambda row: row.jobs.summarised_core_us, zero=True),
+    _hours("by category", lambda row: row.booked_core_us),
+    _hours("shared", lambda row: row.shared_core_us, zero=True),
+    _told("factory's job h", "factory_job_seconds"),
+    Column("which are", lambda row: record(row)["factory_job_seconds_are"] or UNKNOWN),
+    _told("registered slot h", "registered_slot_seconds"),
+    _told("claimed slot h", "claimed_slot_seconds"),
+)
+
+
+def _share(share: float | None) -> str:
+    """Return what part of the larger sum something is; without the factory's sum it is unknown."""
+    return UNKNOWN if share is None else percent(share)
 
 
 def _left_out(rows: list[Reconciled]) -> str:
@@ -163,7 +244,7 @@ def _left_out(rows: list[Reconciled]) -> str:
     left = sum(row.pilots_us for row in without)
     return (
         f"all: {len(rows) - len(without)} of {len(rows)} entries have factory numbers, and what is "
-        f"residual is of these; {hours(left)} of the hours are of the others."
+        f"residual is of these; {hours(left, 2)} of the hours are of the others."
     )
 
 
@@ -186,7 +267,7 @@ class _Total(Reconciled):
 def total(rows: Iterable[Reconciled]) -> Reconciled:
     """Return the sums of all entries, under the name ``all``."""
     found = _Total("all")
-    numbers, parts = Counter[FactoryKind](), dict[Cause, Part]()
+    numbers, parts = Counter[FactoryKind](), dict[Cause, Portion]()
     for row in rows:
         found.ended += row.ended
         found.pilots_us += row.pilots_us
@@ -200,59 +281,10 @@ def total(rows: Iterable[Reconciled]) -> Reconciled:
             found.factory_us = (found.factory_us or 0) + row.factory_us
             found.told_us += row.pilots_us
         for cause, part in row.parts.items():
-            before = parts.get(cause, Part(0, 0))
-            parts[cause] = Part(before.pilots + part.pilots, before.us + part.us)
+            before = parts.get(cause, Portion(0, 0))
+            parts[cause] = Portion(before.pilots + part.pilots, before.us + part.us)
     found.numbers, found.parts = dict(numbers), parts
     return found
-
-
-PILOTS = (
-    *("entry", "ended", "hours", "core h", "queue started", "queue ended", "lines", "no duration"),
-    *("factory h", "HTCondor h", "residual h", "residual %", "unexplained h", "unexplained %"),
-)
-JOBS = (
-    *("entry", "by records", "not settled", "by summaries", "by category", "shared"),
-    *("factory's job h", "which are", "registered slot h", "claimed slot h"),
-)
-
-
-def _pilots(row: Reconciled) -> tuple[str, ...]:
-    fields = record(row)
-    numbers = ("factory_queue_started", "factory_queue_ended", "factory_lines")
-    return (
-        row.entry,
-        f"{row.ended}",
-        hours(row.pilots_us),
-        hours(row.pilot_core_us),
-        *(number(fields[name]) for name in (*numbers, "factory_lines_without_duration")),
-        "no factory numbers" if row.factory_us is None else hours(row.factory_us),
-        seconds(fields["factory_condor_seconds"]),
-        *(hours(row.residual_us), percent(row.residual_ratio)),
-        *(hours(row.unexplained_us), percent(row.unexplained_ratio)),
-    )
-
-
-def _jobs(row: Reconciled) -> tuple[str, ...]:
-    fields = record(row)
-    return (
-        row.entry,
-        hours(row.jobs.core_us),
-        hours(row.jobs.open_core_us),
-        hours(row.jobs.summarised_core_us or None),
-        hours(row.booked_core_us),
-        hours(row.shared_core_us),
-        seconds(fields["factory_job_seconds"]),
-        fields["factory_job_seconds_are"] or "-",
-        *(seconds(fields["registered_slot_seconds"]), seconds(fields["claimed_slot_seconds"])),
-    )
-
-
-def _why(row: Reconciled, causes: list[Cause]) -> tuple[str, ...]:
-    cells = []
-    for cause in causes:
-        part = row.parts.get(cause)
-        cells.append("" if part is None else f"{hours(part.us)} ({part.pilots})")
-    return row.entry, hours(row.residual_us), *cells, hours(row.unexplained_us)
 
 
 def explanations(rows: Iterable[Reconciled]) -> list[str]:
@@ -261,28 +293,8 @@ def explanations(rows: Iterable[Reconciled]) -> list[str]:
     found = {cause for row in every for cause in row.parts}
     ordered = [cause for cause in Cause if cause in found - UNEXPLAINED]
     ordered += [cause for cause in Cause if cause in found & UNEXPLAINED]
-    told = [f"{cause.value.replace('_', ' ')}: {MEANINGS[cause]}" for cause in ordered]
+    told = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in every for kind in row.numbers}
     if every and not any(kind.startswith("summary") for kind in kinds):
         told.append(NO_LINES)
     return told
-
-
-def hours(us: int | None) -> str:
-    """Return microseconds as hours."""
-    return "-" if us is None else f"{us / HOUR_US:z.2f}"
-
-
-def seconds(value: int | None) -> str:
-    """Return seconds as hours."""
-    return "-" if value is None else f"{value / 3600:z.2f}"
-
-
-def number(value: int | None) -> str:
-    """Return a number, or that nobody told it."""
-    return "-" if value is None else f"{value}"
-
-
-def percent(share: float | None) -> str:
-    """Return a share in percent."""
-    return "-" if share is None else f"{100 * share:z.1f}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from rich.text import Text
 
 from gwmond import cli
-from gwmond.reports.report_sections import Section
-from gwmond.reports.table_text import Grid, empty, lines, not_shown, room, show
+from gwmond.reports.render.table import Cell, Column, Table
+from gwmond.reports.render.terminal import lines, room, show
 from tests.gwms import generate, simulated
 
 ENTRIES = (
@@ -25,55 +25,81 @@ ENTRIES = (
 SITES = ("T2_US_Florida", "OSG_US_NMSU-Discovery-CE1", "T1_IT_CNAF")
 
 
-def told(grid: Grid, width: int) -> list[str]:
-    return [line.plain for line in lines(grid, width)]
+def columns(headers: Sequence[str], names: int = 1, **wrapped: int) -> tuple[Column[None], ...]:
+    """Columns of which the first are names, and others may be wrapped; ``%`` is a share."""
+    return tuple(
+        Column(
+            header,
+            lambda _: "",
+            name=at < names,
+            text=header in wrapped,
+            wrap=wrapped.get(header, 0),
+            share=header == "%",
+        )
+        for at, header in enumerate(headers)
+    )
+
+
+def said(table: Table, width: int) -> list[str]:
+    return [line.plain for line in lines(table, width)]
 
 
 def test_what_fits_is_one_table() -> None:
-    grid = Grid(("site", "hours", "%"), [("A", "1.0", "5%"), ("Long", "20.5", "95%")])
-    assert told(grid, 80) == ["site  hours    %", "A       1.0   5%", "Long   20.5  95%"]
+    rows = (("A", "1.0", "5%"), ("Long", "20.5", "95%"))
+    table = Table("", columns(("site", "hours", "%")), rows)
+    assert said(table, 80) == ["site  hours    %", "A       1.0   5%", "Long   20.5  95%"]
 
 
 def test_headers_in_two_lines_come_first() -> None:
-    """A header of several words is told in two lines where that is enough."""
-    grid = Grid(("site", "unexplained hours", "pilots"), [("A", "1.0", "3")])
-    assert told(grid, 31) == ["site  unexplained hours  pilots", "A                   1.0       3"]
-    assert told(grid, 30) == [
+    """A header of several words has two lines where that is enough."""
+    table = Table("", columns(("site", "unexplained hours", "pilots")), (("A", "1.0", "3"),))
+    assert said(table, 31) == ["site  unexplained hours  pilots", "A                   1.0       3"]
+    assert said(table, 30) == [
         "      unexplained",
         "site        hours  pilots",
         "A             1.0       3",
     ]
 
 
+def test_words_are_divided_only_at_soft_hyphens() -> None:
+    """And only where there is no room for them."""
+    headers = columns(("site", "provi\u00adsioned", "match\u00ading"))
+    table = Table("", headers, (("A", "2048", "71"),))
+    assert said(table, 40)[0] == "site  provisioned  matching"
+    assert said(table, 25) == [
+        "      provi-  match-",
+        "site  sioned     ing",
+        "A       2048      71",
+    ]
+
+
 def test_texts_are_wrapped_between_words() -> None:
     """As far as they may, and not within a word."""
-    grid = Grid(
-        ("id", "doing", "n"),
-        [("1", "failed validation: a/longish_test.sh", "7"), ("2", "idle", "8")],
-        texts=("doing",),
-        wrapped={"doing": 10},
-    )
-    assert told(grid, 30) == [
+    rows = (("1", "failed validation: a/longish_test.sh", "7"), ("2", "idle", "8"))
+    table = Table("", columns(("id", "doing", "n"), doing=10), rows)
+    assert said(table, 30) == [
         "id  doing                    n",
         "1   failed validation:       7",
         "    a/longish_test.sh",
         "2   idle                     8",
     ]
-    assert told(grid, 12)[1:4] == ["1   failed", "    validation:", "    a/longish_test.sh"]
+    assert said(table, 12)[1:4] == ["1   failed", "    validation:", "    a/longish_test.sh"]
 
 
 def test_shared_names_stand_above() -> None:
     """Rows of one site stand together, in the order of the first; the total is of all."""
-    rows = [("A", "e1", "1"), ("B", "e2", "2"), ("A", "e3", "3")]
-    grid = Grid(("site", "entry", "pilots"), rows, 2, ("all", "", "6"), heads=1)
-    assert told(grid, 19) == [
+    rows = (("A", "e1", "1"), ("B", "e2", "2"), ("A", "e3", "3"))
+    site: Column[None] = Column("site", lambda _: "", name=True, head=True)
+    others = columns(("", "entry", "pilots"), names=2)[1:]
+    table = Table("", (site, *others), rows, ("all", "", "6"))
+    assert said(table, 19) == [
         "site  entry  pilots",
         "A     e1          1",
         "B     e2          2",
         "A     e3          3",
         "all               6",
     ]
-    assert told(grid, 18) == [
+    assert said(table, 18) == [
         "  entry  pilots",
         "A",
         "  e1          1",
@@ -84,11 +110,18 @@ def test_shared_names_stand_above() -> None:
     ]
 
 
+def test_columns_are_closer_before_they_are_moved_below() -> None:
+    table = Table("", columns(("site", "hours", "runs")), (("A", "1.0", "3"),))
+    assert said(table, 17)[0] == "site  hours  runs"
+    assert said(table, 15)[0] == "site hours runs"
+    assert said(table, 14)[0] == "site  hours"
+
+
 def test_columns_in_several_tables() -> None:
     """Each has the rows' names, and a share stays with what it is a share of."""
-    headers = ("entry", "goodput", "%", "overhead", "%", "runs")
-    grid = Grid(headers, [("e1", "10.0", "40%", "15.0", "60%", "3")])
-    assert told(grid, 20) == [
+    headers = columns(("entry", "goodput", "%", "overhead", "%", "runs"))
+    table = Table("", headers, (("e1", "10.0", "40%", "15.0", "60%", "3"),))
+    assert said(table, 20) == [
         "entry  goodput    %",
         "e1        10.0  40%",
         "",
@@ -100,20 +133,34 @@ def test_columns_in_several_tables() -> None:
     ]
 
 
+def test_what_matters_least_is_moved_below_first() -> None:
+    held: Column[None] = Column("held", lambda _: "", rank=1)
+    site, pilots, jobs = columns(("site", "pilots", "jobs"))
+    table = Table("", (site, held, pilots, jobs), (("A", "1", "2", "3"),))
+    assert said(table, 18) == [
+        *("site  pilots  jobs", "A          2     3", ""),
+        *("site  held", "A        1"),
+    ]
+
+
 @given(st.data())
 def test_nothing_is_lost_or_too_wide(data: st.DataObject) -> None:
     """Whatever the table: each cell is there, and a line too long has one name and one cell."""
     word = st.text("abcdefgh_-.", min_size=1, max_size=30)
-    columns = data.draw(st.integers(2, 8))
-    names = data.draw(st.integers(1, min(3, columns - 1)))
-    headers = [f"h{n} {'x' * n}" for n in range(columns)]
+    number = data.draw(st.integers(2, 8))
+    names = data.draw(st.integers(1, min(3, number - 1)))
+    headers = [f"h{n} {'x' * n}" for n in range(number)]
     rows = data.draw(
-        st.lists(st.lists(word, min_size=columns, max_size=columns), min_size=1, max_size=6)
+        st.lists(st.lists(word, min_size=number, max_size=number), min_size=1, max_size=6)
     )
     heads = data.draw(st.integers(0, names - 1))
     wrapped = {headers[-1]: 5} if data.draw(st.booleans()) else {}
     width = data.draw(st.integers(30, 130))
-    found = told(Grid(headers, rows, names, None, heads=heads, wrapped=wrapped), width)
+    made = tuple(
+        Column(column.header, column.cell, name=True, head=at < heads) if column.name else column
+        for at, column in enumerate(columns(headers, names, **wrapped))
+    )
+    found = said(Table("", made, tuple(map(tuple, rows))), width)
     text = "\n".join(found)
     for row in rows:
         for cell in row:
@@ -126,30 +173,33 @@ def test_nothing_is_lost_or_too_wide(data: st.DataObject) -> None:
 def test_control_characters_and_markup_are_only_text() -> None:
     into = io.StringIO()
     console = Console(file=into, width=80, force_terminal=True)
-    show(console, Grid(("name",), [("[red]x[/red]",), (Text("\x1b[2Jy"),)]))
+    rows = (("[red]x[/red]",), (Cell("\x1b[2Jy", "red"),))
+    show(console, [Table("", columns(("name",)), rows)])
     assert "[red]x[/red]" in into.getvalue()
     assert "\x1b[2J" not in into.getvalue()
     assert "?[2Jy" in into.getvalue()
 
 
-def test_columns_of_zeros_are_named_instead() -> None:
-    """Only those that may be; one with anything in any line stays, and so does what is unknown."""
-    headers = ("site", "held", "%", "other", "%", "pending", "pilots")
-    rows = [("A", "0", "0%", "0", "0%", "?", "0"), ("B", "0", "0%", "3", "9%", "0", "0")]
-    out = empty(headers, rows, {"held", "other", "pending"}, {"0"})
-    assert out == [1, 2]
-    assert not_shown(headers, out) == "Not shown, as all of it is 0: held."
-    assert not_shown(("a", "misconfig."), [0, 1]) == "Not shown, as all of it is 0: a, misconfig."
-    section = Section(
-        "t",
-        1,
-        ("site", "goodput", "%", "preemption", "%"),
-        (("A", "1.0", "9%", "0.0", "0%"),),
-        ("all", "1.0", "9%", "0.0", "0%"),
+def test_columns_in_which_nothing_is_said_are_named_instead() -> None:
+    """Of zeros only those that may be; what is not known in any line is not zero."""
+    zeros = {"held", "other", "pending"}
+    headers = ("site", "held", "%", "other", "%", "pending", "pilots", "why", "asked")
+    made: tuple[Column[None], ...] = tuple(
+        Column(header, lambda _: "", name=not at, zero=header in zeros, share=header == "%")
+        for at, header in enumerate(headers)
     )
-    assert section.shown.headers == ("site", "goodput", "%")
-    assert section.shown.rows == (("A", "1.0", "9%"),)
-    assert section.shown.note == "Not shown, as all of it is 0: preemption."
+    rows = (
+        ("A", "0", "0%", "0", "0%", "?", "0", "", "?"),
+        ("B", "0", "0%", "3", "9%", "0", "0", "", "?"),
+    )
+    shown = Table("", made, rows, note="Units.").without_nothing()
+    assert shown.headers == ("site", "other", "%", "pending", "pilots")
+    assert shown.rows[1] == ("B", "3", "9%", "0", "0")
+    assert shown.note == (
+        "Units. Not shown, as all of it is 0: held. Not shown, as nothing is known of it: asked."
+    )
+    one = Table("", made, (("A", *["0"] * 8),)).without_nothing()
+    assert one.note == "Not shown, as all of it is 0: held, other, pending."
 
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:

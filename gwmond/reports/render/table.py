@@ -1,0 +1,150 @@
+"""A table as data: columns are records, cells are text with perhaps a colour and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+R = TypeVar("R")
+_ZERO = frozenset({"0", "0.0", "0.00", "0%", "0.0%", "-"})
+_UNKNOWN = frozenset({"?"})
+
+
+class Cell(str):
+    """The text of a cell; ``style`` colours it on terminals, ``hint`` explains it on pages."""
+
+    __slots__ = ("hint", "style")
+    style: str
+    hint: str
+
+    def __new__(cls, text: str, style: str = "", hint: str = "") -> Cell:
+        """Make a cell."""
+        made = super().__new__(cls, text)
+        made.style, made.hint = style, hint
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """How a column is laid out.
+
+    - ``name``: it says which row it is, and is repeated where a table is divided.  Names and
+      ``text`` are aligned to the left.  ``head``: many rows share it, so that it may stand above.
+    - ``wrap``: its text may be wrapped, but not made narrower than that; 0: it is not.
+    - ``share``: a share of the column before, with which it stays.
+    - ``zero``: it is left out, and named in a note, where all of it is 0.
+    - ``rank``: of a table that is too wide columns of higher rank are first to be moved below.
+    - ``hint``: what it is, for pages.
+    """
+
+    name: bool = False
+    text: bool = False
+    head: bool = False
+    wrap: int = 0
+    share: bool = False
+    zero: bool = False
+    rank: int = 0
+    hint: str = ""
+
+    @property
+    def left(self) -> bool:
+        """Whether it is aligned to the left."""
+        return self.name or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Column(_Look, Generic[R]):
+    """A column of records; soft hyphens in ``header`` say where it may be divided."""
+
+    header: str
+    cell: Callable[[R], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: a text for each row and column.
+
+    ``total`` is the last line, ``note`` says what one has to know of the columns.
+    """
+
+    title: str
+    columns: tuple[Column[Any], ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: tuple[str, ...] | None = None
+    note: str = ""
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.header.replace("\u00ad", "") for column in self.columns)
+
+    @property
+    def headings(self) -> tuple[Cell, ...]:
+        """The names with their hints, and with soft hyphens, for pages."""
+        return tuple(Cell(column.header, "", column.hint) for column in self.columns)
+
+    @property
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """All rows, and the total if there is one."""
+        return self.rows if self.total is None else (*self.rows, self.total)
+
+    def without_nothing(self) -> Table:
+        """Return it without columns in which nothing is said; a note names those of zeros."""
+        empty, zero, unknown = (
+            self._saying(said) for said in (frozenset({""}), _ZERO | {""}, _UNKNOWN | {""})
+        )
+        zero = [at for at in zero if at not in empty and self.columns[at].zero]
+        unknown = [at for at in unknown if at not in {*empty, *zero}]
+        out = {*empty, *zero, *unknown}
+        out |= {at for at, column in enumerate(self.columns) if column.share and at - 1 in out}
+        if not out or not self.lines:
+            return self
+        notes = (
+            self.note,
+            self._named(zero, "all of it is 0"),
+            self._named(unknown, "nothing is known of it"),
+        )
+        return replace(
+            self.keeping([at for at in range(len(self.columns)) if at not in out]),
+            note=" ".join(filter(None, notes)),
+        )
+
+    def _saying(self, said: Collection[str]) -> list[int]:
+        return [
+            at
+            for at, column in enumerate(self.columns)
+            if not column.name and all(line[at] in said for line in self.lines)
+        ]
+
+    def _named(self, out: Sequence[int], why: str) -> str:
+        names = ", ".join(self.headers[at] for at in out if not self.columns[at].share)
+        return f"Not shown, as {why}: {names.removesuffix('.')}." if names else ""
+
+    def keeping(self, places: Sequence[int]) -> Table:
+        """Return some of the columns."""
+
+        def kept(cells: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(cells[at] for at in places)
+
+        total = None if self.total is None else kept(self.total)
+        return replace(
+            self, columns=kept(self.columns), rows=tuple(map(kept, self.rows)), total=total
+        )
+
+
+def table(
+    title: str,
+    columns: Iterable[Column[R]],
+    rows: Iterable[R],
+    total: R | None = None,
+    note: str = "",
+) -> Table:
+    """Return records as a table."""
+    known = tuple(columns)
+
+    def cells(row: R) -> tuple[str, ...]:
+        return tuple(column.cell(row) for column in known)
+
+    last = None if total is None else cells(total)
+    return Table(title, known, tuple(map(cells, rows)), last, note)
