@@ -84,12 +84,12 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "information_too_old",
-        "The factory and the frontend have not heard of each other for too long",
+        "The information that the factory and the frontend have of each other is too old",
         lambda s: s.info_age_s is not None and s.info_age_s > s.info_max_age_s,
     ),
     Reason(
         "held_pilots",
-        "At least as many pilots are held as are requested: they stand in for pilots that wait",
+        "As many pilots are held as are requested, or more: held pilots count as waiting ones",
         lambda s: (
             s.held is not None
             and s.held > 0
@@ -98,12 +98,12 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "frontend_curb",
-        "The frontend has passed a curb of its configuration, and asks for less (GlideClientCurb)",
+        "The frontend has passed a curb of its configuration, and requests less (GlideClientCurb)",
         lambda s: _names(s, "clientcurb"),
     ),
     Reason(
         "few_requested",
-        "Pilots start soon, and only a few are requested at a time: the frontend asks for too few",
+        "Pilots start soon, but the frontend requests only a few at a time",
         lambda s: s.fills_long,
     ),
     Reason(
