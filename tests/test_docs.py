@@ -18,6 +18,7 @@ from gwmond import cli
 from gwmond.config.settings import Config
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.service.problem_words import WORDS
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from tests.promql import ROOT
 
@@ -139,6 +140,17 @@ def test_named_metrics_exist() -> None:
     """Each gwmond_... of the pages is a metric, unless it is the beginning of several."""
     for page in PAGES:
         assert not set(_METRIC.findall(page.read_text())) - METRICS, page.name
+
+
+def test_named_problems_exist() -> None:
+    """What a page calls a problem has its row in docs/problems.md."""
+    named: set[str] = set()
+    for page in PAGES:
+        text = re.sub(r"\s+", " ", page.read_text())
+        for names in re.findall(r"\bproblems? \(?(`[a-z_]+`(?:, `[a-z_]+`)*)", text):
+            named |= set(re.findall(r"\w+", names))
+    assert len(named) > 10
+    assert named <= set(WORDS)
 
 
 def test_dependencies_are_listed() -> None:
