@@ -15,9 +15,9 @@ from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, 
 from gwmond.ledger.pilot_codec import HOURS, attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
 from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilots
-from gwmond.ledger.pilot_writes import Stored, stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.writes import stored_state
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_evidence import jobs
 
@@ -157,7 +157,7 @@ def _hours(
         )
         query = counters.within(kind, first, last).subquery()
         count = connection.scalar(select(func.count()).select_from(query)) or 0
-        complete = stored_batches(connection).pruned_before * HOUR_US
+        complete = stored_state(connection).pruned_before * HOUR_US
         return Dataset(f"{kind.value}_hours", schema, rows, count, complete)
 
     return dataset
@@ -201,7 +201,7 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
             )
 
     count = connection.scalar(select(func.count()).select_from(pilots).where(*within)) or 0
-    complete = stored_batches(connection).pilots_pruned_us
+    complete = stored_state(connection).pilots_pruned_us
     return Dataset("pilots", PILOTS, rows(), count, complete)
 
 
@@ -225,7 +225,7 @@ def _factory_jobs(connection: Connection, months: Months) -> Dataset:
                 yield last_us, (place.entry, place.number, *who, *times, *summary, *told)
 
     count = connection.scalar(select(func.count()).select_from(factory_jobs).where(*within)) or 0
-    complete = stored_batches(connection).pilots_pruned_us
+    complete = stored_state(connection).pilots_pruned_us
     return Dataset("factory_jobs", FACTORY_JOBS, rows(), count, complete)
 
 
@@ -262,5 +262,5 @@ def _attempts(connection: Connection, months: Months) -> Dataset:
             )
 
     count = connection.scalar(select(func.count()).select_from(attempts).where(*within)) or 0
-    stored: Stored = stored_batches(connection)
+    stored = stored_state(connection)
     return Dataset("attempts", ATTEMPTS, rows(), count, stored.attempts_pruned_us)

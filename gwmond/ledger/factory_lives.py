@@ -18,9 +18,9 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import Undecodable
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilots
-from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.writes import stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.outcomes import SUMMARISED
@@ -66,7 +66,7 @@ def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> Fac
             told=_told(connection, since_us, until_us),
             runs=_runs(connection, since_us, min(until_us, now_us)),
             booked=_booked(connection, since_us, until_us),
-            pruned_us=stored_batches(connection).pilots_pruned_us,
+            pruned_us=stored_state(connection).pilots_pruned_us,
         )
 
 

@@ -32,10 +32,9 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import counted_rules
 from gwmond.ledger.pilot_schema import attempts, pilots
-from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import entries, series, series_hours
-from gwmond.ledger.writes import stored_tick
+from gwmond.ledger.writes import stored_state
 from gwmond.model.factory_totals import FactoryKind
 from gwmond.model.hours import from_columns
 from gwmond.model.pilot_facts import Assumption, Category, Measure, Validation
@@ -91,7 +90,7 @@ def reach(reader: LedgerReader) -> Reach:
             connection.scalar(select(func.min(entries.c.first_seen))),
             connection.scalar(of_sites),
         ]
-        tick, _ = stored_tick(connection)
+        tick = stored_state(connection).tick
     after = [] if last is None else [last + 1]
     after += [-(-end // HOUR_US) for end in ends if end is not None]
     known = [time for time in polls if time is not None]
@@ -139,7 +138,7 @@ def ended_attempts(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     query = query.join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
     query = query.where(attempts.c.category.is_not(None), attempts.c.end_us.is_not(None))
     with reader._reading() as connection:
-        complete = -(-stored_batches(connection).attempts_pruned_us // HOUR_US)
+        complete = -(-stored_state(connection).attempts_pruned_us // HOUR_US)
         yield from _counts(connection, "attempts", query, labels, complete, done)
 
 
@@ -166,7 +165,7 @@ def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     query = select(*(columns[name].label(name) for name in labels), _ended_in(pilots), func.count())
     query = query.where(c.end_us.is_not(None), decided)
     with reader._reading() as connection:
-        complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
+        complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
         yield from _counts(connection, "pilots", query, labels, complete, done)
 
 
@@ -180,7 +179,7 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     c = pilots.c
     place = c.site, c.entry, c.group_name
     with reader._reading() as connection:
-        complete = -(-stored_batches(connection).pilots_pruned_us // HOUR_US)
+        complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
         totals: Counter[Labels] = Counter()
         for known in counters.stored_series(connection, Kind.COUNT):
             what, _, rule, *rest = known.labels
@@ -238,7 +237,7 @@ def _hours(reader: LedgerReader, kind: Kind, key_of: KeyOf, done: Done, unit: in
     heads: dict[Labels, int] = {}
     pairs: list[tuple[int, int]] = []
     with reader._reading() as connection:
-        complete = stored_batches(connection).pruned_before
+        complete = stored_state(connection).pruned_before
         for known in counters.stored_series(connection, kind):
             if (key := key_of(known.labels)) is not None:
                 totals[key] = totals.get(key, 0) + known.total * unit

@@ -15,7 +15,7 @@ from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
 from gwmond.ledger.pilot_schema import attempts, corrections, pilots
-from gwmond.ledger.pilot_writes import store_batches, stored_batches
+from gwmond.ledger.writes import store_state, stored_state
 from gwmond.model.stored_pilots import Hour
 from gwmond.model.units import MICRO
 
@@ -47,10 +47,10 @@ class Pruned(NamedTuple):
 
 def _remember(connection: Connection, **pruned: int) -> None:
     """Note before when rows may be gone; it never falls."""
-    stored = stored_batches(connection, lock=True)
+    stored = stored_state(connection, lock=True)
     later = {name: max(before, getattr(stored, name)) for name, before in pruned.items()}
     if stored._replace(**later) != stored:
-        store_batches(connection, stored._replace(**later))
+        store_state(connection, stored._replace(**later))
 
 
 def prune_hours(connection: Connection, before: Hour) -> dict[str, int]:

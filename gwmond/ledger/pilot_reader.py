@@ -24,9 +24,8 @@ from gwmond.ledger.pilot_codec import (
     pilot_row,
 )
 from gwmond.ledger.pilot_schema import attempts, cursors, pilots
-from gwmond.ledger.pilot_writes import stored_batches
 from gwmond.ledger.session import Session
-from gwmond.ledger.writes import clean
+from gwmond.ledger.writes import clean, stored_state
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import Place
 from gwmond.model.facts import Cursor
@@ -71,7 +70,7 @@ class PilotLookup(Session):
         """Return all that the accounting of pilots goes on from: the open pilots."""
         running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
         with self._reading() as connection:
-            stored = stored_batches(connection)
+            stored = stored_state(connection)
             found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
             rows = tuple(map(pilot_row, found))
             shown, net, counted, numbers = {}, {}, {}, {}
@@ -108,11 +107,7 @@ class PilotLookup(Session):
     def verdict_counts(self) -> dict[CountKey, int]:
         """Return how many verdicts pilots have checked, by state and whether they agreed."""
         with self._reading() as connection:
-            found = {
-                counters.count_key(known.labels): known.total
-                for known in stored_series(connection, Kind.COUNT)
-            }
-        return {key: number for key, number in found.items() if key.what == "verdicts"}
+            return stored_verdicts(connection)
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
         """Return all attempts of these pilots, in the order of their keys; none is no entry."""
@@ -246,6 +241,15 @@ class PilotLookup(Session):
         """Return how far each source's records have been taken."""
         with self._reading() as connection:
             return {(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)}
+
+
+def stored_verdicts(connection: Connection) -> dict[CountKey, int]:
+    """Return how many verdicts pilots have checked."""
+    found = {
+        counters.count_key(known.labels): known.total
+        for known in stored_series(connection, Kind.COUNT)
+    }
+    return {key: number for key, number in found.items() if key.what == "verdicts"}
 
 
 def _cursors(connection: Connection) -> list[Cursor]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
     Column,
     Double,
     ForeignKey,
@@ -167,18 +166,4 @@ gaps = Table(
     Column("start_us", BigInteger),
     Column("end_us", BigInteger, nullable=False),
     Column("detail", Text, nullable=False),
-)
-
-# ``next_id`` is never given back, also when the latest pilots are pruned.  Retention took out the
-# hours before ``pruned_before``, and closed pilots and attempts that ended before ``*_pruned_us``.
-pilot_batches = Table(
-    "pilot_batches",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("batches", BigInteger, nullable=False),
-    Column("next_id", BigInteger, nullable=False),
-    Column("pruned_before", Integer, nullable=False),
-    Column("pilots_pruned_us", BigInteger, nullable=False),
-    Column("attempts_pruned_us", BigInteger, nullable=False),
-    CheckConstraint("id = 1", name="pilot_batches_one_row"),
 )

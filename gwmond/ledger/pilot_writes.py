@@ -27,11 +27,10 @@ from gwmond.ledger.pilot_codec import (
     time_us,
     whole,
 )
-from gwmond.ledger.pilot_schema import corrections, cursors, gaps, pilot_batches
+from gwmond.ledger.pilot_schema import corrections, cursors, gaps
 from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.stored_pilots import (
-    Hour,
     PilotBatch,
     PilotCorrection,
     PilotId,
@@ -45,6 +44,7 @@ STATE_CHARACTERS = 1_000_000
 class Prepared(NamedTuple):
     """A batch that was found to make sense, as rows."""
 
+    batch: PilotBatch
     pilots: list[Values]
     attempts: list[Values]
     moved: list[Values]
@@ -55,16 +55,6 @@ class Prepared(NamedTuple):
     problems: tuple[TimedProblem, ...]
     places: list[Row]
     experiments: list[Row]
-
-
-class Stored(NamedTuple):
-    """The one row of ``pilot_batches``."""
-
-    batches: int = 0
-    next_id: PilotId = 1
-    pruned_before: Hour = 0
-    pilots_pruned_us: int = 0
-    attempts_pruned_us: int = 0
 
 
 def prepare(batch: PilotBatch) -> Prepared:
@@ -82,6 +72,7 @@ def prepare(batch: PilotBatch) -> Prepared:
     if not all(isfinite(time) for time, _ in batch.problems):
         raise ValueError("a time is not finite")
     return Prepared(
+        batch=batch,
         pilots=[pilot_values(row) for row in batch.pilots],
         attempts=[attempt_values(row) for row in batch.attempts],
         moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
@@ -102,18 +93,6 @@ def _check_state(cursor: Cursor) -> None:
     maybe_time(cursor.complete_us)
     if clean(cursor.state, STATE_CHARACTERS) != cursor.state:
         raise ValueError(f"the state of cursor {cursor.source} {cursor.kind} cannot be stored")
-
-
-def stored_batches(connection: Connection, *, lock: bool = False) -> Stored:
-    """Return how many batches are stored, the next pilot's number, and what was pruned."""
-    query = select(pilot_batches.c.id, *(pilot_batches.c[name] for name in Stored._fields))
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    return Stored() if row is None else Stored(*row[1:])
-
-
-def store_batches(connection: Connection, stored: Stored) -> None:
-    marker = upsert(connection, pilot_batches).values(id=1, **stored._asdict())
-    connection.execute(marker.on_conflict_do_update(index_elements=["id"], set_=stored._asdict()))
 
 
 @lru_cache

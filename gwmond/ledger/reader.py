@@ -8,9 +8,10 @@ from sqlalchemy import select
 
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Kind
+from gwmond.ledger.pilot_reader import stored_verdicts
 from gwmond.ledger.pilot_reports import PilotReports
 from gwmond.ledger.schema import entries, problems
-from gwmond.ledger.writes import stored_peaks, stored_tick
+from gwmond.ledger.writes import stored_peaks, stored_state
 from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.totals import EntryState, Hour, HourTotal, LedgerState, TimedProblem, Total
@@ -23,7 +24,7 @@ class LedgerReader(PilotReports):
     def load(self) -> LedgerState:
         """Return all that the accounting goes on from."""
         with self._reading() as connection:
-            tick, commits = stored_tick(connection)
+            stored = stored_state(connection)
             totals = {
                 counters.site_key(known.labels): Total(known.total, known.created)
                 for known in counters.stored_series(connection, Kind.SITE)
@@ -39,7 +40,15 @@ class LedgerReader(PilotReports):
                 *_, site, entry, group, _ = known.labels
                 at = EntryKey(site, entry), group
                 groups[at] = min(known.created, groups.get(at, known.created))
-            return LedgerState(tick, commits, totals, states, stored_peaks(connection), groups)
+            return LedgerState(
+                stored.tick,
+                stored.batches,
+                totals,
+                states,
+                stored_peaks(connection),
+                groups,
+                stored_verdicts(connection),
+            )
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""

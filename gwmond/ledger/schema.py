@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0010",)
+REVISIONS = ("0011",)
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -93,16 +93,23 @@ peaks = Table(
     sqlite_with_rowid=False,
 )
 
-ticks = Table(
-    "ticks",
+# One row: how many batches were committed, up to when site time is accounted, and what retention
+# took out: the hours before ``pruned_before``, and closed pilots and attempts that ended before
+# ``*_pruned_us``.  ``next_id`` of a pilot is never given back, also when the latest are pruned.
+ledger_state = Table(
+    "ledger_state",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("wall", Double, nullable=False),
-    Column("mono", Double, nullable=False),
-    Column("boot", Double, nullable=False),
-    Column("boot_id", Text, nullable=False),
-    Column("commits", BigInteger, nullable=False),
-    CheckConstraint("id = 1", name="ticks_one_row"),
+    Column("batches", BigInteger, nullable=False),
+    Column("next_id", BigInteger, nullable=False),
+    Column("pruned_before", Integer, nullable=False),
+    Column("pilots_pruned_us", BigInteger, nullable=False),
+    Column("attempts_pruned_us", BigInteger, nullable=False),
+    Column("wall", Double),
+    Column("mono", Double),
+    Column("boot", Double),
+    Column("boot_id", Text),
+    CheckConstraint("id = 1", name="ledger_state_one_row"),
 )
 
 problems = Table(

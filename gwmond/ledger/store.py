@@ -54,43 +54,37 @@ class Ledger(LedgerReader):
         return cls(postgres.open_writer(location))
 
     def commit(self, batch: Batch) -> None:
-        """Store a batch in one transaction, durably, if it starts from the stored tick.
+        """Store what a poll changes in one transaction, durably, if it follows what is stored.
 
         Raises ``LedgerConflict`` when it does not, ``LedgerRefused`` for a batch that makes no
-        sense, or another ``LedgerError``; after each of them nothing was stored.  (Only when the
-        connection to a server broke meanwhile, is it unknown: ``open`` and ``load`` tell.)
+        sense, also where a correction or count would leave less than nothing, or another
+        ``LedgerError``; after each of them nothing was stored.  (Only when the connection to a
+        server broke meanwhile, is it unknown: ``open`` and ``load`` show.)
         """
-        try:
+        with self._checked():
             writes.check_batch(batch)
             changes = counters.site_changes(batch.increments)
-        except (ValueError, TypeError) as exc:
-            raise self._refused(exc) from exc
-        with self._transaction() as connection:
-            stored, commits = writes.stored_tick(connection, lock=True)
-            if stored != batch.before:
-                raise self._conflict(stored, batch)
-            writes.store_tick(connection, batch.tick, commits + 1)
-            counters.add(connection, changes, 0)
+            pilots = None if batch.pilots is None else pilot_writes.prepare(batch.pilots)
+        with self._transaction() as connection, self._checked():
+            stored = writes.stored_state(connection, lock=True)
+            if stored.tick != batch.before:
+                raise self._conflict(stored.tick, batch)
+            if batch.pilots is not None and stored.batches != batch.pilots.before:
+                raise self._other_batch(stored.batches, batch.pilots)
+            _store(connection, stored._replace(**batch.tick._asdict()), changes, pilots)
             writes.store_entries(connection, batch.entries)
             writes.store_peaks(connection, batch.peaks)
             writes.store_problems(connection, batch.problems)
 
     def commit_pilots(self, batch: PilotBatch) -> None:
-        """Store a batch of pilots as a whole, durably, if it follows those that are stored.
-
-        Raises as ``commit`` does, ``LedgerRefused`` also where a correction or count would leave
-        less than nothing; after any error nothing was stored.
-        """
+        """Store a batch of pilots alone, as a part of a backlog; raises as ``commit`` does."""
         with self._checked():
             rows = pilot_writes.prepare(batch)
         with self._transaction() as connection, self._checked():
-            stored = pilot_writes.stored_batches(connection, lock=True)
+            stored = writes.stored_state(connection, lock=True)
             if stored.batches != batch.before:
                 raise self._other_batch(stored.batches, batch)
-            next_id = max(stored.next_id, rows.next_id)
-            now = stored._replace(batches=stored.batches + 1, next_id=next_id)
-            pilot_writes.store_batches(connection, now)
-            _store(connection, batch, rows, stored)
+            _store(connection, stored, {}, rows)
 
     def refused_parts(self, parts: Parts) -> dict[Part, str]:
         """Return which parts of a batch cannot be stored, and why; nothing is stored.
@@ -98,10 +92,10 @@ class Ledger(LedgerReader):
         Without them the rest can, unless that lies in none of the parts or there are very many.
         """
         with self._held() as backend, backend.connection.begin() as transaction:
-            stored = pilot_writes.stored_batches(backend.connection, lock=True)
+            stored = writes.stored_state(backend.connection, lock=True)
 
             def store(connection: Connection, batch: PilotBatch) -> None:
-                _store(connection, batch, pilot_writes.prepare(batch), stored)
+                _store(connection, stored, {}, pilot_writes.prepare(batch))
 
             found = find_refused(backend.connection, parts, store)
             transaction.rollback()
@@ -177,16 +171,21 @@ class Ledger(LedgerReader):
 
 def _store(
     connection: Connection,
-    batch: PilotBatch,
-    rows: pilot_writes.Prepared,
-    stored: pilot_writes.Stored,
+    stored: writes.Stored,
+    changes: counters.Changes,
+    pilots: pilot_writes.Prepared | None,
 ) -> None:
-    """Store all of a batch but for its number; ``stored`` is what is there."""
-    pilot_writes.store_rows(connection, rows)
-    ids = counters.add(connection, rows.changes, stored.pruned_before)
-    pilot_writes.store_corrections(connection, batch.corrections, ids)
-    pilot_writes.store_cursors(connection, batch.cursors)
-    pilot_writes.store_gaps(connection, batch.gaps)
-    place_rows.store_places(connection, rows.places)
-    experiment_rows.store_experiments(connection, rows.experiments)
-    writes.store_problems(connection, rows.problems)
+    """Store the amounts of a batch and what it has of pilots; ``stored`` is what is there."""
+    next_id = max(stored.next_id, pilots.next_id if pilots else 1)
+    writes.store_state(connection, stored._replace(batches=stored.batches + 1, next_id=next_id))
+    if pilots is not None:
+        pilot_writes.store_rows(connection, pilots)
+        changes = {**changes, **pilots.changes}
+    ids = counters.add(connection, changes, stored.pruned_before)
+    if pilots is not None:
+        pilot_writes.store_corrections(connection, pilots.batch.corrections, ids)
+        pilot_writes.store_cursors(connection, pilots.batch.cursors)
+        pilot_writes.store_gaps(connection, pilots.batch.gaps)
+        place_rows.store_places(connection, pilots.places)
+        experiment_rows.store_experiments(connection, pilots.experiments)
+        writes.store_problems(connection, pilots.problems)

@@ -6,15 +6,16 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
 from gwmond.ledger.backend import upsert
-from gwmond.ledger.schema import entries, peaks, problems, ticks
+from gwmond.ledger.schema import entries, ledger_state, peaks, problems
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
-from gwmond.model.totals import Batch, EntryState, Peak, TimedProblem
+from gwmond.model.stored_pilots import PilotId
+from gwmond.model.totals import Batch, EntryState, Hour, Peak, TimedProblem
 from gwmond.model.units import MICRO
 
 PROBLEMS_KEPT = 10_000
@@ -71,19 +72,39 @@ def check_batch(batch: Batch) -> None:
             _whole(peak.hour)
 
 
-def stored_tick(connection: Connection, *, lock: bool = False) -> tuple[Tick | None, int]:
-    """Return the stored tick and the number of commits so far."""
-    query = select(ticks)
+class Stored(NamedTuple):
+    """The one row of ``ledger_state``."""
+
+    batches: int = 0
+    next_id: PilotId = 1
+    pruned_before: Hour = 0
+    pilots_pruned_us: int = 0
+    attempts_pruned_us: int = 0
+    wall: float | None = None
+    mono: float | None = None
+    boot: float | None = None
+    boot_id: str | None = None
+
+    @property
+    def tick(self) -> Tick | None:
+        """Up to when site time is accounted, None before the first poll."""
+        if self.wall is None or self.mono is None or self.boot is None or self.boot_id is None:
+            return None
+        return Tick(self.wall, self.mono, self.boot, self.boot_id)
+
+
+def stored_state(connection: Connection, *, lock: bool = False) -> Stored:
+    """Return the row, or what stands for it in a new ledger."""
+    query = select(*(ledger_state.c[name] for name in Stored._fields))
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        return None, 0
-    return Tick(row.wall, row.mono, row.boot, row.boot_id), row.commits
+    return Stored() if row is None else Stored(*row)
 
 
-def store_tick(connection: Connection, tick: Tick, commits: int) -> None:
-    row = {**tick._asdict(), "commits": commits}
-    statement = upsert(connection, ticks).values(id=1, **row)
-    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=row))
+def store_state(connection: Connection, stored: Stored) -> None:
+    statement = upsert(connection, ledger_state).values(id=1, **stored._asdict())
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["id"], set_=stored._asdict())
+    )
 
 
 def store_entries(connection: Connection, changed: Mapping[EntryKey, EntryState]) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.units import Resource
+
+if TYPE_CHECKING:  # their hours are ours
+    from gwmond.model.stored_pilots import CountKey, PilotBatch
 
 Micros: TypeAlias = int
 Hour: TypeAlias = int
@@ -72,11 +75,12 @@ class TimedProblem(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """All that one accounting tick changes; it is stored as a whole or not at all.
+    """All that one poll changes; it is stored as a whole or not at all.
 
     ``before`` is the tick from which the increments were counted, ``None`` in a new ledger.
     ``entries`` are replaced one by one and never removed; ``peaks`` replaces all peaks of each
-    entry that it names (an entry that it does not name keeps its own).
+    entry that it names (an entry that it does not name keeps its own).  ``pilots`` are what pilots'
+    time adds; the number of batches grows without them, too.
     """
 
     before: Tick | None
@@ -85,6 +89,7 @@ class Batch(NamedTuple):
     entries: Mapping[EntryKey, EntryState] = _nothing()
     peaks: Mapping[EntryKey, tuple[Peak, ...]] = _nothing()
     problems: tuple[TimedProblem, ...] = ()
+    pilots: PilotBatch | None = None
 
 
 class Total(NamedTuple):
@@ -106,6 +111,7 @@ class LedgerState(NamedTuple):
     entries: Mapping[EntryKey, EntryState]
     peaks: Mapping[EntryKey, tuple[Peak, ...]]
     groups: Mapping[tuple[EntryKey, str], float] = _nothing()
+    verdicts: Mapping[CountKey, int] = _nothing()
 
 
 class HourTotal(NamedTuple):

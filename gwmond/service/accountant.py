@@ -137,10 +137,18 @@ class Accountant:
         for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
             self._keeper.watch(requests, hour, us / SECOND_US)
 
+    @property
+    def pilots(self) -> PilotKeeper:
+        """What is to be stored with the site time of a poll."""
+        return self._keeper
+
     def step(
         self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
     ) -> list[Problem]:
-        """Account what one poll has shown; nothing is taken in without a ledger that stores it."""
+        """Account what one poll has shown; nothing is taken in without a ledger that stores it.
+
+        What was settled last waits to be stored with the site time.
+        """
         self.failure = None
         problems: list[Problem] = []
         before, self._verdicts = self._verdicts, _verdicts(seen)
@@ -167,7 +175,24 @@ class Accountant:
         except LedgerError as error:
             self.failure = error
             return self._with_lasting([*problems, _problem(error)])
-        return problems
+        return problems + self.stored()
+
+    def stored(self) -> list[Problem]:
+        """Return what shows once the time of the last step is stored; nothing after a failure."""
+        if self.failure is not None:
+            return []
+        if not self._keeper.ready:  # it could not be stored: what lasted is not over by that
+            parts = ("left out", "suspects")
+            before = [problem for part in parts for problem in self._lasting.get(part, ())]
+            return [problem._replace(records=0) for problem in before]
+        problems = self._remembered("left out", self._left_out())
+        if self.behind:
+            return problems
+        try:
+            return problems + self._remembered("suspects", self._suspects())
+        except LedgerError as error:
+            self.failure = error
+            return self._with_lasting([*problems, _problem(error)])
 
     def _expect(self, found: Round) -> None:
         """Let the book know how large entries' pilots are expected to be."""
@@ -225,10 +250,7 @@ class Accountant:
             problems += self._remembered("files", self._files.read(now))
         if self._live:
             problems += self._remembered("central", self._central.read(now))
-        self._settle(now_us)
-        problems += self._remembered("left out", self._left_out())
-        if not self.behind:
-            problems += self._remembered("suspects", self._suspects())
+        self._settle(now_us, store=only_behind)
         if self._live and not only_behind:
             self._ask_startds(access, now, problems)
 
@@ -285,14 +307,14 @@ class Accountant:
         problems += wrong
         if records:
             self._keeper.tell(records, None, None)
-            self._settle(round(now * SECOND_US))
+            self._settle(round(now * SECOND_US), store=False)
 
-    def _settle(self, now_us: int) -> None:
+    def _settle(self, now_us: int, *, store: bool = True) -> None:
         read_us = self._histories.complete_us(self._schedds)
         claims_us = self._claims_us or 0
         known_us = claims_us if read_us is None else min(claims_us, read_us)
         silent = self._histories.silent(self._schedds)
-        self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent)
+        self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent, store=store)
 
     def _say(self, batch: HistoryBatch) -> None:
         """Say now and then how far a backlog is."""

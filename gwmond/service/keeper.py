@@ -9,6 +9,7 @@ the ledger turns out to have been written by somebody else meanwhile, for that t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from gwmond.config.settings import Ledger as Options
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
@@ -25,6 +26,9 @@ from gwmond.model.units import RESOURCES, Resource
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import Increment
+
+if TYPE_CHECKING:  # commands that poll once do without
+    from gwmond.service.pilot_keeper import PilotKeeper
 
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
@@ -82,8 +86,12 @@ class Keeper:
         increments: Iterable[Increment],
         memory: Memory,
         problems: Iterable[Problem],
+        pilots: PilotKeeper | None = None,
     ) -> list[Problem]:
-        """Account the interval that ends with ``tick``, and store it with all that waits."""
+        """Account the interval that ends with ``tick``, and store it with all that waits.
+
+        What was settled of pilots is stored in the same transaction.
+        """
         end = tick.wall
         start = end - elapsed.ms / 1000
         for increment in increments:
@@ -105,7 +113,7 @@ class Keeper:
             ),
         )
         try:
-            self._ledger.commit(batch)
+            _store(self._ledger, batch, pilots)
         except LedgerConflict as error:
             self.close()
             return self._failed(error)
@@ -189,6 +197,34 @@ class Keeper:
         return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
 
 
+def _store(ledger: Ledger, batch: model.Batch, pilots: PilotKeeper | None) -> None:
+    """Store site time and what was settled of pilots; raises LedgerError, also of pilots alone.
+
+    Where pilots' time is refused and no pilot is at fault, site time is stored without it.
+    """
+    if pilots is None:
+        ledger.commit(batch)
+        return
+    settled = pilots.batch()
+    try:
+        try:
+            ledger.commit(batch._replace(pilots=settled))
+        except LedgerRefused as error:
+            if settled is None:
+                raise
+            settled = pilots.without_refused(settled)
+            if settled is None:
+                pilots.failed(error)
+            ledger.commit(batch._replace(pilots=settled))
+    except LedgerError as error:
+        pilots.failed(error)
+        raise
+    if settled is None:
+        pilots.passed()
+    else:
+        pilots.stored(settled)
+
+
 def _entries(memory: Memory, now: float) -> dict[EntryKey, model.EntryState]:
     return {
         key: model.EntryState(
@@ -240,19 +276,14 @@ def _names(state: model.LedgerState) -> Recalled | None:
     return Recalled(entries, groups, now)
 
 
-def remembered(url: str, window_hours: int) -> Memory:
-    """Return what a ledger remembers, without writing it; empty when there is none yet."""
+def remembered(url: str, window_hours: int) -> tuple[Memory, Mapping[EntryKey, Checked] | None]:
+    """Return what a ledger remembers, and which verdicts pilots have checked; writes nothing.
+
+    Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
+    """
     try:
         with LedgerReader.open(url) as ledger:
-            return _recall(EMPTY, ledger.load(), window_hours)
+            state = ledger.load()
     except LedgerError:
-        return EMPTY
-
-
-def checked(url: str) -> dict[EntryKey, Checked] | None:
-    """Return how many verdicts pilots have checked, by a ledger; None when there is none yet."""
-    try:
-        with LedgerReader.open(url) as ledger:
-            return checked_verdicts(ledger.verdict_counts())
-    except LedgerError:
-        return None
+        return EMPTY, None
+    return _recall(EMPTY, state, window_hours), checked_verdicts(state.verdicts)

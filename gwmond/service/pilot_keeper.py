@@ -66,7 +66,8 @@ class PilotKeeper:
         self._suspected_in = 0
         self.suspects: tuple[Suspect, ...] = ()
         self._known_us: int | None = None
-        self._waits_us: int | None = None  # of the batch that could not be stored
+        self._settled_us: int | None = None  # what was settled then is not stored yet
+        self._failed = False  # the last attempt to store it
 
     @property
     def book(self) -> Book | None:
@@ -79,7 +80,7 @@ class PilotKeeper:
 
         Not while a batch waits that could not be stored.
         """
-        return self._ledger is not None and self._book is not None and self._waits_us is None
+        return self._ledger is not None and self._book is not None and not self._failed
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
@@ -114,15 +115,16 @@ class PilotKeeper:
 
     def retry(self) -> None:
         """Store what could not be stored before, if anything waits; raises LedgerError."""
-        if self._ledger is not None and self._waits_us is not None:
-            self._commit(self._waits_us)
+        if self._ledger is not None and self._failed:
+            self.commit()
 
     def _clear(self) -> None:
         """Nothing waits any more, besides what is in the book."""
         self._moved_on.clear()
         self._gaps.clear()
         self._factory.clear()
-        self._waits_us = None
+        self._settled_us = None
+        self._failed = False
 
     def _take_totals(self, state: PilotState) -> None:
         self._net, self._numbers = dict(state.net), dict(state.numbers)
@@ -210,9 +212,11 @@ class PilotKeeper:
         silent: Collection[str],
         *,
         verdicts: bool = True,
+        store: bool = True,
     ) -> None:
-        """Settle what can be, and store it; raises LedgerError.
+        """Settle what can be, and ``store`` it; raises LedgerError.
 
+        What is not stored now is to be stored with the site time of the same poll.
         ``verdicts`` on early failures are not to fall as long as evidence of any time may still
         come.
         """
@@ -225,7 +229,9 @@ class PilotKeeper:
             book.judge(now_us, known_us, ledger)
             book.settle(now_us, known_us, ledger, silent)
         self._known_us = known_us or self._known_us
-        self._commit(now_us)
+        self._settled_us = now_us
+        if store:
+            self.commit()
 
     def suspect(self) -> None:
         """Look for places where jobs succeed far too soon, once a slice; raises LedgerError."""
@@ -263,39 +269,60 @@ class PilotKeeper:
             raise ValueError("no ledger is attached")
         return self._book, self._ledger
 
-    def _commit(self, now_us: int) -> None:
-        book, ledger = self._both()
-        batch = self._batch(now_us)
+    def commit(self) -> None:
+        """Store alone what was settled; raises LedgerError."""
+        _, ledger = self._both()
+        batch = self.batch()
+        if batch is None:
+            return
         try:
             try:
                 ledger.commit_pilots(batch)
             except LedgerRefused as error:
-                self._leave_out(batch, error)
-                batch = self._batch(now_us)
+                batch = self.without_refused(batch)
+                if batch is None:
+                    raise error from None
                 ledger.commit_pilots(batch)
         except LedgerError as error:
-            self._waits_us = now_us
-            if error.reopen or isinstance(error, LedgerConflict):
-                self._ledger = None
+            self.failed(error)
             raise
-        book.stored()
+        self.stored(batch)
+
+    def batch(self) -> PilotBatch | None:
+        """Return what was settled and is not stored, None where there is nothing to store."""
+        if self._book is None or self._ledger is None or self._settled_us is None:
+            return None
+        moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
+        batch = self._book.batch(self._settled_us, moved_on, self._gaps)
+        return batch._replace(factory=self._factory.changes())
+
+    def stored(self, batch: PilotBatch) -> None:
+        """Take note that a batch was stored: counters follow."""
+        if self._book is not None:
+            self._book.stored()
         self._clear()
         self._raise(batch)
 
-    def _batch(self, now_us: int) -> PilotBatch:
-        book, _ = self._both()
-        moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
-        return book.batch(now_us, moved_on, self._gaps)._replace(factory=self._factory.changes())
+    def passed(self) -> None:
+        """Take note that site time was stored alone."""
+        if self._book is not None:
+            self._book.batches += 1
 
-    def _leave_out(self, batch: PilotBatch, error: LedgerRefused) -> None:
-        """Leave out what a refused batch has that cannot be stored; raises if nothing is found.
+    def failed(self, error: LedgerError) -> None:
+        """Take note that a batch could not be stored: it waits."""
+        self._failed = True
+        if error.reopen or isinstance(error, LedgerConflict):
+            self._ledger = None
 
-        Each is told once: the pilots are set aside then, until gwmond is started anew.
+    def without_refused(self, batch: PilotBatch) -> PilotBatch | None:
+        """Return a batch that was refused without what cannot be stored, None if all could be.
+
+        Each pilot is logged once: it is set aside then, until gwmond is started anew.
         """
         book, ledger = self._both()
         found = ledger.refused_parts(book.divide(batch))
         if not found:
-            raise error
+            return None
         rows = {row.id: row.identity for row in batch.pilots}
         for part, why in found.items():
             who = rows.get(part) if isinstance(part, int) else None
@@ -307,6 +334,7 @@ class PilotKeeper:
                 cause=why,
             )
         book.leave_out(found)
+        return self.batch()
 
     def _raise(self, batch: PilotBatch) -> None:
         """Let counters go up to what is stored; one never falls."""

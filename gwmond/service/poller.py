@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from gwmond.config.settings import Config
-from gwmond.model.elapsed import elapsed
+from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
 from gwmond.model.names import Limits, Names, Together
@@ -19,7 +19,7 @@ from gwmond.model.snapshot import KeptNames, LedgerStatus, Snapshot, Stage, chec
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import problem_words
-from gwmond.service.keeper import Keeper, checked, remembered
+from gwmond.service.keeper import Keeper, remembered
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
@@ -164,16 +164,32 @@ class Poller:
             *self._of_entries(state, evaluation),
         ]
         if self._keeper is not None:
-            passed = elapsed(self._keeper.accounted, tick, pool.period_s)
-            increments = integrate(evaluation, passed, known)
-            begun = self._begun + begin(problems, self._reported)
-            problems += self._keeper.add(tick, passed, increments, self._memory, begun)
-            self._begun = []
+            problems += self._store(self._keeper, tick, evaluation, known, problems)
             stages.end("ledger")
         self._count(problems)
         self._count_records(found.statuses)
         self._polls += 1
         return self._snapshot(found, state, evaluation, wrong, tick.wall, stages)
+
+    def _store(
+        self,
+        keeper: Keeper,
+        tick: Tick,
+        evaluation: Evaluation,
+        known: frozenset[EntryKey],
+        problems: Sequence[Problem],
+    ) -> list[Problem]:
+        """Store site time and what was settled of pilots at once; return what is wrong besides."""
+        passed = elapsed(keeper.accounted, tick, self._pool.period_s)
+        increments = integrate(evaluation, passed, known)
+        begun = self._begun + begin(problems, self._reported)
+        accountant = self._accountant
+        pilots = accountant.pilots if accountant else None
+        failed = keeper.add(tick, passed, increments, self._memory, begun, pilots)
+        words = {(problem.source, problem.problem) for problem in problems}
+        late = accountant.stored() if accountant else []
+        self._begun = begin(late, self._reported)
+        return [p for p in failed if (p.source, p.problem) not in words] + late
 
     def _recall_names(self, now: float) -> None:
         """Take in the names that the ledger knows, once it was opened."""
@@ -417,6 +433,6 @@ def poll_once(config: Config) -> Snapshot:
     if config.replay.file:
         return Poller(config, Pool.open(config), None).poll()
     hours = max(1, round(config.site.peak_window / HOUR_S))
-    memory = remembered(config.ledger.url, hours)
+    memory, verdicts = remembered(config.ledger.url, hours)
     found = Poller(config, Pool.open(config), None, memory).poll()
-    return replace(found, verdicts=checked(config.ledger.url))
+    return replace(found, verdicts=verdicts)

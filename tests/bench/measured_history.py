@@ -114,6 +114,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     pool.gatherer.allow(settings.poll.deadline)
     access = pool.access(pool.clock.tick())
     problems = accountant.step(ledger, access, found, seen, pool.period_s)
+    accountant.pilots.commit()
     steps, held = 1, [resident()]
     while accountant.behind:
         pool.gatherer.allow(settings.poll.deadline)

@@ -88,6 +88,7 @@ def _play(
         found = Round(answers, (), (), {}, ())
         seen = Seen(now, began, pilots, True, (daemon,), Evaluation({}, {}, {}))
         problems = accountant.step(ledger, access, found, seen, _MINUTE)
+        accountant.pilots.commit()
         while accountant.behind:
             problems += accountant.drain(access, now)
         spent.note("accounting, parent")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.ledger import Ledger, LedgerConflict, LedgerReader, LedgerRefused
+from gwmond.ledger import Batch, Ledger, LedgerConflict, LedgerReader, LedgerRefused
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.model.pilot_facts import AttemptKey, Category, Resources
 from gwmond.model.stored_pilots import (
@@ -124,14 +124,46 @@ def test_a_replay_adds_nothing(url: str) -> None:
         ledger.commit_pilots(batch(4))
 
 
-def test_site_time_and_pilots_do_not_meet(url: str) -> None:
-    """Batches of both kinds are counted apart, and both are proven."""
+def _poll(number: int) -> Batch:
+    """What a poll stores of sites and of pilots."""
+    return batches.batch(number)._replace(pilots=batch(number)._replace(problems=()))
+
+
+def test_site_time_and_pilots_are_one_batch(url: str) -> None:
+    """A poll is one commit with one number, and both parts are proven."""
     with Ledger.open(url) as ledger:
         for number in range(1, 5):
-            ledger.commit(batches.batch(number))
-            ledger.commit_pilots(batch(number)._replace(problems=()))
-        assert ledger.load().commits == ledger.load_pilots().batches == 4
-        assert all(check_pilot.micros == 0 for check_pilot in ledger.check())
+            ledger.commit(_poll(number))
+            assert ledger.load().commits == ledger.load_pilots().batches == number
+        with pytest.raises(LedgerConflict) as error:
+            ledger.commit(_poll(4))
+        assert error.value.replay
+        batches.prove(ledger, 4, 4)
+
+
+def test_site_time_and_pilots_are_stored_both_or_neither(url: str) -> None:
+    """What refuses one of them refuses the other, also where the tables do."""
+    hour = HOUR, SERIES
+    sound = _poll(1)
+    correction = PilotCorrection(NOW, 1, *hour, -1, "revised")
+    less = PilotBatch(0, NOW, corrections=(correction,))
+    absurd = sound.increments[0]._replace(micros=-1)
+    late = PilotBatch(7, NOW, increments={hour: 1})
+    with Ledger.open(url) as ledger:
+        before = ledger.load()
+        for senseless in (
+            sound._replace(pilots=less),
+            sound._replace(increments=(absurd,)),
+            sound._replace(pilots=late),
+            sound._replace(before=batches.tick(3)),
+        ):
+            with pytest.raises((LedgerRefused, LedgerConflict)):
+                ledger.commit(senseless)
+            assert ledger.load() == before
+            assert ledger.load_pilots().batches == 0
+            assert ledger.pilot_hours(0, 10**7) == []
+        ledger.commit(sound)
+        batches.prove(ledger, 1, 1)
 
 
 def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:

@@ -11,8 +11,9 @@ import structlog
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerFull
 from gwmond.ledger.store import Ledger
-from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.snapshot import Snapshot
+from gwmond.pilots.factory_numbers import FactoryNumbers
 from tests.pool.adtext import Ad
 from tests.pool.feign import failed_validation, glidein, glideresource, partitionable_slot
 from tests.service.test_poller import Polls
@@ -131,7 +132,8 @@ def test_what_a_look_finds_is_told_though_the_ledger_fails(
     polls = made(tmp_path, {"schedds": False}, {option: [str(root)]})
     with structlog.testing.capture_logs() as logs:
         with monkeypatch.context() as full:
-            full.setattr(Ledger, "commit_pilots", no_space)
+            for commit in ("commit", "commit_pilots"):
+                full.setattr(Ledger, commit, no_space)
             found = polls.poll()
             assert found.problems["ledger", "full"] == 1
             polls.poll()
@@ -157,6 +159,46 @@ def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
     found = polls.poller.drain(found, 10.0)
     assert found.problems["ledger", "full"] == 1
     assert found.problems["factory", "link_outside"] == 1
+
+
+def test_a_poll_is_one_commit(tmp_path: Path) -> None:
+    """Site time and pilots' time have one number, and each poll adds one to it."""
+    polls = made(tmp_path, {"schedds": False})
+    for number in range(1, 4):
+        polls.hear()
+        polls.poll()
+        ledger = polls.keeper.ledger
+        assert ledger is not None
+        state, pilots = ledger.load(), ledger.load_pilots()
+        assert state.commits == pilots.batches == number
+        assert state.tick == polls.keeper.accounted is not None
+        assert len(pilots.pilots) == 1
+
+
+def test_site_time_goes_on_though_pilots_time_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no pilot is at fault; pilots' time waits, and is stored when it is not refused."""
+    polls = made(tmp_path, {"schedds": False})
+    polls.hear()
+    polls.poll()
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    with monkeypatch.context() as wrong:
+        senseless = FactoryKey(-1, "entry", "fe", FactoryKind.QUEUE_STARTED)
+        wrong.setattr(FactoryNumbers, "changes", lambda _: {senseless: 1})
+        for number in range(2, 5):
+            polls.hear()
+            found = polls.poll()
+            assert ledger.load().commits == number
+            assert ledger.load().tick == polls.keeper.accounted
+    assert found.problems["ledger", "refused"] == 2
+    heard = ledger.load_pilots().pilots[0].contact_us
+    polls.hear()
+    found = polls.poll()
+    assert found.problems["ledger", "refused"] == 2
+    assert ledger.load_pilots().pilots[0].contact_us >= heard
+    assert all(residual.micros == 0 for residual in ledger.check())
 
 
 def checked(polls: Polls, arrives_after: float) -> dict[tuple[str, str], int]:

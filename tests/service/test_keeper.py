@@ -271,7 +271,7 @@ def test_memory_is_recalled(life: Life) -> None:
     life.poll(0)
     life.keeper.close()
     recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0)
-    assert remembered(life.url, WINDOW) == memory._replace(recalled=recalled)
+    assert remembered(life.url, WINDOW) == (memory._replace(recalled=recalled), {})
     assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
 
 
@@ -324,7 +324,7 @@ def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.Monk
 
 def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
     """Where there is no ledger yet nothing is remembered, and none is made."""
-    assert remembered(f"sqlite:///{tmp_path}/ledger.sqlite", WINDOW) == EMPTY
+    assert remembered(f"sqlite:///{tmp_path}/ledger.sqlite", WINDOW) == (EMPTY, None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -40,12 +40,13 @@ def state(keeper: PilotKeeper, source: str, kind: str = KIND) -> str | None:
 
 
 def fails(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: LedgerError) -> None:
-    """Let no batch of pilots be stored."""
+    """Let nothing be stored."""
 
-    def commit(_: PilotBatch) -> None:
+    def commit(_: object) -> None:
         raise error
 
-    monkeypatch.setattr(ledger, "commit_pilots", commit)
+    for name in ("commit", "commit_pilots"):
+        monkeypatch.setattr(ledger, name, commit)
 
 
 def test_cursors_of_any_path_go_on_after_a_restart(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.Monke
         fails(ledger, patch, FULL)
         for _ in range(3):
             polls.poll()
-            assert accountant.failure is FULL
+            assert not accountant.pilots.ready
             assert not accountant.behind
     assert len(reads) == 1
     polls.poll()

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0011"
 down_revision: str | None = None
 branch_labels = None
 depends_on = None
@@ -16,12 +16,11 @@ def upgrade() -> None:
     _entries()
     _factory_jobs()
     _gaps()
+    _ledger_state()
     _peaks()
-    _pilot_batches()
     _pilots()
     _problems()
     _series()
-    _ticks()
     _verdict_checks()
     _corrections()
     _series_hours()
@@ -133,20 +132,6 @@ def _peaks() -> None:
     )
 
 
-def _pilot_batches() -> None:
-    op.create_table(
-        "pilot_batches",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("batches", sa.BigInteger(), nullable=False),
-        sa.Column("next_id", sa.BigInteger(), nullable=False),
-        sa.Column("pruned_before", sa.Integer(), nullable=False),
-        sa.Column("pilots_pruned_us", sa.BigInteger(), nullable=False),
-        sa.Column("attempts_pruned_us", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("id = 1", name="pilot_batches_one_row"),
-        sa.PrimaryKeyConstraint("id"),
-    )
-
-
 def _pilots() -> None:
     op.create_table(
         "pilots",
@@ -209,20 +194,6 @@ def _problems() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("ix_problems_time", "problems", ["time"], unique=False)
-
-
-def _ticks() -> None:
-    op.create_table(
-        "ticks",
-        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("wall", sa.Double(), nullable=False),
-        sa.Column("mono", sa.Double(), nullable=False),
-        sa.Column("boot", sa.Double(), nullable=False),
-        sa.Column("boot_id", sa.Text(), nullable=False),
-        sa.Column("commits", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("id = 1", name="ticks_one_row"),
-        sa.PrimaryKeyConstraint("id"),
-    )
 
 
 def _verdict_checks() -> None:
@@ -307,4 +278,22 @@ def _series_hours() -> None:
         sa.ForeignKeyConstraint(["series"], ["series.id"], name="series_hours_series"),
         sa.PrimaryKeyConstraint("hour", "series"),
         sqlite_with_rowid=False,
+    )
+
+
+def _ledger_state() -> None:
+    op.create_table(
+        "ledger_state",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("batches", sa.BigInteger(), nullable=False),
+        sa.Column("next_id", sa.BigInteger(), nullable=False),
+        sa.Column("pruned_before", sa.Integer(), nullable=False),
+        sa.Column("pilots_pruned_us", sa.BigInteger(), nullable=False),
+        sa.Column("attempts_pruned_us", sa.BigInteger(), nullable=False),
+        sa.Column("wall", sa.Double(), nullable=True),
+        sa.Column("mono", sa.Double(), nullable=True),
+        sa.Column("boot", sa.Double(), nullable=True),
+        sa.Column("boot_id", sa.Text(), nullable=True),
+        sa.CheckConstraint("id = 1", name="ledger_state_one_row"),
+        sa.PrimaryKeyConstraint("id"),
     )
