@@ -329,15 +329,8 @@ def load(path: Path) -> Config:
 def parse(data: dict[str, Any], origin: str, text: str = "") -> Config:
     """Validate a table; ``origin`` names it in errors, ``text`` has its lines."""
     try:
-        return Config.model_validate(_with_tuples(data))
+        return Config.model_validate(data)
     except ValidationError as error:
         lines = key_lines(text)
         problems = [explain(dict(item), origin, Config, lines) for item in error.errors()]
         raise ConfigError("\n".join(problems)) from None
-
-
-def _with_tuples(value: Any) -> Any:
-    """Return what TOML has, with a tuple for each list: nothing changes once it was read."""
-    if isinstance(value, dict):
-        return {key: _with_tuples(inner) for key, inner in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

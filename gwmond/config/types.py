@@ -6,9 +6,9 @@ import ipaddress
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
 from gwmond.model.digits import is_number
@@ -55,6 +55,18 @@ class Section(BaseModel):
     """A table of the file: every key is known, and nothing changes once it was read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_tuples(cls, values: Any) -> Any:
+        """Make a tuple of each list."""
+        if isinstance(values, dict):
+            return {name: _tuple(value) for name, value in values.items()}
+        return values
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def is_duration(field: FieldInfo) -> bool:
