@@ -31,9 +31,9 @@ examples:
 states: bottleneck (csv, json: provisioning_bottleneck): no pilot waits, and idle jobs could have
 run; no demand (insufficient_demand): no idle job is left for it; filling: pilots wait in the site's
 queue; saturated: for so long that the site has no room for us; full: all is provisioned; down: in
-downtime; unknown: something needed for a verdict is not known. The README says what the reasons
-mean; the daemon's page does, too. What lasts for minutes (few_requested, idle_slots_untaken) only
-the daemon knows: this polls once.
+downtime; unknown: something needed for a verdict is not known. docs/sites.md and the daemon's page
+explain the reasons. This command polls once, so reasons that take minutes to observe
+(few_requested, idle_slots_untaken) are only known to the daemon.
 
 "?" is not known, and ">=13" known in part: while a schedd does not answer (or there is no empty
 pilot to match jobs with) more jobs may match. csv and json then have jobs_whole false, and no

@@ -99,7 +99,7 @@ FAMILIES = (
         "gwmond_reconciliation_difference_seconds",
         "gauge",
         "seconds",
-        "The factory's time of pilots less gwmond's, by cause (docs/reconcile.md); not_told, "
+        "The factory's time of pilots less gwmond's, by cause (docs/reconcile.md); not_recorded, "
         "unknown_pilot and different are not explained. Unit: wall-clock seconds of pilots." + _DAY,
         ("entry", "cause"),
         _differences,

@@ -20,7 +20,7 @@ only_jobs            only records of jobs know the pilot, the factory does not
 estimated            the line's duration differs from a life that rests on an estimate
 repeated_lines       lines that came again (a log that was read again), or that no longer are in
                      the ledger one by one
-not_told             the factory's files that were read have neither end nor line of the pilot
+not_recorded         the factory's files that were read have neither end nor line of the pilot
 unknown_pilot        lines of pilots that gwmond does not know
 different            the line's duration differs from a life that was measured
 ==================== ===========================================================================
@@ -55,12 +55,12 @@ class Cause(StrEnum):
     ONLY_JOBS = "only_jobs"
     ESTIMATED = "estimated"
     REPEATED_LINES = "repeated_lines"
-    NOT_TOLD = "not_told"
+    NOT_RECORDED = "not_recorded"
     UNKNOWN_PILOT = "unknown_pilot"
     DIFFERENT = "different"
 
 
-UNEXPLAINED = frozenset({Cause.NOT_TOLD, Cause.UNKNOWN_PILOT, Cause.DIFFERENT})
+UNEXPLAINED = frozenset({Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT})
 
 
 class Part(NamedTuple):

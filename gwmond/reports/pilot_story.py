@@ -37,7 +37,7 @@ _EARLY = (
 
 _SUMMARY = (
     "its own statistics, or completed_jobs: no run of a job, but what stands for all of them "
-    "(docs/pilots.md)"
+    "(docs/estimates.md)"
 )
 
 

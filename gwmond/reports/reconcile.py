@@ -148,7 +148,7 @@ def _missing(life: FactoryLife, job: FactoryJob | None, period: Period) -> Cause
         return Cause.LINE_LATER
     if job is not None and job.ended_us is not None:
         return Cause.NO_LINE
-    return Cause.ONLY_JOBS if life.origin == "jobs" else Cause.NOT_TOLD
+    return Cause.ONLY_JOBS if life.origin == "jobs" else Cause.NOT_RECORDED
 
 
 def _within(time_us: int | None, period: Period) -> bool:

@@ -35,7 +35,7 @@ MEANINGS = {
     Cause.ONLY_JOBS: "pilots that only records of jobs tell of",
     Cause.ESTIMATED: "the line differs from a life whose begin or end is estimated",
     Cause.REPEATED_LINES: "lines that were read twice, or whose pilots are no longer kept",
-    Cause.NOT_TOLD: "NOT EXPLAINED: files that were read tell neither the pilot's end nor a line",
+    Cause.NOT_RECORDED: "NOT EXPLAINED: no file that was read has the pilot's end, or its line",
     Cause.UNKNOWN_PILOT: "NOT EXPLAINED: lines of pilots that gwmond does not know",
     Cause.DIFFERENT: "NOT EXPLAINED: the line differs from a life that was measured",
 }

@@ -271,7 +271,7 @@ def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
     assert run("import", "--ledger", url, copy).returncode == 0
     causes = {cause for row in reconciled(url, ALL) for cause in row.parts}
-    assert Cause.NOT_TOLD in causes
+    assert Cause.NOT_RECORDED in causes
     words = (
         "reconcile",
         "--ledger",

@@ -96,7 +96,7 @@ CAUSES = {
     Cause.NO_DURATION: (life(2, 5), job(2, 5, 5.1, 0), Part(1, -3 * H)),
     Cause.ONLY_JOBS: (life(2, 5, "", origin="jobs"), None, Part(1, -3 * H)),
     Cause.ESTIMATED: (life(2, 5, estimated=True), job(2, 5, 5.1, 3.5), Part(1, H // 2)),
-    Cause.NOT_TOLD: (life(2, 5), None, Part(1, -3 * H)),
+    Cause.NOT_RECORDED: (life(2, 5), None, Part(1, -3 * H)),
     Cause.UNKNOWN_PILOT: (None, job(2, 5, 5.1, 3), Part(1, 3 * H)),
     Cause.DIFFERENT: (life(2, 5), job(2, 5, 5.1, 2), Part(1, -H)),
 }
@@ -109,7 +109,7 @@ def test_a_cause_alone(cause: Cause) -> None:
     row = compared((one, other))
     assert row.parts == {cause: part}
     assert row.residual_us == part.us
-    explained = cause not in {Cause.NOT_TOLD, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
+    explained = cause not in {Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
     assert row.unexplained_us == (0 if explained else part.us)
     assert (row.unexplained_ratio or 0) > 0 or explained
     assert any(cause.value.replace("_", " ") in text for text in explanations([row]))
@@ -225,7 +225,7 @@ def test_parts_sum_to_the_residual(
     explained = sum(
         part.us
         for cause, part in row.parts.items()
-        if cause not in {Cause.NOT_TOLD, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
+        if cause not in {Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
     )
     assert row.unexplained_us == (row.residual_us or 0) - explained
 
