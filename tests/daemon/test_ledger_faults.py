@@ -43,7 +43,9 @@ def _complete(first: Metrics, last: Metrics, *, restarted: bool = False) -> None
     Unless it was restarted: what it then did not see for too long, on a slow machine, is.
     """
     passed = last.accounted_at - first.accounted_at
-    unseen = last.seconds("Busy", "unknown") if restarted else 0.0
+    unseen = (
+        last.seconds("Busy", "unknown") - first.seconds("Busy", "unknown") if restarted else 0.0
+    )
     spent = last.seconds("Busy") - first.seconds("Busy")
     assert spent == pytest.approx(CAPACITY * passed, abs=CAPACITY)
     for state, units in (("provisioned", 8), ("provisioning_bottleneck", 10)):

@@ -40,7 +40,7 @@ def demo() -> Path:
 def shown(demo: Path) -> Shown:
     """What the daemon's sources and accounting make of it, nine times in its day."""
     command = [sys.executable, "-m", "tests.recordings.summary", str(demo), "--every", str(EVERY)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=280)
     return Shown(**json.loads(finished.stdout))
 
 
