@@ -203,8 +203,8 @@ _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
 _READERS = ("pilots", "pilot", "report", "reconcile")
 _WRITERS = {
     "gwmond.service.pilot_keeper",
-    "gwmond.pilots.book",
-    "gwmond.pilots.joining",
+    "gwmond.pilots.accounting",
+    "gwmond.pilots.run_matcher",
     "gwmond.service.history_reader",
 }
 

@@ -12,7 +12,7 @@ from gwmond.commands.common import EXIT_OK, complain, now, opened, show, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.model.digits import is_number
-from gwmond.pilots.silence import silent_before_us
+from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.ledger_text import nothing
 from gwmond.reports.open_runs import open_runs

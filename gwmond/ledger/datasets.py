@@ -19,7 +19,7 @@ from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.writes import stored_state
 from gwmond.model.times import HOUR_US
-from gwmond.pilots.factory_evidence import jobs
+from gwmond.pilots.factory_records import jobs
 
 _AT_ONCE = 2000
 _TEXT, _INT, _FLOAT, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()

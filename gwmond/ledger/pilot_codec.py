@@ -38,7 +38,6 @@ from gwmond.model.stored_pilots import (
     PilotIdentity,
     PilotKind,
     PilotRow,
-    Told,
 )
 from gwmond.model.units import RESOURCES, Resource
 
@@ -102,7 +101,7 @@ PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
     *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
     *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "heard_us", "factory_number", "told", "facts"),
+    *("failure", "validation_end_us", "heard_us", "factory_number", "facts"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
 
@@ -123,7 +122,6 @@ def pilot_values(row: PilotRow) -> Values:
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(key.factory_job.rpartition("#")[2]),
-        None if row.told is None else encode_json(row.told),
         _encoded(row.facts),
     )
 
@@ -139,7 +137,7 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
 def _pilot_row(values: Sequence[Any]) -> PilotRow:
     (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
     (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, told, facts, pruned) = rest
+    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, facts, pruned) = rest
     key = EntryKey(site, entry)
     assumed, counted = _stored_rules(json.loads(estimated))
     return PilotRow(
@@ -164,23 +162,24 @@ def _pilot_row(values: Sequence[Any]) -> PilotRow:
         validation_end_us=validation_end,
         heard_us=heard,
         assumed_micros=counted,
-        told=_told(told),
         facts=_FACTS.decode(facts),
     )
 
 
-KIND_COLUMNS = ("id", "told", "steps", "estimated", "site", "factory", "group_name", "origin")
+KIND_COLUMNS = ("id", "facts", "steps", "estimated", "site", "factory", "group_name", "origin")
 
 
 def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
     """Return the kind of the columns ``KIND_COLUMNS``, or raise ``Undecodable``; None: no size."""
-    number, told, steps, estimated, *who = values
+    number, facts, steps, estimated, site, factory, group, origin = values
     try:
         sizes = [step.size for step in _stored_steps(steps)]
         rules = frozenset(_stored_rules(json.loads(estimated))[0])
-        size = _told(told)
-        return PilotKind(size, sizes[-1], rules, *who) if sizes else None
-    except (ValueError, KeyError, TypeError) as exc:
+        reported = _FACTS.decode(facts).reported(origin)
+        return (
+            PilotKind(reported, sizes[-1], rules, site, factory, group, origin) if sizes else None
+        )
+    except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
 
 
@@ -203,10 +202,6 @@ def _encoded(facts: PilotFacts) -> str:
         return msgspec.json.encode(facts).decode()
     except OverflowError as exc:
         raise ValueError(f"a number in what sources say of a pilot: {exc}") from exc
-
-
-def _told(stored: str | None) -> Told | None:
-    return None if stored is None else Told(*json.loads(stored))
 
 
 def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:

@@ -53,8 +53,6 @@ pilots = Table(
     Column("heard_us", BigInteger, nullable=False, server_default="0"),
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
-    # cores, memory, GPUs and whether the site was told of the pilot itself, as JSON; null: all.
-    Column("told", Text),
     # What each source says of it, as JSON (see gwmond.model.pilot_sources).
     Column("facts", Text, nullable=False, server_default="{}"),
     # How many of its attempts were taken out by retention.

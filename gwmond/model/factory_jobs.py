@@ -101,7 +101,7 @@ class Place(NamedTuple):
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
     ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
-    ``outputs`` are those of pilots that came (see ``came_back``).
+    ``outputs`` are those of pilots that came (see ``pilots.rare.returned_outputs``).
     """
 
     entry: str

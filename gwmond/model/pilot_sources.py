@@ -10,31 +10,32 @@ not known.  What depends on *when* something was known is a decision, and stored
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import replace as replace  # noqa: PLC0414
 
 from gwmond.model.facts import AD_LIFETIME_S
 from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
 from gwmond.model.times import SECOND_US
 
-__all__ = [
-    "AdFacts",
-    "Decisions",
-    "DefaultSize",
-    "FailedAdFacts",
-    "OutputFacts",
-    "PilotFacts",
-    "QueueFacts",
-    "Restart",
-    "RunFacts",
-    "SummaryFacts",
-    "replace",
-]
+Origin: TypeAlias = Literal["collector", "jobs", "files"]
+"""Whether a collector has shown a pilot, or only records of jobs have it, or files do."""
 
 LIFETIME_US = AD_LIFETIME_S * SECOND_US
 """How long a collector keeps an ad that was not renewed, by HTCondor's default."""
+
+
+class ReportedSize(NamedTuple):
+    """What a pilot itself has reported, None where it has not; ``site``: whether its site is known.
+
+    The rest is what its entry's other pilots have (see ``gwmond.pilots.revision``).
+    """
+
+    cores: float | None = None
+    memory_mib: float | None = None
+    gpus: float | None = None
+    site: bool = False
 
 
 class Restart(Struct, frozen=True):
@@ -196,3 +197,12 @@ class PilotFacts(Struct, frozen=True, omit_defaults=True):
     central_log_us: int | None = None
     runs: RunFacts = RunFacts()
     decisions: Decisions = Decisions()
+
+    def reported(self, origin: Origin) -> ReportedSize:
+        """Return what a pilot itself has reported."""
+        output, site = self.output, origin == "collector"
+        if self.ads is not None and self.ads.sizes:
+            return ReportedSize(*self.ads.sizes[-1].size, site=True)
+        if output is None:
+            return ReportedSize(site=site)
+        return ReportedSize(output.cores, output.memory_mib, output.gpus, site or output.site)

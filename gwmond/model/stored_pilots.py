@@ -28,14 +28,13 @@ from gwmond.model.pilot_facts import (
     Validation,
     union,
 )
-from gwmond.model.pilot_sources import PilotFacts
+from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 
 Hour: TypeAlias = int
 Micros: TypeAlias = int
 PilotId: TypeAlias = int
-Origin: TypeAlias = Literal["collector", "jobs", "files"]
 End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "logged", "queue", "reported"]
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
 
@@ -70,22 +69,10 @@ class PilotIdentity(NamedTuple):
     origin: Origin = "collector"
 
 
-class Told(NamedTuple):
-    """What was told of a pilot itself, None where it was not; ``site``: whether its site was.
-
-    The rest is what its entry's other pilots have (see ``gwmond.pilots.revision``).
-    """
-
-    cores: float | None = None
-    memory_mib: float | None = None
-    gpus: float | None = None
-    site: bool = False
-
-
 class PilotKind(NamedTuple):
     """What pilots of an entry have in common: what was told of them, and what was assumed."""
 
-    told: Told | None
+    reported: ReportedSize
     size: Resources
     rules: frozenset[Assumption]
     site: str
@@ -109,7 +96,6 @@ class PilotRow(NamedTuple):
     - ``failure``: why its validation failed: the class, and the test after a space.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
       much of the pilot is counted under each, in canonical micros of a resource (``CountKey``).
-    - ``told``: what was told of it itself; None: all that is there, but for what is assumed.
     - ``validation_end_us``: when its validation ended, if its output or a summary tells.
     - ``settled``: what is booked for it, by resource, measure, category and outcome.
     - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
@@ -137,7 +123,6 @@ class PilotRow(NamedTuple):
     validation_end_us: int | None = None
     heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
-    told: Told | None = None
     facts: PilotFacts = PilotFacts()
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.pilots.rules import Lookup
-from gwmond.pilots.sizes import Sizes, told_of
+from gwmond.pilots.sizes import Sizes
 
 
 class Entries:
@@ -31,8 +31,8 @@ class Entries:
         for entry, rows in lookup.pilots_of_entries(new).items():
             for row in rows:
                 if row.closed and row.steps and Assumption.LIFE not in row.assumed:
-                    told = told_of(row.told, row.steps[-1].size, row.assumed.keys())
-                    self._sizes.note(entry, *told[:3])
+                    reported = row.facts.reported(row.identity.origin)
+                    self._sizes.note(entry, *reported[:3])
                 if row.identity.key.site != entry:
                     self._sites.setdefault(entry, row.identity.key.site)
                 if row.identity.factory:

@@ -9,29 +9,31 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.entry_defaults import Entries
-from gwmond.pilots.factory_evidence import NewFact
 from gwmond.pilots.factory_jobs import FactoryJobs
-from gwmond.pilots.joining import Joining
-from gwmond.pilots.known_places import KnownPlaces
+from gwmond.pilots.factory_records import NewFact
+from gwmond.pilots.missing_end import give_up
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.outputs import Outputs
-from gwmond.pilots.rules import FAR_US, Comes, Lookup, Rules
-from gwmond.pilots.shelf import Shelf, place_of
-from gwmond.pilots.sightings import Sightings
-from gwmond.pilots.unended import give_up
+from gwmond.pilots.pilot_cache import PilotCache, place_of
+from gwmond.pilots.queue_records import QueueRecords
+from gwmond.pilots.rules import FAR_US, ExpectedInput, Lookup, Rules
+from gwmond.pilots.run_matcher import RunMatcher
 
 
 class FactoryFacts:
     """Hands each kind of fact to what joins it with pilots; ``places`` is what waits for them."""
 
-    def __init__(self, shelf: Shelf, sightings: Sightings, joining: Joining, rules: Rules) -> None:
-        self._shelf = shelf
-        self._joining = joining
-        self._entries = entries = Entries(sightings.sizes)
-        self._outputs = Outputs(shelf, sightings, joining, entries, rules)
-        self.places = KnownPlaces()
-        self._jobs = FactoryJobs(self.places, shelf, sightings, joining, entries, rules)
+    def __init__(
+        self, cache: PilotCache, ads: CollectorAds, matcher: RunMatcher, rules: Rules
+    ) -> None:
+        self._cache = cache
+        self._matcher = matcher
+        self._entries = entries = Entries(ads.sizes)
+        self._outputs = Outputs(cache, ads, matcher, entries, rules)
+        self.places = QueueRecords()
+        self._jobs = FactoryJobs(self.places, cache, ads, matcher, entries, rules)
         self._watched_us: int | None = None
         self._seen_us = 0
 
@@ -79,12 +81,12 @@ class FactoryFacts:
         ]
         return self.places.take(told, lookup) if told else []
 
-    def settle(self, now_us: int, comes: Comes, lookup: Lookup) -> None:
+    def settle(self, now_us: int, comes: ExpectedInput, lookup: Lookup) -> None:
         """Use what can be used by now, and by what more may be told."""
-        for pilot in self._shelf.pilots.values():
+        for pilot in self._cache.pilots.values():
             if pilot.from_us < FAR_US and pilot.end_us is not None:
                 self._jobs.touch(pilot)
         self._jobs.settle(now_us, comes, self._watched_us, lookup)
-        for pilot in self._shelf.pilots.values():
+        for pilot in self._cache.pilots.values():
             if pilot.waits and place_of(pilot.identity) not in self.places:
                 give_up(pilot)

@@ -33,19 +33,18 @@ from gwmond.model.pilot_evidence import CompletedPilot
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.pilots import factory_evidence as factory_jobs
-from gwmond.pilots import summaries
-from gwmond.pilots.contradictions import contradictions
+from gwmond.pilots import factory_records, summaries
+from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
-from gwmond.pilots.joining import Joining
-from gwmond.pilots.known_places import KnownPlaces
+from gwmond.pilots.missing_end import give_up, read_until, waits_until
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.rules import Comes, Lookup, Rules, sane
+from gwmond.pilots.pilot_cache import PilotCache, place_of
+from gwmond.pilots.queue_records import QueueRecords
+from gwmond.pilots.rules import ExpectedInput, Lookup, Rules, sane
+from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.same_job import KNOWN_ENDS, Matches
-from gwmond.pilots.shelf import Shelf, place_of
-from gwmond.pilots.sightings import Sightings
-from gwmond.pilots.unended import give_up, read_until, waits_until
+from gwmond.pilots.summaries import contradictions
 
 
 class FactoryJobs:
@@ -53,20 +52,20 @@ class FactoryJobs:
 
     def __init__(
         self,
-        places: KnownPlaces,
-        shelf: Shelf,
-        sightings: Sightings,
-        joining: Joining,
+        places: QueueRecords,
+        cache: PilotCache,
+        ads: CollectorAds,
+        matcher: RunMatcher,
         entries: Entries,
         rules: Rules,
     ) -> None:
         self._places = places
-        self._shelf = shelf
-        self._sightings = sightings
-        self._joining = joining
+        self._cache = cache
+        self._ads = ads
+        self._matcher = matcher
         self._entries = entries
         self._rules = rules
-        self._now_us, self._comes = 0, Comes.EVERYTHING  # as it was settled last
+        self._now_us, self._comes = 0, ExpectedInput.EVERYTHING  # as it was settled last
 
     def touch(self, pilot: OpenPilot) -> None:
         """Say that more is known of a pilot: what was told at its place is used anew."""
@@ -76,7 +75,9 @@ class FactoryJobs:
         if name in self._places or not pilot.no_output:
             self._places.change(name)
 
-    def settle(self, now_us: int, comes: Comes, watched_us: int | None, lookup: Lookup) -> None:
+    def settle(
+        self, now_us: int, comes: ExpectedInput, watched_us: int | None, lookup: Lookup
+    ) -> None:
         """Use what can be used; collectors were watched without a gap since ``watched_us``."""
         self._now_us, self._comes = now_us, comes
         names = self._places.due(now_us, self._late_us, lookup)
@@ -84,7 +85,7 @@ class FactoryJobs:
             return
         numbers = {self._places[name].number for name in names}
         for rows in lookup.find_factory_numbers(numbers).values():
-            self._shelf.recall_pilots(rows)
+            self._cache.recall_pilots(rows)
         self._entries.recall({self._places[name].entry for name in names}, lookup)
         for name in names:
             self._decide(name, watched_us, lookup)
@@ -97,10 +98,10 @@ class FactoryJobs:
     def _decide(self, name: str, watched_us: int | None, lookup: Lookup) -> None:
         """Use what is told at a place."""
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
-        here = self._shelf.at_place(place.entry, place.number)
+        here = self._cache.at_place(place.entry, place.number)
         made = [pilot for pilot in here if pilot.no_output]
         told = [pilot for pilot in here if not pilot.no_output]
-        jobs = factory_jobs.jobs(place)
+        jobs = factory_records.jobs(place)
         matches = Matches(place, jobs, told, made)
         used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
         waits = False
@@ -137,7 +138,7 @@ class FactoryJobs:
         until_us = job.due_us(told_us, self._rules.quiet_us) if job and ended else None
         if until_us is not None:
             now_us = self._late_us
-        elif self._comes is Comes.NOTHING:
+        elif self._comes is ExpectedInput.NOTHING:
             until_us = read_until(pilot, told_us, self._rules)
         else:
             written_us = place.written_us(pilot.start_us)
@@ -151,9 +152,9 @@ class FactoryJobs:
 
     def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
         """Take out a pilot that was made of a job which by now is another, or another's."""
-        self._shelf.load_whole(pilot, lookup)
+        self._cache.load_whole(pilot, lookup)
         if not pilot.pruned and all(attempt.summarised for attempt in pilot.attempts.values()):
-            self._shelf.withdraw(pilot)
+            self._cache.withdraw(pilot)
 
     def _alone(self, place: Place, job: FactoryJob, watched_us: int | None, *, late: bool) -> bool:
         """A job of which no pilot is known; return whether nothing more is expected of it."""
@@ -170,7 +171,7 @@ class FactoryJobs:
         """A job that is this pilot; return whether it can tell nothing more of it."""
         if pilot.no_output:
             if job.life is not None and sane(*job.life):
-                self._shelf.load_whole(pilot, lookup)
+                self._cache.load_whole(pilot, lookup)
                 self._name(
                     pilot, identity_of(place, job, pilot.identity.key.site, pilot.identity.factory)
                 )
@@ -179,14 +180,14 @@ class FactoryJobs:
             amend(pilot, job)
             self._name(pilot, named(pilot, job))
             for word in contradictions(pilot, job):
-                self._places.once(place.name, word, self._joining.contradictions)
+                self._places.once(place.name, word, self._matcher.contradictions)
             self._tell_line(pilot, job.line, lookup)
         return _is_done(pilot, job, late=late)
 
     def _tell_line(self, pilot: OpenPilot, line: CompletedPilot | None, lookup: Lookup) -> None:
         if summaries.tells_more(pilot, line):
-            self._shelf.load_whole(pilot, lookup)
-            summaries.tell_line(pilot, line, self._joining)
+            self._cache.load_whole(pilot, lookup)
+            summaries.tell_line(pilot, line, self._matcher)
 
     def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
         """Let there be a pilot that nothing else tells of."""
@@ -196,16 +197,16 @@ class FactoryJobs:
         identity = identity_of(place, job, site, self._entries.factory(place.entry))
         never_seen = watched_us is not None and watched_us <= job.life[0]
         facts = PilotFacts(queue=queue_facts(job), decisions=Decisions(never_seen=never_seen))
-        self._shape(self._sightings.add(identity, facts), job)
+        self._shape(self._ads.add(identity, facts), job)
 
     def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
         """Give a pilot the name and group that its factory tells now."""
         if identity._replace(started=pilot.identity.started) != pilot.identity:
-            self._sightings.relabelled.append((pilot, identity))
+            self._ads.relabelled.append((pilot, identity))
 
     def _shape(self, pilot: OpenPilot, job: FactoryJob) -> None:
         default = pilot.facts.decisions.size  # what was assumed first stays
-        summaries.shape(pilot, job, default or self._sightings.sizes.default(pilot), self._joining)
+        summaries.shape(pilot, job, default or self._ads.sizes.default(pilot), self._matcher)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:

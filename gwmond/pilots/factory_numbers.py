@@ -29,8 +29,8 @@ from gwmond.model.pilot_evidence import (
     QueueState,
 )
 from gwmond.model.times import HOUR_US
-from gwmond.pilots.came_back import Filled
-from gwmond.pilots.factory_evidence import NewFact
+from gwmond.pilots.factory_records import NewFact
+from gwmond.pilots.rare.returned_outputs import OutputNoLongerEmpty
 from gwmond.pilots.rules import sane
 
 MOST = 10**8
@@ -40,7 +40,7 @@ _OF_STATE = {state: FactoryKind(f"queue_{state.value}") for state in QueueState}
 
 
 class FactoryNumbers:
-    """Changes of the factory's numbers that are not stored yet."""
+    """PendingAmounts of the factory's numbers that are not stored yet."""
 
     def __init__(self) -> None:
         self._changes: Counter[FactoryKey] = Counter()
@@ -55,7 +55,7 @@ class FactoryNumbers:
                 self._event(fact)
             elif isinstance(fact, CompletedPilot):
                 self._line(fact)
-            elif isinstance(fact, Filled):
+            elif isinstance(fact, OutputNoLongerEmpty):
                 self._output(fact.output, {FactoryKind.OUTPUTS_FILLED: 1})
             else:
                 self._output(fact, _FIRST | {FactoryKind.OUTPUTS_EMPTY: int(fact.start_us is None)})

@@ -33,8 +33,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
-from gwmond.model.pilot_sources import LIFETIME_US, PilotFacts
-from gwmond.model.stored_pilots import End, Origin, Told
+from gwmond.model.pilot_sources import LIFETIME_US, Origin, PilotFacts
+from gwmond.model.stored_pilots import End
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import FAR_US, LATEST_US
 
@@ -393,12 +393,12 @@ def _default_size(known: Known, start_us: int) -> Sized | None:
         return None
     size, rules = default.size, set(default.rules)
     if Assumption.SIZE in rules and held is not None:
-        told = told_of(known.facts, known.origin) or Told()
+        reported = known.facts.reported(known.origin)
         more = (max(mine, run) for mine, run in zip(size, held, strict=True))
         grown = Resources(
             *(
-                mine if reported is not None else most
-                for mine, most, reported in zip(size, more, told[:3], strict=True)
+                mine if own is not None else most
+                for mine, most, own in zip(size, more, reported[:3], strict=True)
             )
         )
         rules |= {Assumption.GPUS} if grown.gpus > size.gpus else set()
@@ -411,17 +411,6 @@ SIZE_RULES: tuple[tuple[str, Callable[[Known, int], Sized | None]], ...] = (
     ("what jobs held at once", _jobs_size),
     ("its output, else its entry's others", _default_size),
 )
-
-
-def told_of(facts: PilotFacts, origin: Origin) -> Told | None:
-    """Return what was reported of a pilot itself; None: all of it."""
-    if (facts.ads is not None and facts.ads.sizes) or (origin == "jobs" and facts.output is None):
-        return None
-    output = facts.output
-    site = origin == "collector"
-    if output is None:
-        return Told(site=site)
-    return Told(output.cores, output.memory_mib, output.gpus, site=site or output.site)
 
 
 # --- All of it --------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from gwmond.pilots.life import (
     life_of,
     lifetime_us,
     missing_since_us,
-    told_of,
 )
 from gwmond.pilots.pilot_segments import total_rate
 from gwmond.pilots.rules import FAR_US
@@ -53,7 +52,8 @@ class OpenPilot:
     ``booked`` is the version of its life by which its time was booked.
 
     - ``known_us``: up to when attempts were known when it was booked; 0 if it never was.
-    - ``mark_us``: all before is settled; ``kept_us``: attempts that end later are all in memory.
+    - ``mark_us``: all before is settled; ``loaded_from_us``: attempts that end later are all in
+      memory.
     - ``from_us``: the earliest time about which something has changed since it was booked.
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a poll found an ad of it last.
@@ -69,7 +69,7 @@ class OpenPilot:
     die_us: int | None = None
     known_us: int = 0
     mark_us: int = 0
-    kept_us: int = 0
+    loaded_from_us: int = 0
     ran_jobs: bool = False
     closed: bool = False
     pruned: bool = False
@@ -102,7 +102,7 @@ class OpenPilot:
 
     @property
     def waits(self) -> bool:
-        """Whether only files have it, and nothing tells its end (see ``unended``)."""
+        """Whether only files have it, and nothing tells its end (``missing_end``)."""
         return self.end_us is None and self.identity.origin == "files"
 
     @property
@@ -210,7 +210,9 @@ class OpenPilot:
         """Return what its life is derived from, with the ends of its runs once it has ended."""
         known = self.known
         runs = self.facts.runs
-        if runs.until_us is not None and runs.until_us > self.kept_us:  # it is in memory, if it is
+        if (
+            runs.until_us is not None and runs.until_us > self.loaded_from_us
+        ):  # it is in memory, if it is
             known = known._replace(facts=replace(self.facts, runs=replace(runs, until_us=None)))
         if not self.attempts or not ends_of(known):
             return known
@@ -287,13 +289,12 @@ class OpenPilot:
             validation_end_us=derived.validation_end_us,
             assumed_micros=dict(self.counted_micros),
             heard_us=derived.heard_us,
-            told=told_of(self.facts, self.identity.origin),
             facts=self.facts,
         )
 
     @classmethod
-    def of(cls, row: PilotRow, kept_us: int) -> OpenPilot:
-        """Return a stored pilot, without attempts; those that end after ``kept_us`` will follow."""
+    def of(cls, row: PilotRow, loaded_from_us: int) -> OpenPilot:
+        """Return a stored pilot, without attempts; those after ``loaded_from_us`` follow."""
         pilot = cls(
             id=row.id,
             identity=row.identity,
@@ -314,8 +315,8 @@ class OpenPilot:
             die_us=row.die_us,
             known_us=row.known_until_us or 0,
             mark_us=row.mark_us,
-            kept_us=kept_us,
-            ran_jobs=row.ran_jobs and (kept_us > 0 or row.attempts_pruned > 0),
+            loaded_from_us=loaded_from_us,
+            ran_jobs=row.ran_jobs and (loaded_from_us > 0 or row.attempts_pruned > 0),
             closed=row.closed,
             pruned=row.attempts_pruned > 0,
             settled=Counter(dict(row.settled)),

@@ -17,8 +17,9 @@ Rules besides the table of ``model.outcomes``:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
@@ -29,6 +30,10 @@ from gwmond.pilots.early_failure import Result, result_of
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import Rules
+
+if TYPE_CHECKING:
+    from gwmond.pilots.pilot_cache import PilotCache
+    from gwmond.pilots.run_matcher import RunMatcher
 
 _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
 
@@ -190,3 +195,53 @@ def weighed(attempt: OpenAttempt, plain: Outcome | None) -> tuple[Outcome | None
         fits = judged is not None and (judged.label in {plain.label, "early_exit"})
         return (judged if fits else None), result.value
     return plain, result.value if result else ""
+
+
+class DecisionTime(NamedTuple):
+    """When it is decided: ``now_us`` for what waits, ``clock_us`` by the clock, which is said.
+
+    ``known_us``: attempts that began before are known.
+    """
+
+    now_us: int
+    clock_us: int
+    known_us: int
+
+
+def decide_runs(
+    pilot: OpenPilot,
+    at: DecisionTime,
+    cache: PilotCache,
+    matcher: RunMatcher,
+    rules: Rules,
+    silent: Collection[str],
+) -> None:
+    """Decide on what is open, and anew on what has changed."""
+    later = LaterRuns(cache.jobs)
+    over: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+    for attempt in pilot.attempts.values():
+        if not _is_decided(attempt):
+            fact = given_up(attempt, later.after(attempt), at.now_us, at.clock_us, rules, silent)
+            if fact is not None:
+                over[fact.job].append(fact)
+    for job, facts in over.items():
+        matcher.add(job, facts)
+    later = LaterRuns(cache.jobs) if over else later
+    for attempt in list(pilot.attempts.values()):
+        if _is_decided(attempt):
+            continue
+        later_us = later.after(attempt)
+        plain = plain_outcome(attempt, later_us, at.now_us, at.known_us, rules)
+        outcome, result = weighed(attempt, plain)
+        if (outcome, result) != (attempt.outcome, attempt.result):
+            attempt.dirty = True
+            if outcome != attempt.outcome:
+                pilot.touch(attempt.start_us)
+            attempt.outcome, attempt.result = outcome, result
+
+
+def _is_decided(attempt: OpenAttempt) -> bool:
+    """Return whether nothing has changed that may change what was decided."""
+    if attempt.outcome is None or not attempt.merged.ending.over:
+        return False
+    return attempt.pilot.from_us > (attempt.end_us or 0)

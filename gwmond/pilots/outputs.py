@@ -10,7 +10,7 @@ Where the output leaves something open:
 
 ==================== ==========================================================================
 no end               it was killed hard, or still runs: it ends when its collector says; if none
-                     has shown it, its end is waited for (see ``unended``), and then it ended with
+                     has shown it, its end is waited for (see ``missing_end``); then it ended with
                      the last thing that its output tells of (then ``estimated``)
 no cores or memory   what most pilots of the entry have, else what the entry is expected to have,
                      else one canonical unit a core (then ``estimated``; see ``sizes``)
@@ -42,15 +42,16 @@ from gwmond.model.pilot_sources import (
 )
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.entry_defaults import Entries
-from gwmond.pilots.joining import UNKNOWN, Joining
+from gwmond.pilots.missing_end import known_start
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, LATEST_US, Lookup, Rules, sane
-from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import Sightings
+from gwmond.pilots.run_matcher import UNKNOWN, RunMatcher
+from gwmond.pilots.sizes import plausible
 from gwmond.pilots.starter_runs import Better, fact_of, job_of
 from gwmond.pilots.summaries import ran_jobs, tell_statistics, withdraw_jobs
-from gwmond.pilots.unended import known_start
 
 T = TypeVar("T")
 
@@ -68,13 +69,18 @@ class Outputs:
     """
 
     def __init__(
-        self, shelf: Shelf, sightings: Sightings, joining: Joining, entries: Entries, rules: Rules
+        self,
+        cache: PilotCache,
+        ads: CollectorAds,
+        matcher: RunMatcher,
+        entries: Entries,
+        rules: Rules,
     ) -> None:
-        self._shelf = shelf
-        self._sightings = sightings
-        self._joining = joining
+        self._cache = cache
+        self._ads = ads
+        self._matcher = matcher
         self._rules = rules
-        self._sizes = sightings.sizes
+        self._sizes = ads.sizes
         self._entries = entries
         self.absurd = 0
         self.crowded = 0
@@ -83,12 +89,12 @@ class Outputs:
         """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
         numbers = {_number(output) for output in outputs if output.name.cluster is not None}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
-            self._shelf.recall_pilots(rows)
-        names = {name for output in outputs if (name := name_of(output)) not in self._shelf.by_name}
+            self._cache.recall_pilots(rows)
+        names = {name for output in outputs if (name := name_of(output)) not in self._cache.by_name}
         for rows in lookup.find_pilots(names).values() if names else ():
-            self._shelf.recall_pilots(rows)
-        self._joining.recall([attempt for output in outputs for attempt in output.attempts], lookup)
-        self._joining.recall_jobs(
+            self._cache.recall_pilots(rows)
+        self._matcher.recall([attempt for output in outputs for attempt in output.attempts], lookup)
+        self._matcher.recall_jobs(
             {job_of(run) for output in outputs for run in output.runs}, lookup
         )
         self._entries.learn(outputs, lookup)
@@ -116,22 +122,22 @@ class Outputs:
         start_us = output.start_us if output.start_us is not None else min(times)
         identity = self._identity(output, start_us)
         if pilot is None:
-            return self._sightings.add(identity, PilotFacts(output=_facts(None, output)))
+            return self._ads.add(identity, PilotFacts(output=_facts(None, output)))
         if not pilot.pruned:
             # Only the factory's queue, or records of jobs, had it: now its output does.
-            self._shelf.load_whole(pilot, lookup)
-            withdraw_jobs(pilot, self._joining)
+            self._cache.load_whole(pilot, lookup)
+            withdraw_jobs(pilot, self._matcher)
             facts = replace(pilot.facts, queue=None, summary=None, decisions=Decisions())
             pilot.learn(replace(facts, output=_facts(None, output)))
-            self._sightings.relabelled.append((pilot, identity))
+            self._ads.relabelled.append((pilot, identity))
         return pilot
 
     def _find(self, output: PilotOutput) -> OpenPilot | None:
-        for pilot in self._shelf.by_name.get(name_of(output), ()):
+        for pilot in self._cache.by_name.get(name_of(output), ()):
             later = output.start_us is None or pilot.start_us >= output.start_us
             if later and _may_be(pilot, output):
                 return pilot
-        here = self._shelf.at_place(output.name.entry, _number(output))
+        here = self._cache.at_place(output.name.entry, _number(output))
         near = [pilot for pilot in here if _may_be(pilot, output)]
         return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
 
@@ -152,7 +158,7 @@ class Outputs:
             key=told.key if new_site else known.key,
         )
         if better != known:
-            self._sightings.relabelled.append((pilot, better))
+            self._ads.relabelled.append((pilot, better))
 
     def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
         pilot_name = output.name
@@ -184,13 +190,13 @@ class Outputs:
         output = facts.output
         if output is None:
             return facts.decisions
-        size, rules, _ = self._sizes.fill(entry, output.cores, output.memory_mib, output.gpus)
+        size, rules = self._sizes.fill(entry, output.cores, output.memory_mib, output.gpus)
         return replace(facts.decisions, size=DefaultSize(size, tuple(sorted(rules))))
 
     def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
         if output.attempts or output.runs:
-            self._shelf.load_whole(pilot, lookup)
+            self._cache.load_whole(pilot, lookup)
         self._join(pilot, [attempt.fact._replace(pilot=pilot.label) for attempt in output.attempts])
         better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
         runs = [run for run in output.runs if not better.knows(job_of(run), run.start_us)]
@@ -201,16 +207,16 @@ class Outputs:
         known = bool(output.attempts or output.runs)
         known |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
         if not known and ran_jobs(output) and pilot.validation is not Validation.FAILED:
-            self._shelf.load_whole(pilot, lookup)
-            tell_statistics(pilot, output, self._joining)
+            self._cache.load_whole(pilot, lookup)
+            tell_statistics(pilot, output, self._matcher)
 
     def _join(self, pilot: OpenPilot, facts: Sequence[AttemptFact]) -> None:
         by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
         for fact in facts:
             by_job[fact.job].append(fact)
         for job, told in by_job.items():
-            if job in self._shelf.jobs or len(pilot.attempts) + len(told) <= MOST_RUNS:
-                self._joining.add(job, told)
+            if job in self._cache.jobs or len(pilot.attempts) + len(told) <= MOST_RUNS:
+                self._matcher.add(job, told)
             else:
                 self.crowded += len(told)
 
@@ -220,6 +226,7 @@ def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
     name, times = output.name, output.times
     known = before or OutputFacts(min(times, default=FAR_US), max(times, default=0), unnamed=True)
     failure = output.failure
+    cores, memory_mib, gpus = plausible(output.cores, output.memory_mib, output.gpus)
     told = output.validation is not Validation.UNKNOWN
     return OutputFacts(
         first_us=min(known.first_us, *times),
@@ -233,9 +240,9 @@ def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
         failure=known.failure
         if failure is None
         else f"{failure.kind.value} {failure.test}".strip(),
-        cores=_or(output.cores, known.cores),
-        memory_mib=_or(output.memory_mib, known.memory_mib),
-        gpus=_or(output.gpus, known.gpus),
+        cores=_or(cores, known.cores),
+        memory_mib=_or(memory_mib, known.memory_mib),
+        gpus=_or(gpus, known.gpus),
         site=bool(name.site) or known.site,
         pid=None if name.startd else _or(name.pid, known.pid),
         unnamed=known.unnamed and not client_name(name.frontend, name.group),

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources
-from gwmond.model.pilot_sources import DefaultSize, replace
-from gwmond.model.stored_pilots import PilotId, PilotKind, Told
+from gwmond.model.pilot_sources import DefaultSize, ReportedSize, replace
+from gwmond.model.stored_pilots import PilotId, PilotKind
+from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.open_pilot import SIZES, OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Lookup
-from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import Sightings
-from gwmond.pilots.sizes import Filled, Sizes, most, told_of
+from gwmond.pilots.sizes import Filled, Sizes, most
 from gwmond.pilots.summaries import resize
 
 AT_ONCE = 1000
@@ -44,17 +44,17 @@ def changes(
 
     Where no pilot of the entry tells a size, or a site, what was assumed of it stays.
     """
-    sizes, told = Sizes(q), {kind: told_of(kind.told, kind.size, kind.rules) for kind in kinds}
+    sizes = Sizes(q)
     sites, factories = Counter[str](), Counter[str]()
     for kind, ids in sorted(kinds.items(), key=lambda kind: (-len(kind[1]), repr(kind[0]))):
-        sizes.note(entry, *told[kind][:3], number=len(ids))
-        if told[kind].site:
+        sizes.note(entry, *kind.reported[:3], number=len(ids))
+        if kind.reported.site:
             sites[kind.site] += len(ids)
         if kind.factory and Assumption.NO_OUTPUT not in kind.rules:
             factories[kind.factory] += len(ids)
     site, factory = most(sites), most(factories)
     for kind, ids in kinds.items():
-        reported = told[kind]
+        reported = kind.reported
         filled = sizes.fill(entry, *reported[:3])
         size, rules = _filled(kind, reported, filled, sizes.told(entry))
         change = Change(
@@ -68,13 +68,13 @@ def changes(
 
 
 def _filled(
-    kind: PilotKind, told: Told, filled: Filled, known: frozenset[Assumption]
+    kind: PilotKind, reported: ReportedSize, filled: Filled, known: frozenset[Assumption]
 ) -> tuple[Resources, frozenset[Assumption]]:
     """Return a pilot's size, new only where something was missing and anything is known of it."""
     fresh = set()
-    if None in {told.cores, told.memory_mib} and Assumption.SIZE in known:
+    if None in {reported.cores, reported.memory_mib} and Assumption.SIZE in known:
         fresh.add(Assumption.SIZE)
-    if told.gpus is None and Assumption.GPUS in known:
+    if reported.gpus is None and Assumption.GPUS in known:
         fresh.add(Assumption.GPUS)
     cores, memory_mib, _ = filled.size if Assumption.SIZE in fresh else kind.size
     gpus = (filled.size if Assumption.GPUS in fresh else kind.size).gpus
@@ -87,13 +87,13 @@ class Revision:
 
     def __init__(
         self,
-        shelf: Shelf,
-        sightings: Sightings,
+        cache: PilotCache,
+        ads: CollectorAds,
         q: int,
         resized: Callable[[OpenPilot], None],
     ) -> None:
-        self._shelf = shelf
-        self._sightings = sightings
+        self._cache = cache
+        self._ads = ads
         self._q = q
         self._resized = resized
 
@@ -106,11 +106,11 @@ class Revision:
         every = [(number, change) for change, ids in found for number in ids]
         for first in range(0, len(every), AT_ONCE):
             some = dict(every[first : first + AT_ONCE])
-            self._shelf.recall_pilots(lookup.pilots_by_id(some).values())
+            self._cache.recall_pilots(lookup.pilots_by_id(some).values())
             pilots = [
-                known for number in some if (known := self._shelf.pilots.get(number)) is not None
+                known for number in some if (known := self._cache.pilots.get(number)) is not None
             ]
-            self._shelf.load_each(pilots, lookup)
+            self._cache.load_each(pilots, lookup)
             for pilot in pilots:
                 self._apply(pilot, some[pilot.id])
             yield len(some)
@@ -127,6 +127,4 @@ class Revision:
         identity = pilot.identity
         key = EntryKey(change.site, identity.key.entry)
         if (key, change.factory) != (identity.key, identity.factory):
-            self._sightings.relabelled.append(
-                (pilot, identity._replace(key=key, factory=change.factory))
-            )
+            self._ads.relabelled.append((pilot, identity._replace(key=key, factory=change.factory)))

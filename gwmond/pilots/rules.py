@@ -32,7 +32,7 @@ LATER_US = 7 * 86400 * SECOND_US
 """By so much later everything that waits is decided."""
 
 
-class Comes(Enum):
+class ExpectedInput(Enum):
     """What more may be told: what waits for anything else does so as if it were much later."""
 
     EVERYTHING = "everything"
@@ -42,12 +42,12 @@ class Comes(Enum):
     @property
     def ahead_us(self) -> int:
         """How much later it is for what waits."""
-        return LATER_US if self is Comes.NOTHING else 0
+        return LATER_US if self is ExpectedInput.NOTHING else 0
 
     @property
     def files_ahead_us(self) -> int:
         """How much later it is for what waits for files."""
-        return 0 if self is Comes.EVERYTHING else LATER_US
+        return 0 if self is ExpectedInput.EVERYTHING else LATER_US
 
 
 class Rules(NamedTuple):

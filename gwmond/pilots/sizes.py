@@ -16,16 +16,14 @@ What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.G
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gwmond.model.facts import EntryRequest, Size
 from gwmond.model.pilot_facts import Assumption, Resources
 from gwmond.model.pilot_sources import DefaultSize, replace
 from gwmond.model.sizes import is_below_one_unit
-from gwmond.model.stored_pilots import Told
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.pilots import life
 from gwmond.pilots.open_pilot import OpenPilot, resources
 
 LEAST_MEMORY_MIB = 16
@@ -36,11 +34,10 @@ T = TypeVar("T", float, str, tuple[float, float])
 
 
 class Filled(NamedTuple):
-    """A whole size, by which rules, and what of it was told."""
+    """A whole size, and by which rules."""
 
     size: Resources
     rules: frozenset[Assumption]
-    told: Told
 
 
 class Sizes:
@@ -84,9 +81,8 @@ class Sizes:
     def note_pilot(self, pilot: OpenPilot) -> None:
         """Say what was told of a pilot's size."""
         if pilot.steps and not pilot.implied:
-            reported = life.told_of(pilot.facts, pilot.identity.origin)
-            told = told_of(reported, pilot.steps[-1].size, pilot.assumed.keys())
-            self.note(pilot.identity.key.entry, *told[:3])
+            reported = pilot.facts.reported(pilot.identity.origin)
+            self.note(pilot.identity.key.entry, *reported[:3])
 
     def fill(
         self,
@@ -96,11 +92,7 @@ class Sizes:
         gpus: float | None = None,
     ) -> Filled:
         """Return a size for a pilot of which this is told; what makes no sense is not told."""
-        cores = cores if cores is not None and 0 < cores <= MAX_CORES else None
-        sound = memory_mib is not None and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
-        memory_mib = memory_mib if sound else None
-        gpus = gpus if gpus is not None and 0 <= gpus <= MAX_CORES else None
-        told = Told(cores, memory_mib, gpus)
+        cores, memory_mib, gpus = plausible(cores, memory_mib, gpus)
         rules = set()
         if cores is None or memory_mib is None:
             rules.add(Assumption.SIZE)
@@ -112,7 +104,7 @@ class Sizes:
             gpus = usually if usually is not None else expected.gpus if expected is not None else 0
             if gpus > 0:
                 rules.add(Assumption.GPUS)
-        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules), told)
+        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules))
 
     def _measure(self, entry: str, cores: float, memory_mib: float) -> None:
         if is_below_one_unit(Size(cores, memory_mib), round(self._unit.memory_mib)):
@@ -144,7 +136,7 @@ class Sizes:
 
     def default(self, pilot: OpenPilot) -> DefaultSize:
         """Return a size for a pilot that has reported none."""
-        size, rules, _ = self.fill(pilot.identity.key.entry)
+        size, rules = self.fill(pilot.identity.key.entry)
         return DefaultSize(size, tuple(sorted(rules)))
 
     def assume(self, pilot: OpenPilot) -> None:
@@ -159,14 +151,17 @@ class Sizes:
             pilot.learn(replace(pilot.facts, decisions=decisions))
 
 
-def told_of(told: Told | None, size: Resources, rules: Collection[Assumption]) -> Told:
-    """Return what was told of a pilot that is as large as this by these rules."""
-    if Assumption.NO_OUTPUT in rules:
-        return Told()
-    if told is not None:
-        return told
-    gpus = None if Assumption.GPUS in rules else size.gpus
-    return Told(gpus=gpus, site=True) if Assumption.SIZE in rules else Told(*size[:2], gpus, True)
+def plausible(
+    cores: float | None, memory_mib: float | None, gpus: float | None
+) -> tuple[float | None, float | None, float | None]:
+    """Return parts of a size, None where that makes no sense."""
+    return (
+        cores if cores is not None and 0 < cores <= MAX_CORES else None,
+        memory_mib
+        if memory_mib is not None and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
+        else None,
+        gpus if gpus is not None and 0 <= gpus <= MAX_CORES else None,
+    )
 
 
 def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:

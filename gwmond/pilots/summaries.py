@@ -51,8 +51,8 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots import job_sums
 from gwmond.pilots.attempt_facts import merge_each
 from gwmond.pilots.factory_pilots import queue_facts
-from gwmond.pilots.joining import Joining
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.run_matcher import RunMatcher
 
 LINE, _STATISTICS = "summary#", "statistics#"
 
@@ -115,7 +115,7 @@ def ran_jobs(output: PilotOutput) -> bool | None:
     return False if output.end_us is not None and logs else None
 
 
-def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> None:
+def tell_statistics(pilot: OpenPilot, output: PilotOutput, matcher: RunMatcher) -> None:
     """Let a pilot have been busy as its statistics say, if no run is known.
 
     All its attempts must be in memory.
@@ -129,9 +129,9 @@ def tell_statistics(pilot: OpenPilot, output: PilotOutput, joining: Joining) -> 
     if output.jobs is not None and total is not None and total.jobs:
         condor_s = (within[1] - within[0]) // SECOND_US
         sums = job_sums.of_statistics(output.jobs, condor_s, output.cores or 1)
-        _tell(pilot, _busy(within, *sums), joining, _STATISTICS, within)
+        _tell(pilot, _busy(within, *sums), matcher, _STATISTICS, within)
     else:
-        _tell(pilot, _busy(within, None), joining, _STATISTICS, within)
+        _tell(pilot, _busy(within, None), matcher, _STATISTICS, within)
 
 
 def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
@@ -141,7 +141,7 @@ def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
     return jobs_ran(line) and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
 
 
-def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -> None:
+def tell_line(pilot: OpenPilot, line: CompletedPilot | None, matcher: RunMatcher) -> None:
     """Let a pilot have been busy as a summary says, if nothing better tells of jobs.
 
     None takes back what a summary said.  All its attempts must be in memory.
@@ -151,7 +151,7 @@ def tell_line(pilot: OpenPilot, line: CompletedPilot | None, joining: Joining) -
         return
     start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
     jobs = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
-    _tell(pilot, jobs, joining, LINE, (jobs.terminated[0], end) if jobs is not None else None)
+    _tell(pilot, jobs, matcher, LINE, (jobs.terminated[0], end) if jobs is not None else None)
 
 
 def says_none(pilot: OpenPilot) -> bool:
@@ -166,7 +166,7 @@ def _first(*times: int | None) -> int:
     return next(time for time in times if time is not None)
 
 
-def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, joining: Joining) -> None:
+def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, matcher: RunMatcher) -> None:
     """Make a pilot what the factory has of it; all its attempts must be in memory.
 
     Raises ValueError if nothing says when it ran.
@@ -181,19 +181,19 @@ def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, joining: Join
     )
     facts = replace(pilot.facts, queue=queue_facts(job), summary=summary)
     pilot.learn(replace(facts, decisions=replace(facts.decisions, size=default)))
-    _tell(pilot, busy(line, job.life, pilot.steps[0].size.cores), joining)
+    _tell(pilot, busy(line, job.life, pilot.steps[0].size.cores), matcher)
 
 
-def withdraw_jobs(pilot: OpenPilot, joining: Joining) -> None:
+def withdraw_jobs(pilot: OpenPilot, matcher: RunMatcher) -> None:
     """Take out what stood for the jobs of a pilot that only its factory had."""
     if pilot.no_output:
-        _tell(pilot, None, joining)
+        _tell(pilot, None, matcher)
 
 
-def only_runs(pilot: OpenPilot, joining: Joining) -> None:
+def only_runs(pilot: OpenPilot, matcher: RunMatcher) -> None:
     """Take out what stood for jobs, as a better source tells of the pilot."""
     if not (pilot.no_output or Assumption.JOBS in pilot.assumed):
-        _tell(pilot, None, joining)
+        _tell(pilot, None, matcher)
 
 
 def resize(pilot: OpenPilot, size: Resources) -> None:
@@ -207,7 +207,7 @@ def resize(pilot: OpenPilot, size: Resources) -> None:
 def _tell(
     pilot: OpenPilot,
     jobs: Busy | None,
-    joining: Joining,
+    matcher: RunMatcher,
     word: str = LINE,
     within: Interval | None = None,
 ) -> None:
@@ -230,13 +230,13 @@ def _tell(
         if attempt.summarised:
             fact = by_job.pop(attempt.key.job, None)
             if fact is None:
-                joining.remove(attempt)
+                matcher.remove(attempt)
             elif attempt.facts != (fact,):  # the same one, so that what is booked for it is known
                 attempt.replace(*merge_each([fact])[0])
     for job, fact in sorted(by_job.items()):
-        joining.add(job, [fact])
+        matcher.add(job, [fact])
         for attempt in pilot.attempts.values():
-            for before in joining.removed if attempt.key.job == job else ():
+            for before in matcher.removed if attempt.key.job == job else ():
                 if before.pilot is pilot and before.key == attempt.key:
                     attempt.settled = Counter(before.settled)  # what is booked for it
 
@@ -254,3 +254,34 @@ def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> A
         size=pilot.steps[0].size,
         ending=Ending(over=True, completed=completed),
     )
+
+
+def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
+    """Return on what a summary differs from what better sources tell of its pilot."""
+    line, found = job.line, []
+    if line is None or pilot.ended != "reported" or job.duration_us is None:
+        return []
+    known_us = pilot.until_us - pilot.start_us
+    if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
+        found.append("summary_duration")
+    told = verdict(line)
+    started = pilot.validation in {Validation.PASSED, Validation.STARTED}
+    passed = started or bool(pilot.attempts) or pilot.ran_jobs
+    failed = pilot.validation is Validation.FAILED and Assumption.VALIDATION not in pilot.assumed
+    if (told is Validation.FAILED and passed) or (
+        told in {Validation.PASSED, Validation.STARTED} and failed
+    ):
+        found.append("summary_condor_started")
+    if _jobs(pilot, line):
+        found.append("summary_jobs")
+    return found
+
+
+def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:
+    """Return whether a summary and better sources differ on whether jobs ran on a valid pilot."""
+    if verdict(line) is not Validation.PASSED:
+        return False
+    ran = pilot.ran_jobs or any(not attempt.job.startswith(LINE) for attempt in pilot.attempts)
+    if ran:
+        return not jobs_ran(line)
+    return jobs_ran(line) and pilot.validation is Validation.PASSED and says_none(pilot)

@@ -27,8 +27,8 @@ from gwmond.model.suspects import Suspect
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, judge, suspects, weigh
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.outcome import LaterRuns, plain_outcome
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Rules
-from gwmond.pilots.shelf import Shelf
 
 SLICES = 6
 AROUND = 2
@@ -60,23 +60,23 @@ class _Case(NamedTuple):
     plain: Outcome
 
 
-def undecided(shelf: Shelf) -> list[OpenAttempt]:
+def undecided(cache: PilotCache) -> list[OpenAttempt]:
     """Return early failures that are not judged."""
     return [
         attempt
-        for attempts in shelf.jobs.values()
+        for attempts in cache.jobs.values()
         for attempt in attempts
         if attempt.result == Result.FAILED_EARLY and attempt.outcome is None
     ]
 
 
-def decide(shelf: Shelf, now_us: int, known_us: int, trials: Trials, rules: Rules) -> None:
+def decide(cache: PilotCache, now_us: int, known_us: int, trials: Trials, rules: Rules) -> None:
     """Judge what can be judged; the attempts are to be settled anew then.
 
     ``known_us``: all that ended before was told and is stored.
     """
     due: defaultdict[int, list[_Case]] = defaultdict(list)
-    for case in _cases(shelf, now_us, rules):
+    for case in _cases(cache, now_us, rules):
         until_us = evidence_until(case.trial.end_us, rules)
         if known_us >= until_us:
             due[until_us].append(case)
@@ -116,9 +116,9 @@ def slice_us(rules: Rules) -> int:
     return max(1, rules.verdict_us // SLICES)
 
 
-def _cases(shelf: Shelf, now_us: int, rules: Rules) -> list[_Case]:
-    cases, later = [], LaterRuns(shelf.jobs)
-    for attempt in undecided(shelf):
+def _cases(cache: PilotCache, now_us: int, rules: Rules) -> list[_Case]:
+    cases, later = [], LaterRuns(cache.jobs)
+    for attempt in undecided(cache):
         plain = plain_outcome(attempt, later.after(attempt), now_us, FAR_US, rules)
         if plain is not None:
             cases.append(_Case(attempt, trial_of(attempt), plain))

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gwmond.model.waits import Wait, Why
+from gwmond.pilots.ad_times import is_silent
 from gwmond.pilots.early_failure import Result, result_of
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.outcome import given_up_at, plain_outcome
 from gwmond.pilots.rules import FAR_US, Rules
-from gwmond.pilots.silence import is_silent
 from gwmond.pilots.verdicts import evidence_until
 
 

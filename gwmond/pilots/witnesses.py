@@ -32,21 +32,21 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind
 from gwmond.model.pilot_sources import replace
+from gwmond.pilots.ad_times import PersistedState
 from gwmond.pilots.attempt_facts import tells_exit
-from gwmond.pilots.joining import Joining
-from gwmond.pilots.kept import Kept
+from gwmond.pilots.central_log_match import Index, recall
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
-from gwmond.pilots.shelf import Shelf
+from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.waiting_events import Waits, dump, load
-from gwmond.pilots.witness_index import Index, recall
 
 MAX_WAITING = 2000
 SOURCE = "central_log"
 
 
-class Witnesses:
+class CentralLogEvents:
     """Takes lines in; ``unused`` counts those that led to nothing, with an ``example`` of each.
 
     ``patience_us``: a line that is older does not wait, but is unused at once; None: each waits.
@@ -54,15 +54,15 @@ class Witnesses:
 
     def __init__(
         self,
-        shelf: Shelf,
-        joining: Joining,
+        cache: PilotCache,
+        matcher: RunMatcher,
         rules: Rules,
         cursors: Mapping[tuple[str, str], Cursor],
     ) -> None:
-        self._shelf = shelf
-        self._joining = joining
+        self._cache = cache
+        self._matcher = matcher
         self._rules = rules
-        self._kept = Kept(SOURCE, WAITING_LINES, cursors)
+        self._kept = PersistedState(SOURCE, WAITING_LINES, cursors)
         self._waiting = load(self._kept.text)
         self._now_us = self._known_us = 0
         self.patience_us: int | None = None
@@ -74,8 +74,8 @@ class Witnesses:
         if not events:
             return
         last = {event for event in events if self._is_late(event)}
-        recall(self._shelf, events, lookup, self._rules, last)
-        index = Index(events, self._shelf, self._rules)
+        recall(self._cache, events, lookup, self._rules, last)
+        index = Index(events, self._cache, self._rules)
         for event in (event._replace(path="") for event in events):
             if not sane(event.at_us):
                 self._leave(event, "bad_time")
@@ -106,8 +106,8 @@ class Witnesses:
             pilot_name for pilot_name, since_us in since.items() if now_us >= since_us + quiet_us
         }
         if last:
-            recall(self._shelf, last, lookup, self._rules, last)
-        index = Index(self._waiting, self._shelf, self._rules)
+            recall(self._cache, last, lookup, self._rules, last)
+        index = Index(self._waiting, self._cache, self._rules)
         for event, waits in list(self._waiting.items()):
             late = event in last
             again = lookup if waits.since_us is None or late else None
@@ -164,8 +164,8 @@ class Witnesses:
         return ""
 
     def _told_of_run(self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None) -> str:
-        if lookup is not None and pilot.kept_us > event.at_us - self._rules.end_tolerance_us:
-            self._shelf.load_whole(pilot, lookup)
+        if lookup is not None and pilot.loaded_from_us > event.at_us - self._rules.end_tolerance_us:
+            self._cache.load_whole(pilot, lookup)
         runs = self._runs(pilot, event)
         if len(runs) != 1:
             return "several_runs" if runs else "no_run"
@@ -173,7 +173,7 @@ class Witnesses:
         if not (_is_over(run) or event.kind is CentralKind.CONTAINER_FAILURE):
             return "run_goes_on"
         if not _has(run, event) and not _tells_exit(run):
-            self._joining.add(run.key.job, [_fact(run, event)])
+            self._matcher.add(run.key.job, [_fact(run, event)])
         return ""
 
     def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.silence import silent_before_us
+from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports.periods import both, short
 from gwmond.reports.render.formats import counted
 
@@ -59,7 +59,7 @@ def open_runs(
     }
     newest_us = max(told.values(), default=0)
     silent = {name for name, at in told.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
-    pilots = {pilot.id: OpenPilot.of(pilot, kept_us=0) for _, pilot in rows}
+    pilots = {pilot.id: OpenPilot.of(pilot, loaded_from_us=0) for _, pilot in rows}
     attempts = [OpenAttempt.of(row, pilots[pilot.id]) for row, pilot in rows]
     return waits(attempts, rules, silent_us, silent, decided_later_us)
 

@@ -17,11 +17,11 @@ from gwmond.model.endings import Ending
 from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
 from gwmond.model.pilot_facts import AttemptKey, Category, Outcome, PilotLife
 from gwmond.model.stored_pilots import AttemptRow, PilotCorrection, PilotRow
+from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.attempt_facts import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition, total
 from gwmond.pilots.rules import Rules
-from gwmond.pilots.silence import silent_before_us
 from gwmond.reports.assumed_text import AssumedRule, rules_of
 from gwmond.reports.categories import KINDS, Kind
 from gwmond.reports.pilots import PilotSummary, life_now, summary_of

@@ -19,9 +19,9 @@ from gwmond.model.shares import MILLI
 from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow
 from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES
 from gwmond.model.waits import Wait
+from gwmond.pilots.ad_times import is_silent
 from gwmond.pilots.pilot_segments import NOTHING, total_rate
 from gwmond.pilots.pilot_time import own_category, total
-from gwmond.pilots.silence import is_silent
 from gwmond.reports import categories as c
 from gwmond.reports import open_runs
 from gwmond.reports.ledger_reading import Age

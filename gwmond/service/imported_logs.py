@@ -88,8 +88,8 @@ class ImportedLogs:
     ) -> LogsRead:
         """Read on in logs, and again in those that had lines left when more is known now.
 
-        ``now``: the time (epoch seconds); ``patience_us``: see ``Witnesses``.  ``progress`` is told
-        how many bytes of how many are read.  Raises QueryError, LedgerError.
+        ``now``: the time (epoch seconds); ``patience_us``: see ``CentralLogEvents``.
+        ``progress`` is told how many bytes of how many are read.  Raises QueryError, LedgerError.
         """
         book = self._keeper.book
         if book is None:

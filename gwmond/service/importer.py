@@ -26,7 +26,7 @@ from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.model.facts import Problem
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.revision import AT_ONCE
-from gwmond.pilots.rules import Comes
+from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
 from gwmond.service.pilot_keeper import PilotKeeper
@@ -184,7 +184,7 @@ class Importer:
     def _finish(self) -> None:
         """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
         if (book := self._keeper.book) is not None:
-            book.comes = Comes.NO_FILES if self._kept else Comes.NOTHING
+            book.comes = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
         self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:

@@ -32,7 +32,7 @@ from gwmond.model.stored_pilots import (
 )
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.factory_numbers import FactoryNumbers
 from gwmond.pilots.verdict_check import Verdicts
 from gwmond.pilots.verdicts import slice_us, suspicions
@@ -51,7 +51,7 @@ class PilotKeeper:
         self._names = names
         self._later_us = later_us(config)
         self._silent: frozenset[str] = frozenset()
-        self._book: Book | None = None
+        self._book: PilotAccounting | None = None
         self._ledger: Ledger | None = None
         self._cursors: dict[tuple[str, str], Cursor] = {}
         self._moved_on: set[tuple[str, str]] = set()
@@ -70,7 +70,7 @@ class PilotKeeper:
         self._failed = False  # the last attempt to store it
 
     @property
-    def book(self) -> Book | None:
+    def book(self) -> PilotAccounting | None:
         """The book, None before a ledger was opened."""
         return self._book
 
@@ -107,7 +107,7 @@ class PilotKeeper:
             book.stored()  # the answer to the last commit was lost, but not the commit
             self._clear()
         if book is None or state.batches != book.batches:
-            self._book = Book(state, self._rules, self._names)
+            self._book = PilotAccounting(state, self._rules, self._names)
             self._cursors = dict(state.cursors)
             self._clear()
         self._take_totals(state)
@@ -132,7 +132,7 @@ class PilotKeeper:
         self._factory_shown = dict(state.factory)
 
     def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
-        """Take in what collectors show; see ``Book.see``.  Raises LedgerError."""
+        """Take in what collectors show; see ``PilotAccounting.see``.  Raises LedgerError."""
         book, ledger = self._both()
         return book.see(now_us, period_us, pilots, ledger, complete=complete)
 
@@ -181,7 +181,7 @@ class PilotKeeper:
         return self._factory.undated
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
-        """Change what was assumed, some pilots at a time; see ``Book.revise``.
+        """Change what was assumed, some pilots at a time; see ``PilotAccounting.revise``.
 
         After some the book is to be settled.  Raises LedgerError.
         """
@@ -264,7 +264,7 @@ class PilotKeeper:
             ),
         )
 
-    def _both(self) -> tuple[Book, Ledger]:
+    def _both(self) -> tuple[PilotAccounting, Ledger]:
         if self._book is None or self._ledger is None:
             raise ValueError("no ledger is attached")
         return self._book, self._ledger

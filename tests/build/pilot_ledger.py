@@ -21,7 +21,7 @@ from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 
 LAST = 30_000
@@ -65,7 +65,7 @@ RUNS = (
 def write(url: str, base: int = BASE, hostile: str = "") -> None:
     """Make the ledger; ``hostile`` is put into the name of Site-B."""
     with Ledger.open(url) as ledger:
-        book = Book(ledger.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(ledger.load_pilots(), Rules(refresh_us=0))
         done = 0
         for at in range(0, LAST + 1, POLL):
             now = (base + at) * SECOND_US

@@ -39,7 +39,7 @@ from gwmond.model.stored_pilots import (
     PilotSeries,
 )
 from gwmond.pilots import pilot_time
-from gwmond.pilots.factory_evidence import add
+from gwmond.pilots.factory_records import add
 
 MINUTE = 60_000_000
 HOUR = 60 * MINUTE

@@ -14,7 +14,7 @@ import pytest
 from gwmond.ledger import Ledger, LedgerReader, Retention, datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
-from gwmond.pilots.factory_evidence import jobs
+from gwmond.pilots.factory_records import jobs
 from tests.ledger import batches
 from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places
 

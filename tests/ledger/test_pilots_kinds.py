@@ -8,7 +8,8 @@ from sqlalchemy import text
 from gwmond.ledger import Ledger, LedgerCorrupt
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources, Step
-from gwmond.model.stored_pilots import PilotBatch, PilotKind, PilotRow, Told
+from gwmond.model.pilot_sources import AdFacts, OutputFacts, PilotFacts, ReportedSize
+from gwmond.model.stored_pilots import PilotBatch, PilotKind, PilotRow
 from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
 
 LIFE = (ORIGIN, ORIGIN + 1000)
@@ -18,16 +19,20 @@ def rows() -> list[PilotRow]:
     """Pilots of two entries: some alike; some that no change can be made to."""
     like = pilots_at(9)[1].row
     entry = like.identity._replace(key=EntryKey("S", "e"))
-    step, told = Step(ORIGIN, Resources(8, 16000)), Told(8, None, 0, site=True)
+    step = Step(ORIGIN, Resources(8, 16000))
+    part = PilotFacts(output=OutputFacts(0, 0, cores=8, gpus=0, site=True))
     guess = {Assumption.SIZE: LIFE, Assumption.GPUS: LIFE}
-    one = like._replace(identity=entry, steps=(Step(0, Resources(1, 1)), step), assumed={})
+    shown = PilotFacts(ads=AdFacts(0, sizes=(step,)))
+    one = like._replace(
+        facts=shown, identity=entry, steps=(Step(0, Resources(1, 1)), step), assumed={}
+    )
     of_jobs = one._replace(identity=entry._replace(origin="jobs"))
     elsewhere = one._replace(identity=entry._replace(key=EntryKey("S", "other")))
     lives = [
         one,
         one._replace(start_us=ORIGIN - 5, end_us=None),
-        one._replace(assumed=guess, told=Told()),
-        one._replace(told=told),
+        one._replace(assumed=guess, facts=PilotFacts()),
+        one._replace(facts=part),
         one._replace(steps=()),
         of_jobs,
         elsewhere,
@@ -40,11 +45,14 @@ def test_kinds(url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
         key = identity(1)
+        site = key.origin == "collector"
         size, who = Resources(8, 16000), ("S", key.factory, key.group, key.origin)
         assert ledger.pilots_by_kind("e") == {
-            PilotKind(None, size, frozenset(), *who): [1, 2],
-            PilotKind(Told(), size, frozenset({Assumption.SIZE, Assumption.GPUS}), *who): [3],
-            PilotKind(Told(8, None, 0, site=True), size, frozenset(), *who): [4],
+            PilotKind(ReportedSize(*size, site=True), size, frozenset(), *who): [1, 2],
+            PilotKind(
+                ReportedSize(site=site), size, frozenset({Assumption.SIZE, Assumption.GPUS}), *who
+            ): [3],
+            PilotKind(ReportedSize(8, None, 0, site=True), size, frozenset(), *who): [4],
         }
         assert ledger.pilots_by_kind("nowhere") == {}
         with ledger._transaction() as connection:
@@ -53,12 +61,14 @@ def test_kinds(url: str) -> None:
         assert sorted(left) == [2, 3, 4]
 
 
-@pytest.mark.parametrize("told", ["[1", "[1,2,3,true,4,true,7]", "3"])
-def test_what_cannot_be_read_is_damage(url: str, told: str) -> None:
+@pytest.mark.parametrize("facts", ["[1", '{"output":{"first_us":"one"}}', "3"])
+def test_what_cannot_be_read_is_damage(url: str, facts: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
         with ledger._transaction() as connection:
-            connection.execute(text("UPDATE pilots SET told = :told WHERE id = 4"), {"told": told})
+            connection.execute(
+                text("UPDATE pilots SET facts = :facts WHERE id = 4"), {"facts": facts}
+            )
         with pytest.raises(LedgerCorrupt, match="pilot 4"):
             ledger.pilots_by_kind("e")
     with Ledger.open(url) as ledger, pytest.raises(LedgerCorrupt, match="pilot 4"):

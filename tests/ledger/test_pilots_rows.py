@@ -40,7 +40,6 @@ from gwmond.model.stored_pilots import (
     PilotBatch,
     PilotIdentity,
     PilotRow,
-    Told,
 )
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
@@ -161,12 +160,6 @@ pilots = st.builds(
     ),
     attempts_pruned=st.just(0),
     failure=texts,
-    told=st.none()
-    | st.builds(
-        Told,
-        *[st.none() | st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False)] * 3,
-        st.booleans(),
-    ),
     facts=st.builds(
         PilotFacts,
         ads=st.none()
@@ -196,7 +189,6 @@ ZEROS = PilotRow(
     closed=False,
     settled={("cpu", "resource", Category.GOODPUT, ""): 0},
     validation_end_us=0,
-    told=Told(0, 0, 0, site=False),
     facts=PilotFacts(ads=AdFacts(0, 0), output=OutputFacts(0, 0, 0, cores=0, pid=0)),
 )
 ZERO_CODES = Ending(

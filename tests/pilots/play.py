@@ -12,7 +12,7 @@ from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Rules
 from tests.pilots.stored import Stored
@@ -110,11 +110,11 @@ class Play:
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules(refresh_us=0)
         self.stored = Stored()
-        self.book = Book(self.stored.load(), self.rules)
+        self.book = PilotAccounting(self.stored.load(), self.rules)
 
     def restart(self) -> None:
         """Forget all that is only in memory."""
-        self.book = Book(self.stored.load(), self.rules)
+        self.book = PilotAccounting(self.stored.load(), self.rules)
         assert all(pilot.from_us == FAR_US for pilot in self.book.pilots)
 
     def poll(

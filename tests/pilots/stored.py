@@ -165,7 +165,9 @@ class Stored:
             if key.key.entry == entry and key.origin != "jobs" and row.steps:
                 rules = frozenset(row.assumed)
                 who = key.key.site, key.factory, key.group, key.origin
-                found[PilotKind(row.told, row.steps[-1].size, rules, *who)].append(row.id)
+                found[
+                    PilotKind(row.facts.reported(key.origin), row.steps[-1].size, rules, *who)
+                ].append(row.id)
         return dict(found)
 
     def find_places(self, names: Collection[str]) -> dict[str, Place]:

@@ -13,7 +13,7 @@ from gwmond.model.attempts import Source
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Resources
 from gwmond.model.times import HOUR_US, Period
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
@@ -108,7 +108,7 @@ def test_the_end_bears_on_both() -> None:
 def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> None:
     """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = Book(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load_pilots(), Rules())
         book.report([busy(cores=None, memory_mib=None, gpus=1)], ledger)
         for at in (2000, 20_000, 50_000):
             book.settle(us(at), us(at), ledger)

@@ -19,7 +19,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_outputs import output, us
@@ -323,7 +323,7 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
     summary = line(1300, 999_999_999_999)._replace(validation=1000, condor_s=999)
     facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = Book(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load_pilots(), Rules())
         book.report(facts, ledger, SIZE)
         for at in (2000, 20_000, 50_000):
             book.settle(us(at), us(at), ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from tests.pilots.play import T0, Play, record
 
 BOUND = Limits(2, 10, 10, DAY_S)
@@ -12,7 +12,7 @@ BOUND = Limits(2, 10, 10, DAY_S)
 
 def bounded(play: Play, names: Names) -> Play:
     """The same with names that are kept apart."""
-    play.book = Book(play.stored.load(), play.rules, names)
+    play.book = PilotAccounting(play.stored.load(), play.rules, names)
     return play
 
 

@@ -104,7 +104,7 @@ def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A poll stores a bounded number, those first that are stored as the oldest."""
-    monkeypatch.setattr("gwmond.pilots.shelf.HEARD_AT_ONCE", 2)
+    monkeypatch.setattr("gwmond.pilots.pilot_cache.HEARD_AT_ONCE", 2)
     play = Play()
     many = [f"glidein{number}@node" for number in range(4)]
     for at in (60, 120, 180):

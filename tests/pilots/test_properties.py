@@ -17,7 +17,7 @@ from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.pilot_time import partition
 from gwmond.pilots.rules import FAR_US, Rules
 from gwmond.sources.folding import fold as fold_names
@@ -154,7 +154,7 @@ def play(
     """
     stored = Stored()
     names = None if bound is None else Names(Limits(bound, bound, bound, DAY_S))
-    book = Book(stored.load(), rules, names)
+    book = PilotAccounting(stored.load(), rules, names)
     records = _records(truth)
     last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
     polls = (last + 90_000) // POLL_S
@@ -211,7 +211,7 @@ def play(
             release()
             if names is not None and bound is not None:
                 names = Names(Limits(bound, bound, bound, DAY_S))  # nothing is remembered of them
-            book = Book(stored.load(), rules, names)
+            book = PilotAccounting(stored.load(), rules, names)
             if release is no_release:  # what was booked is what the same rules make of the facts
                 assert all(pilot.from_us == FAR_US for pilot in book.pilots)
         poll += 1 if now - T0 < last + 9000 else 60

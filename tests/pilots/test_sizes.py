@@ -12,7 +12,7 @@ from gwmond.model.attempts import Source
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.sizes import Sizes, expected_sizes
 from tests.build.facts import request
@@ -174,7 +174,7 @@ def test_absurd_sizes_are_not_learnt() -> None:
 def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) -> None:
     """One number of one pilot does not stop the accounting of all."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = Book(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load_pilots(), Rules())
         book.report([output(0, 30_000, **absurd)], ledger)
         now_us = us(100_000)
         book.settle(now_us, now_us, ledger)
@@ -187,7 +187,7 @@ def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.Mo
     """1 core and 1900 MiB: what was booked stays, also where it is booked anew; sums stay exact."""
     play, small = Play(), [shown(cores=1, memory=1900)]
     with monkeypatch.context() as earlier:
-        earlier.setattr("gwmond.pilots.sightings.Step", partial(Step, least=0))
+        earlier.setattr("gwmond.pilots.collector_ads.Step", partial(Step, least=0))
         play.live(0, 1800, small, records=[record("1.0", 60, 600)])
         assert play.seconds("canonical") == {}
     play.restart()

@@ -7,7 +7,8 @@ import pytest
 from gwmond.model.factory_jobs import MOST
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
 from gwmond.model.times import SECOND_US
-from gwmond.pilots import came_back, waiting_events
+from gwmond.pilots import waiting_events
+from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.waiting_events import Waits
 from tests.pilots.play import Play, record, shown
@@ -62,22 +63,22 @@ def started(at: int | None, written: int = 0) -> PilotOutput:
 def test_an_output_without_a_beginning_is_new_only_where_there_is_no_other() -> None:
     """It may be any of the others, as it was when it had just begun."""
     empty, one, other = started(None, 5), started(1, 6), started(2, 7)
-    known, new = came_back.taken((), [empty])
+    known, new = returned_outputs.taken((), [empty])
     assert (known, new) == (((None, us(5)),), [empty])
-    known, new = came_back.taken(((us(1), us(6)),), [empty])
+    known, new = returned_outputs.taken(((us(1), us(6)),), [empty])
     assert (known, new) == (((us(1), us(6)),), [])
-    known, new = came_back.taken(((us(1), us(6)),), [other])
+    known, new = returned_outputs.taken(((us(1), us(6)),), [other])
     assert (known, new) == (((us(1), us(6)), (us(2), us(7))), [other])
-    known, new = came_back.taken((), [empty, one])
+    known, new = returned_outputs.taken((), [empty, one])
     assert (known, new) == (((us(1), us(6)),), [one])
 
 
 def test_of_very_many_outputs_the_first_are_kept() -> None:
     """What is beyond is not counted; one that is known still is when it was written again."""
     many = [started(at, at) for at in range(MOST + 1)]
-    known, new = came_back.taken((), many)
+    known, new = returned_outputs.taken((), many)
     assert (len(known), new) == (MOST, many[:-1])
-    again, new = came_back.taken(known, [many[0]._replace(seen_us=us(9999)), many[-1]])
+    again, new = returned_outputs.taken(known, [many[0]._replace(seen_us=us(9999)), many[-1]])
     assert (dict(again)[us(0)], len(again), new) == (us(9999), MOST, [])
 
 

@@ -11,7 +11,7 @@ from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Category, Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Comes
+from gwmond.pilots.rules import ExpectedInput
 from gwmond.reports.pilots import summary_of
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_evidence_order import lives
@@ -144,7 +144,9 @@ def test_a_summary_ends_it_too() -> None:
     assert (only(play).end_us, only(play).ended) == (us(1200), "queue")
 
 
-def imported(play: Play, at: int, *facts: Any, comes: Comes = Comes.NOTHING) -> None:
+def imported(
+    play: Play, at: int, *facts: Any, comes: ExpectedInput = ExpectedInput.NOTHING
+) -> None:
     """An import at some time: nothing is waited for, unless a daemon keeps the ledger."""
     play.restart()
     now = us(at)
@@ -301,7 +303,7 @@ def test_an_import_into_a_ledger_that_a_daemon_keeps() -> None:
     """It gives up nothing that the daemon follows."""
     play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
-    imported(play, 5 * HOUR, comes=Comes.NO_FILES)
+    imported(play, 5 * HOUR, comes=ExpectedInput.NO_FILES)
     assert (only(play).end_us, play.seconds()) == (None, {})
 
 

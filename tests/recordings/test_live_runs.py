@@ -15,7 +15,7 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.model.pilot_facts import Category
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess
@@ -66,7 +66,7 @@ class Observer:
     def __init__(self, host: str, schedd: Daemon) -> None:
         self._host, self._schedd = host, schedd
         self._stored = Stored()
-        self._book = Book(self._stored.load(), RULES)
+        self._book = PilotAccounting(self._stored.load(), RULES)
         self._states = dict.fromkeys(recorded_runs.KINDS, "")
 
     def look(self, access: Access, now: float) -> None:

@@ -20,7 +20,7 @@ from gwmond.model.facts import Pilot
 from gwmond.model.pilot_evidence import Failure, FailureClass, PilotName, PilotOutput
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports.failures import MOST, Failed, FailureKey, Failures, split
 from gwmond.reports.report import Group, Scope
@@ -82,7 +82,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Outputs of eight pilots, and a ninth that only advertised."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = Book(writer.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(writer.load_pilots(), Rules(refresh_us=0))
         book.report([_output(n, *failure) for n, failure in enumerate(PILOTS)], writer)
         for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
             now_us = (BASE + at) * SECOND_US

@@ -14,7 +14,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.pilot_sources import replace
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.book import Book
+from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.pilots.play import T0
 from tests.pilots.test_outputs import FAILED, output
@@ -36,7 +36,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four pilots of four cores; of the last nothing is known but that it began, and lasted."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = Book(writer.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(writer.load_pilots(), Rules(refresh_us=0))
         for number, pilot_name in enumerate(OUTPUTS):
             book.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))], writer)
         (lasts,) = (pilot for pilot in book.pilots if pilot.identity.factory_job.endswith("7.3"))

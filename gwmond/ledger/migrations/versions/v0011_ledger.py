@@ -168,7 +168,6 @@ def _pilots() -> None:
         sa.Column("validation_end_us", sa.BigInteger(), nullable=True),
         sa.Column("heard_us", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("factory_number", sa.Text(), server_default="", nullable=False),
-        sa.Column("told", sa.Text(), nullable=True),
         sa.Column("facts", sa.Text(), server_default="{}", nullable=False),
         sa.Column("attempts_pruned", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("id"),

@@ -1,4 +1,4 @@
-"""What a factory's queue and summary told at each place: what is in memory, and is to be stored.
+"""What a factory's queue and summary say of each of its jobs: what is in memory, is to be stored.
 
 Units: times are microseconds since the epoch.
 """
@@ -7,17 +7,45 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 
 from gwmond.model.factory_jobs import Place, place_name
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.pilots.agenda import Agenda
-from gwmond.pilots.factory_evidence import NewFact, PlaceFact, add
+from gwmond.pilots.factory_records import NewFact, PlaceFact, add
 from gwmond.pilots.rules import Lookup, sane
+
+
+class Agenda:
+    """Names and times, at most one pending time of each that counts: the earliest."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._next: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, name: str, due_us: int) -> None:
+        """Have a name looked at then; if it is before, then it has to be added again."""
+        if name not in self._next or due_us < self._next[name]:
+            self._next[name] = due_us
+            heappush(self._heap, (due_us, name))
+
+    def take(self, now_us: int) -> set[str]:
+        """Return the names that are due, and forget them."""
+        found: set[str] = set()
+        while self._heap and self._heap[0][0] <= now_us:
+            due_us, name = heappop(self._heap)
+            if self._next.get(name) == due_us:
+                del self._next[name]
+            found.add(name)
+        return found
+
 
 _CUT = "too_many_events"
 
 
-class KnownPlaces:
+class QueueRecords:
     """Places of which more may follow, by name; ``left_out`` counts what is not used, and why."""
 
     def __init__(self) -> None:

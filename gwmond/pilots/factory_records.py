@@ -32,15 +32,15 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
-from gwmond.pilots import came_back
 from gwmond.pilots.queue_jobs import queue_jobs
+from gwmond.pilots.rare import returned_outputs
 
 _S = QueueState
 _ORDER = (_S.SUBMITTED, _S.RELEASED, _S.STARTED, _S.HELD, _S.EVICTED, _S.ENDED, _S.REMOVED)
 
 
 PlaceFact: TypeAlias = QueueEvent | CompletedPilot | PilotOutput
-NewFact: TypeAlias = PlaceFact | came_back.Filled
+NewFact: TypeAlias = PlaceFact | returned_outputs.OutputNoLongerEmpty
 _F = TypeVar("_F", QueueEvent, CompletedPilot)
 _Known: TypeAlias = defaultdict[tuple[object, ...], list[_F]]
 
@@ -69,7 +69,7 @@ def add(before: Place, facts: Iterable[PlaceFact]) -> Added:
             new.append(fact)
     every = sorted(chain.from_iterable(events.values()), key=_by_time)
     written = sorted(chain.from_iterable(lines.values()), key=_by_writing)
-    outputs, new_outputs = came_back.taken(before.outputs, came)
+    outputs, new_outputs = returned_outputs.taken(before.outputs, came)
     place = before._replace(
         events=tuple(every[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
     )

@@ -35,7 +35,7 @@ from gwmond.pilots.rules import FAR_US, Rules
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
 
 
-class Entry(NamedTuple):
+class Posting(NamedTuple):
     """A signed amount for the ledger; ``cause`` is empty for an increment."""
 
     hour: int
@@ -44,10 +44,10 @@ class Entry(NamedTuple):
     cause: str
 
 
-def book(
+def post(
     pilot: OpenPilot, known_us: int, rules: Rules, load_whole: Callable[[OpenPilot], None]
-) -> list[Entry]:
-    """Book what is new about a pilot; ``load_whole`` gets attempts that are not in memory.
+) -> list[Posting]:
+    """Post what is new about a pilot; ``load_whole`` gets attempts that are not in memory.
 
     Afterwards the pilot's ``settled``, ``mark_us``, ``known_us`` and ``booked`` are those of now.
     """
@@ -56,7 +56,7 @@ def book(
     since = pilot.mark_us
     if before is not None and own_category(before) != own_category(after):
         since = min(since, before.start_us, after.start_us)
-    if min(since, pilot.from_us) < pilot.kept_us and pilot.ran_jobs:
+    if min(since, pilot.from_us) < pilot.loaded_from_us and pilot.ran_jobs:
         load_whole(pilot)
         before, after = pilot.booked, pilot.life(known_us)
     since = min(since, pilot.from_us)  # what was loaded may differ from what was booked
@@ -70,9 +70,9 @@ def book(
     return entries
 
 
-def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Entry]:
-    """Book all of a pilot under another identity; all its attempts must be in memory."""
-    entries: list[Entry] = []
+def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Posting]:
+    """Post all of a pilot under another identity; all its attempts must be in memory."""
+    entries: list[Posting] = []
     if pilot.booked is not None:
         amounts: Amounts = partition(pilot.booked, None, rules.q).settled
         for who, sign in ((pilot.identity, -1), (identity, 1)):
@@ -85,7 +85,7 @@ def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Ent
     return entries
 
 
-def withdraw(pilot: OpenPilot, rules: Rules) -> list[Entry]:
+def withdraw(pilot: OpenPilot, rules: Rules) -> list[Posting]:
     """Take out all of a pilot that never was; all its attempts must be in memory."""
     if pilot.booked is None:
         return []
@@ -171,7 +171,7 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
     return min(starts, default=FAR_US) - rules.start_guard_us
 
 
-def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
+def _entries(delta: Delta, pilot: OpenPilot) -> list[Posting]:
     """Return what is to be booked, attempts of a series together; add it to what the pilot has."""
     sums: dict[PilotSeries, dict[int, int]] = {}
     for account, hours in delta.hourly.items():
@@ -181,7 +181,7 @@ def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
         for hour, micros in hours.items():
             summed[hour] = summed.get(hour, 0) + micros
     entries = [
-        Entry(hour, pilot_series, n, "")
+        Posting(hour, pilot_series, n, "")
         for pilot_series, hours in sums.items()
         for hour, n in hours.items()
     ]
@@ -191,8 +191,8 @@ def _entries(delta: Delta, pilot: OpenPilot) -> list[Entry]:
     return entries
 
 
-def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Entry:
-    return Entry(row.hour, _series(row, identity), micros, cause)
+def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Posting:
+    return Posting(row.hour, _series(row, identity), micros, cause)
 
 
 def _series(attempt_key: Row | Account, identity: PilotIdentity) -> PilotSeries:
@@ -210,3 +210,33 @@ def _add(pilot: OpenPilot, series: PilotSeries, key: AttemptKey | None, micros: 
     if attempt is not None:
         attempt.settled[series.resource, series.measure] += micros
         attempt.dirty = True
+
+
+def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) -> bool:
+    """Return whether booking a pilot may change anything.
+
+    One that runs is booked every ``refresh_us`` only, which is noted.  One that waits for its end
+    is not booked before: its time may then be estimated.
+    """
+    if pilot.from_us < FAR_US or pilot.booked is None:
+        return bool(pilot.known_us) or not pilot.waits
+    attempts = pilot.attempts.values()
+    limit = min(known_us, pilot.until_us)
+    if pilot.end_us is not None and not any(attempt.is_open for attempt in attempts):
+        return limit > pilot.mark_us or (pilot.counted is None and known_us >= pilot.end_us)
+    if now_us < pilot.booked_at_us + rules.refresh_us:
+        return False
+    pilot.booked_at_us = now_us
+    guard = rules.start_guard_us
+    running = [
+        attempt for attempt in attempts if attempt.is_open and not attempt.merged.ending.over
+    ]
+    if any(
+        attempt.is_open and (attempt.merged.ending.over or attempt.gone) for attempt in attempts
+    ):
+        return True
+    if pilot.end_us is not None:
+        return True
+    return limit > pilot.mark_us and all(
+        attempt.start_us - guard > pilot.mark_us for attempt in running
+    )

@@ -27,16 +27,16 @@ from gwmond.model.facts import AD_LIFETIME_S
 from gwmond.model.own_names import is_own
 from gwmond.model.pilot_evidence import CentralEvent, PilotName, short_node
 from gwmond.model.times import SECOND_US
+from gwmond.pilots.missing_end import last_reported_us
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
-from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.unended import last_reported_us
 
 _PID = re.compile(r"glidein_([0-9]{1,10})(?:_|$)", re.A)
 
 
 def recall(
-    shelf: Shelf,
+    cache: PilotCache,
     events: Iterable[CentralEvent],
     lookup: Lookup,
     rules: Rules,
@@ -47,13 +47,13 @@ def recall(
     ``last``: those of the lines that wait for nothing more.
     """
     events = [event for event in events if sane(event.at_us)]
-    jobs = {job for event in events if (job := event.name.factory_job)} - set(shelf.by_job)
+    jobs = {job for event in events if (job := event.name.factory_job)} - set(cache.by_job)
     for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
-        shelf.recall_pilots(rows)
-    left = [event for event in events if event.name.factory_job not in shelf.by_job]
+        cache.recall_pilots(rows)
+    left = [event for event in events if event.name.factory_job not in cache.by_job]
     # The host is called otherwise in logs than in ads, so that its name is of no use here.
     if startds := {pilot_name.name.startd for pilot_name in left} - {""}:
-        shelf.recall_pilots(lookup.find_startds(startds))
+        cache.recall_pilots(lookup.find_startds(startds))
     placed = [
         pilot_name
         for pilot_name in left
@@ -61,31 +61,31 @@ def recall(
     ]
     guard_us = rules.start_guard_us
     if moments := {_moment(pilot_name) for pilot_name in placed if not pilot_name.name.startd}:
-        shelf.recall_pilots(
+        cache.recall_pilots(
             lookup.find_on_nodes(moments, guard_us, guard_us + AD_LIFETIME_S * SECOND_US)
         )
     if last and (
         here := [pilot_name for pilot_name in left if pilot_name.name.node and pilot_name in last]
     ):
-        known = {_startd(pilot) for pilot in shelf.pilots.values()}
+        known = {_startd(pilot) for pilot in cache.pilots.values()}
         if moments := {
             _moment(pilot_name) for pilot_name in here if pilot_name.name.startd not in known
         }:
-            shelf.recall_pilots(lookup.find_nameless(moments, guard_us, AGE_US))
+            cache.recall_pilots(lookup.find_nameless(moments, guard_us, AGE_US))
 
 
 class Index:
     """The pilots in memory that lines may mean, by what they are called."""
 
-    def __init__(self, events: Collection[CentralEvent], shelf: Shelf, rules: Rules) -> None:
+    def __init__(self, events: Collection[CentralEvent], cache: PilotCache, rules: Rules) -> None:
         self._guard_us = rules.start_guard_us
-        self._jobs = shelf.by_job
+        self._jobs = cache.by_job
         self._startds: defaultdict[str, list[OpenPilot]] = defaultdict(list)
         self._nodes: defaultdict[tuple[str, str], list[OpenPilot]] = defaultdict(list)
         names = [event.name for event in events]
         startds = {name.startd for name in names} - {""}
         nodes = {short_node(name.node) for name in names} - {""}
-        for pilot in shelf.pilots.values() if startds or nodes else ():
+        for pilot in cache.pilots.values() if startds or nodes else ():
             key = pilot.identity
             if startds and (startd := _startd(pilot)) in startds:
                 self._startds[startd].append(pilot)

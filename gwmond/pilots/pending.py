@@ -1,4 +1,6 @@
-"""How many attempts and pilots ended how; each is counted once, under its present outcome.
+"""What is posted and not stored yet, pilot by pilot, so that one of them can be left out.
+
+Units: amounts are micros.
 
 How much of a pilot rests on which rule is counted with the pilot, in canonical micros of each
 resource on which the rule bears: so it can be set against the canonical time of all pilots.
@@ -7,18 +9,87 @@ resource on which the rule bears: so it can be set against the canonical time of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from gwmond.model.pilot_facts import BEARS, Category, Outcome
-from gwmond.model.stored_pilots import ASSUMED, CountKey, PilotId
+from gwmond.model.stored_pilots import (
+    ASSUMED,
+    CountKey,
+    Hour,
+    Micros,
+    Part,
+    Parts,
+    PilotBatch,
+    PilotCorrection,
+    PilotId,
+    PilotSeries,
+)
 from gwmond.model.units import RESOURCES
-from gwmond.pilots.booking import own
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.posting import Posting, own
 
 
-class Counts:
-    """Changes of the counts that are not stored yet, of each pilot."""
+class PendingAmounts:
+    """Increments and corrections of hours that wait to be stored."""
+
+    def __init__(self) -> None:
+        self._added: defaultdict[PilotId, list[Posting]] = defaultdict(list)
+        self._corrections: list[PilotCorrection] = []
+
+    def take(self, pilot: PilotId, entries: Iterable[Posting], now_us: int) -> None:
+        """Take in what was booked of a pilot."""
+        for entry in entries:
+            if entry.cause:
+                self._corrections.append(
+                    PilotCorrection(
+                        now_us, pilot, entry.hour, entry.series, entry.micros, entry.cause
+                    )
+                )
+            else:
+                self._added[pilot].append(entry)
+
+    @property
+    def pilots(self) -> Collection[PilotId]:
+        """The pilots of which increments wait."""
+        return self._added.keys()
+
+    @property
+    def corrections(self) -> tuple[PilotCorrection, ...]:
+        """Return all corrections, as they were made."""
+        return tuple(self._corrections)
+
+    def increments(
+        self, pilot_ids: Iterable[PilotId] | None = None
+    ) -> Mapping[tuple[Hour, PilotSeries], Micros]:
+        """Return the increments of some pilots, or all, summed."""
+        sums: defaultdict[tuple[Hour, PilotSeries], Micros] = defaultdict(int)
+        pilots = (
+            self._added.values()
+            if pilot_ids is None
+            else (self._added.get(id_, ()) for id_ in pilot_ids)
+        )
+        for entries in pilots:
+            for entry in entries:
+                sums[entry.hour, entry.series] += entry.micros
+        return {at: micros for at, micros in sums.items() if micros}
+
+    def forget(self, pilot: PilotId) -> None:
+        """Take out what waits of a pilot."""
+        self._added.pop(pilot, None)
+        self._corrections = [
+            correction for correction in self._corrections if correction.pilot != pilot
+        ]
+
+    def clear(self) -> None:
+        """Say that all of it is stored."""
+        self._added.clear()
+        self._corrections.clear()
+
+
+class PendingCounts:
+    """PendingAmounts of the counts that are not stored yet, of each pilot."""
 
     def __init__(self, q: int) -> None:
         self._q = q
@@ -103,3 +174,38 @@ class Counts:
                 self._changes[pilot.id][CountKey("pilots", counted, "", site, entry, group)] += n
         pilot.dirty |= pilot.counted != category  # stored with the count, or it is counted again
         pilot.counted = category
+
+
+def split_by_pilot(batch: PilotBatch, changes: PendingAmounts, counts: PendingCounts) -> Parts:
+    """Return what a batch has of each pilot and of each place, by number and name."""
+    parts: defaultdict[Part, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for row in batch.pilots:
+        parts[row.id]["pilots"].append(row)
+    for name in ("attempts", "corrections"):
+        for part in getattr(batch, name):
+            parts[part.pilot][name].append(part)
+    for name in ("moved", "heard"):
+        for part in getattr(batch, name):
+            parts[part[0]][name].append(part)
+    for pilot in batch.withdrawn:
+        parts[pilot]["withdrawn"].append(pilot)
+    for pilot in (*changes.pilots, *counts.pilots):
+        parts[pilot].setdefault("pilots", [])
+    for place in batch.places:
+        parts[place.name]["places"].append(place)
+    return {
+        part: PilotBatch(
+            before=batch.before,
+            now_us=batch.now_us,
+            pilots=tuple(found["pilots"]),
+            attempts=tuple(found["attempts"]),
+            moved=tuple(found["moved"]),
+            withdrawn=tuple(found["withdrawn"]),
+            increments=changes.increments([part]) if isinstance(part, int) else {},
+            corrections=tuple(found["corrections"]),
+            counts=counts.changes([part]) if isinstance(part, int) else {},
+            places=tuple(found["places"]),
+            heard=tuple(found["heard"]),
+        )
+        for part, found in parts.items()
+    }

@@ -12,9 +12,9 @@ from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.pilot_facts import AttemptKey
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow
-from gwmond.pilots.booking import counted
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.posting import counted
 from gwmond.pilots.rules import FAR_US, Lookup
 
 HEARD_AT_ONCE = 10_000
@@ -26,7 +26,7 @@ def place_of(identity: PilotIdentity) -> str:
     return place_name(identity.key.entry, identity.factory_job.rpartition("#")[2])
 
 
-class Shelf:
+class PilotCache:
     """Pilots and attempts in memory; both are found by id, pilots by name, attempts by job.
 
     ``partly``: jobs of which the ledger may have attempts that are not in memory, beside those that
@@ -171,7 +171,7 @@ class Shelf:
             end_us = attempt.end_us
             if end_us is not None and end_us <= limit and not attempt.is_open:
                 self.forget_attempt(attempt)
-                pilot.kept_us, pilot.ran_jobs = max(pilot.kept_us, end_us), True
+                pilot.loaded_from_us, pilot.ran_jobs = max(pilot.loaded_from_us, end_us), True
 
     def forget_attempt(self, attempt: OpenAttempt) -> None:
         """Leave an attempt to the ledger, where it is stored."""
@@ -198,7 +198,7 @@ class Shelf:
         """Take stored pilots in that are not in memory; their attempts stay in the ledger."""
         for row in rows:
             if row.id not in self.pilots and row.id not in self._aside:
-                pilot = OpenPilot.of(row, kept_us=FAR_US)
+                pilot = OpenPilot.of(row, loaded_from_us=FAR_US)
                 pilot.note_booked()
                 pilot.counted = counted(pilot)
                 self.add_pilot(pilot)
@@ -226,7 +226,7 @@ class Shelf:
 
     def load_each(self, pilots: Iterable[OpenPilot], lookup: Lookup) -> None:
         """Do so for several pilots, which are looked up together."""
-        missing = [pilot for pilot in pilots if pilot.kept_us > 0]
+        missing = [pilot for pilot in pilots if pilot.loaded_from_us > 0]
         stored = lookup.attempts_of([pilot.id for pilot in missing]) if missing else {}
         for pilot in missing:
             self._take_whole(pilot, stored.get(pilot.id, []))
@@ -236,7 +236,7 @@ class Shelf:
         known = {attempt.key for attempt in booked.attempts} if booked is not None else set()
         missing = [row for row in rows if row.key not in known]
         self.recall_attempts(rows)
-        pilot.ran_jobs, pilot.kept_us = False, 0
+        pilot.ran_jobs, pilot.loaded_from_us = False, 0
         if booked is not None:
             both = (*booked.attempts, *(row.attempt for row in missing))
             pilot.booked = booked._replace(attempts=both, ran_jobs=False)

@@ -21,13 +21,13 @@ from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.attempt_facts import Merged, merge_each
 from gwmond.pilots.attempt_runs import TOLERANCE_US, claim_of
+from gwmond.pilots.collector_ads import CollectorAds
+from gwmond.pilots.missing_end import is_given_up
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
-from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import Sightings
 from gwmond.pilots.starter_runs import known_better, moved_lines
-from gwmond.pilots.unended import is_given_up
 
 UNKNOWN = "unknown"
 _LATER_S = 30
@@ -35,7 +35,7 @@ _AT_EACH_AD = ("written_us", "start_us", "activated_us")
 """What may change with each ad of a slot, though its claim is the same."""
 
 
-class Joining:
+class RunMatcher:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
     ``homeless`` counts records that name no startd, ``late`` those of pilots of which attempts are
@@ -43,9 +43,9 @@ class Joining:
     which turned out to be others.
     """
 
-    def __init__(self, shelf: Shelf, sightings: Sightings, rules: Rules) -> None:
-        self._shelf = shelf
-        self._sightings = sightings
+    def __init__(self, cache: PilotCache, ads: CollectorAds, rules: Rules) -> None:
+        self._cache = cache
+        self._ads = ads
         self._rules = rules
         self.contradictions: Counter[str] = Counter()
         self.homeless = 0
@@ -72,7 +72,7 @@ class Joining:
                 continue
             pilot = self._pilot(record)
             if pilot.pruned:
-                self.late += not self._shelf.is_aside(pilot)
+                self.late += not self._cache.is_aside(pilot)
                 continue
             by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
         for job, facts in by_job.items():
@@ -80,7 +80,7 @@ class Joining:
 
     def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
-        known = {fact for attempt in self._shelf.jobs.get(job, ()) for fact in attempt.facts}
+        known = {fact for attempt in self._cache.jobs.get(job, ()) for fact in attempt.facts}
         told = set(facts)
         new = {fact for fact in told - known if not _said_again(fact, known)}
         refuted = {resources for resources in known if _is_refuted(resources, told)}
@@ -89,9 +89,9 @@ class Joining:
 
     def absorb(self, lookup: Lookup) -> None:
         """Take out the runs that only a pilot's logs told of, and now something better tells of."""
-        guard_us, shelf = self._rules.start_guard_us, self._shelf
-        for pilot in sorted(self._summed_up & set(shelf.pilots.values()), key=lambda one: one.id):
-            shelf.load_whole(pilot, lookup)
+        guard_us, cache = self._rules.start_guard_us, self._cache
+        for pilot in sorted(self._summed_up & set(cache.pilots.values()), key=lambda one: one.id):
+            cache.load_whole(pilot, lookup)
             if pilot.facts.summary is not None:
                 summary = replace(pilot.facts.summary, jobs_us=None)
                 pilot.learn(replace(pilot.facts, summary=summary))
@@ -100,9 +100,9 @@ class Joining:
         self._summed_up.clear()
         found: list[tuple[OpenAttempt, OpenAttempt]] = []
         for pilot, since_us in self._better.items():
-            if shelf.pilots.get(pilot.id) is pilot and not (pilot.pruned or pilot.implied):
-                if pilot.end_us is not None and since_us - guard_us <= pilot.kept_us:
-                    shelf.load_whole(pilot, lookup)
+            if cache.pilots.get(pilot.id) is pilot and not (pilot.pruned or pilot.implied):
+                if pilot.end_us is not None and since_us - guard_us <= pilot.loaded_from_us:
+                    cache.load_whole(pilot, lookup)
                 found += known_better(pilot.attempts.values(), guard_us)
         self._better.clear()
         by_job: defaultdict[str, set[AttemptFact]] = defaultdict(set)
@@ -110,13 +110,13 @@ class Joining:
             by_job[attempt.key.job].update(attempt.facts)
         self.recall_jobs(by_job, lookup)
         for job, gone in by_job.items():
-            self._merge(job, {fact for attempt in shelf.jobs[job] for fact in attempt.facts} - gone)
+            self._merge(job, {fact for attempt in cache.jobs[job] for fact in attempt.facts} - gone)
         for attempt, better in found:
             self.add(better.key.job, moved_lines(attempt, better))
 
     def _merge(self, job: str, facts: Collection[AttemptFact]) -> None:
         """Let the attempts of a job be those that these facts tell of, which are all."""
-        before = list(self._shelf.jobs.get(job, ()))
+        before = list(self._cache.jobs.get(job, ()))
         old = {attempt.key: attempt for attempt in before}
         kept: set[OpenAttempt] = set()
         for merged, resources in merge_each(facts):
@@ -151,7 +151,7 @@ class Joining:
 
     def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
         attempt = OpenAttempt(pilot, merged, facts)
-        self._shelf.add_attempt(attempt)
+        self._cache.add_attempt(attempt)
         pilot.touch(attempt.start_us)
         return attempt
 
@@ -160,19 +160,19 @@ class Joining:
         attempt.pilot.touch(attempt.start_us)
         self.removed.append(attempt)
         if attempt.pilot.attempts.get(attempt.key) is attempt:
-            self._shelf.drop_attempt(attempt)
-            self._shelf.moved.add((attempt.pilot.id, attempt.key))
-        elif attempt in self._shelf.jobs.get(attempt.key.job, ()):
-            self._shelf.jobs[attempt.key.job].remove(attempt)
+            self._cache.drop_attempt(attempt)
+            self._cache.moved.add((attempt.pilot.id, attempt.key))
+        elif attempt in self._cache.jobs.get(attempt.key.job, ()):
+            self._cache.jobs[attempt.key.job].remove(attempt)
 
     def _pilot_of(self, label: str | None, attempt: OpenAttempt | None) -> OpenPilot | None:
         if label is None:
             return attempt.pilot if attempt is not None else None
-        return self._shelf.pilots.get(int(label[1:]))
+        return self._cache.pilots.get(int(label[1:]))
 
     def recall(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in what the ledger knows of the jobs and pilots that are not in memory."""
-        shelf = self._shelf
+        cache = self._cache
         self.recall_jobs(
             {record.fact.job for record in records if self._is_new(record.fact)}, lookup
         )
@@ -180,31 +180,31 @@ class Joining:
             record.startd for record in records if record.startd and self._find(record) is None
         }
         for found in lookup.find_pilots(names).values() if names else ():
-            shelf.recall_pilots(found)
+            cache.recall_pilots(found)
 
     def _is_new(self, fact: AttemptFact) -> bool:
         """Return whether a record, which does not know its pilot, may tell something new."""
-        if fact.job not in self._shelf.partly:
-            return fact.job not in self._shelf.jobs
-        facts = (resources for attempt in self._shelf.jobs[fact.job] for resources in attempt.facts)
+        if fact.job not in self._cache.partly:
+            return fact.job not in self._cache.jobs
+        facts = (resources for attempt in self._cache.jobs[fact.job] for resources in attempt.facts)
         known = {fact._replace(pilot=None) for fact in facts}
         return fact not in known and not _said_again(fact, known)
 
     def recall_jobs(self, jobs: Iterable[str], lookup: Lookup) -> None:
         """Take in all attempts of jobs of which the ledger may know some that are not in memory."""
-        shelf = self._shelf
-        jobs = {job for job in jobs if job not in shelf.jobs or job in shelf.partly}
+        cache = self._cache
+        jobs = {job for job in jobs if job not in cache.jobs or job in cache.partly}
         stored = lookup.find_attempts(jobs) if jobs else {}
         of_rows = (row.pilot for rows in stored.values() for row in rows)
-        ids = {pilot for pilot in of_rows if pilot not in shelf.pilots}
+        ids = {pilot for pilot in of_rows if pilot not in cache.pilots}
         if ids:
-            shelf.recall_pilots(lookup.pilots_by_id(ids).values())
+            cache.recall_pilots(lookup.pilots_by_id(ids).values())
         for rows in stored.values():
-            shelf.recall_attempts(rows)
-        shelf.partly -= jobs
+            cache.recall_attempts(rows)
+        cache.partly -= jobs
 
     def _find(self, record: JobRecord) -> OpenPilot | None:
-        same = self._shelf.by_name.get(record.startd, [])
+        same = self._cache.by_name.get(record.startd, [])
         if record.started is not None:
             for pilot in same:
                 if pilot.identity.started == record.started:
@@ -251,7 +251,7 @@ class Joining:
         )
         start_us = first_us if record.started is None else record.started * SECOND_US
         runs = RunFacts(first_us=min(start_us, first_us), last_us=first_us)
-        return self._sightings.add(identity, PilotFacts(runs=runs))
+        return self._ads.add(identity, PilotFacts(runs=runs))
 
 
 def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:

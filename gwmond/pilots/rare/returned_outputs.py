@@ -15,7 +15,7 @@ from gwmond.model.factory_jobs import MOST, Output
 from gwmond.model.pilot_evidence import PilotOutput
 
 
-class Filled(NamedTuple):
+class OutputNoLongerEmpty(NamedTuple):
     """An output that tells something now, and told nothing when it was first taken in."""
 
     output: PilotOutput
@@ -23,9 +23,9 @@ class Filled(NamedTuple):
 
 def taken(
     outputs: Sequence[Output], facts: Iterable[PilotOutput]
-) -> tuple[tuple[Output, ...], list[PilotOutput | Filled]]:
+) -> tuple[tuple[Output, ...], list[PilotOutput | OutputNoLongerEmpty]]:
     """Return outputs with these, the first of very many, and which of these are new or fill one."""
-    known, new = dict(outputs), list[PilotOutput | Filled]()
+    known, new = dict(outputs), list[PilotOutput | OutputNoLongerEmpty]()
     for fact in sorted(facts, key=lambda fact: fact.start_us is None):
         start_us, at_us = fact.start_us, fact.at_us or 0
         if start_us in known:
@@ -33,7 +33,7 @@ def taken(
         elif None in known:
             del known[None]
             known[start_us] = at_us
-            new.append(Filled(fact))
+            new.append(OutputNoLongerEmpty(fact))
         elif len(known) < MOST and (start_us is not None or not known):
             known[start_us] = at_us
             new.append(fact)

@@ -8,14 +8,13 @@ How a pilot's end is known:
   seen and before now; the end is the last sight, or what an attempt on it shows later;
 - its ad has expired: it was killed, or its host is gone (``vanished``); the end is the last
   contact, or what an attempt on it shows later, and that stretch is estimated.  An ad expires
-  when it was not renewed for its lifetime (see ``update_gaps``);
+  when it was not renewed for its lifetime (see ``ad_times``);
 - a new startd has taken its name: the same, at the latest when that one began.
 
 A pilot that only advertises that its validation failed follows other rules (see ``failed``).
 
-A pilot that comes back goes on; not one that by a central log has ended (``witnesses``), if it was
-heard of only until then.  A startd that its master has started again is the same pilot:
-its factory's job tells.
+A pilot that comes back goes on; not one that by a central log has ended, if it was heard of only
+until then.  A startd that its master has started again is the same pilot: its factory's job tells.
 """
 
 from __future__ import annotations
@@ -38,29 +37,29 @@ from gwmond.model.pilot_sources import (
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import failed
+from gwmond.pilots.ad_times import UpdateGaps
+from gwmond.pilots.missing_end import give_up, known_start, may_run_at
 from gwmond.pilots.open_pilot import OpenPilot, resources
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Lookup, Rules, sane
-from gwmond.pilots.shelf import Shelf
 from gwmond.pilots.sizes import Sizes
-from gwmond.pilots.unended import give_up, known_start, may_run_at
-from gwmond.pilots.update_gaps import UpdateGaps
 
 LATE_US = 300 * SECOND_US
 
 
-class Sightings:
+class CollectorAds:
     """Applies what collectors show to the pilots in memory; ``sizes`` are those of all of them."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        cache: PilotCache,
         rules: Rules,
         next_id: int,
         cursors: Mapping[tuple[str, str], Cursor],
         names: Names | None = None,
     ) -> None:
         self._names = names
-        self._shelf = shelf
+        self._cache = cache
         self._rules = rules
         self.sizes = Sizes(rules.q)
         self.next_id = next_id
@@ -83,20 +82,20 @@ class Sightings:
         is missing has ended.  ``period_us`` is the time between two polls.
         """
         shown = list(pilots)
-        unknown = {key.name for key in shown if key.name not in self._shelf.by_name}
+        unknown = {key.name for key in shown if key.name not in self._cache.by_name}
         for rows in lookup.find_pilots(unknown).values() if unknown else ():
-            self._shelf.recall_pilots(rows)
+            self._cache.recall_pilots(rows)
         new = {key.factory_job for key in shown if key.name in unknown and key.factory_job}
-        numbers = {job.rpartition("#")[2] for job in new - set(self._shelf.by_job)}
+        numbers = {job.rpartition("#")[2] for job in new - set(self._cache.by_job)}
         for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
-            self._shelf.recall_pilots(rows)
+            self._cache.recall_pilots(rows)
         failing = {key.factory_job for key in shown if key.failed and key.factory_job}
-        jobs = {job for job in failing if job not in self._shelf.by_job}
+        jobs = {job for job in failing if job not in self._cache.by_job}
         for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
-            self._shelf.recall_pilots(rows)
+            self._cache.recall_pilots(rows)
         seen = {self._see_one(at_us, period_us, _sound(key)).id for key in shown}
         if complete:
-            for pilot in list(self._shelf.pilots.values()):
+            for pilot in list(self._cache.pilots.values()):
                 if (
                     pilot.end_us is None
                     and pilot.identity.origin == "collector"
@@ -110,7 +109,7 @@ class Sightings:
     def add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
         """Return a new pilot that no collector has shown: jobs have it, or files."""
         number, self.next_id = self.next_id, self.next_id + 1
-        return self._shelf.add_pilot(OpenPilot.new(number, self.kept_apart(identity), facts))
+        return self._cache.add_pilot(OpenPilot.new(number, self.kept_apart(identity), facts))
 
     def kept_apart(
         self, identity: PilotIdentity, before: PilotIdentity | None = None
@@ -157,7 +156,7 @@ class Sightings:
 
     def _add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
         number, self.next_id = self.next_id, self.next_id + 1
-        return self._shelf.add_pilot(OpenPilot.new(number, identity, facts))
+        return self._cache.add_pilot(OpenPilot.new(number, identity, facts))
 
     def _take(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
         """Take in what the ad of a registered pilot says."""
@@ -186,7 +185,7 @@ class Sightings:
 
     def _see_failed(self, at_us: int, shown: Pilot) -> OpenPilot:
         """Take in a pilot that only advertises that its validation failed."""
-        pilot = failed.find(self._shelf, shown)
+        pilot = failed.find(self._cache, shown)
         if pilot is None:
             told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
             start_us = min((number for number in told if sane(number)), default=at_us)
@@ -197,7 +196,7 @@ class Sightings:
 
     def _find(self, shown: Pilot) -> OpenPilot | None:
         """Return the pilot that an ad is of: the same startd, or the same job of the factory."""
-        same = self._shelf.by_name.get(shown.name, [])
+        same = self._cache.by_name.get(shown.name, [])
         for pilot in same:
             if pilot.identity.started == shown.started:
                 return pilot
@@ -216,9 +215,9 @@ class Sightings:
 
     def _told_by_files(self, shown: Pilot) -> OpenPilot | None:
         """Return the pilot of which only its factory's files have told so far."""
-        here = self._shelf.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
+        here = self._cache.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
         if shown.entry == OTHER_ENTRY:
-            here += self._shelf.by_job.get(shown.factory_job, ())
+            here += self._cache.by_job.get(shown.factory_job, ())
         for pilot in here:
             near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.until_us
             if near and pilot.no_output:
@@ -242,7 +241,7 @@ class Sightings:
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
         """End the pilots before this one that had its name."""
-        for other in self._shelf.by_name[shown.name]:
+        for other in self._cache.by_name[shown.name]:
             before = other is not pilot and other.start_us < pilot.start_us
             if before and other.end_us is None and not other.implied:
                 end_us = min(other.contact_us, pilot.start_us)

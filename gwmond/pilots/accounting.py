@@ -2,7 +2,7 @@
 
 Units: times are microseconds since the epoch, amounts are micros.
 
-    book = Book(state, rules)
+    book = PilotAccounting(state, rules)
     book.see(now, period, pilots, lookup, complete=True)
     book.claim(now, records, lookup, complete=True)
     book.tell(records, lookup)
@@ -35,89 +35,87 @@ from gwmond.model.stored_pilots import (
 )
 from gwmond.model.units import Resource
 from gwmond.model.waits import Wait
-from gwmond.pilots import booking, decisions
-from gwmond.pilots.changes import Changes
-from gwmond.pilots.counts import Counts
-from gwmond.pilots.decisions import Moment
-from gwmond.pilots.due import due
+from gwmond.pilots import posting
+from gwmond.pilots.ad_times import Silence, is_silent
+from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.experiments import Experiments
-from gwmond.pilots.factory_evidence import NewFact
 from gwmond.pilots.factory_facts import FactoryFacts
+from gwmond.pilots.factory_records import NewFact
 from gwmond.pilots.failed import is_failed
-from gwmond.pilots.joining import Joining
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.parts import divide
+from gwmond.pilots.outcome import DecisionTime, decide_runs
+from gwmond.pilots.pending import PendingAmounts, PendingCounts, split_by_pilot
+from gwmond.pilots.pilot_cache import PilotCache
+from gwmond.pilots.posting import needs_posting
 from gwmond.pilots.revision import Revision
-from gwmond.pilots.rules import FAR_US, Comes, Lookup, Rules
-from gwmond.pilots.shelf import Shelf
-from gwmond.pilots.sightings import Sightings
-from gwmond.pilots.silence import Silence, is_silent
+from gwmond.pilots.rules import FAR_US, ExpectedInput, Lookup, Rules
+from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.summaries import only_runs
 from gwmond.pilots.verdict_check import Verdicts
 from gwmond.pilots.verdicts import Trials, decide, undecided
 from gwmond.pilots.waits import waits
-from gwmond.pilots.witnesses import Witnesses
+from gwmond.pilots.witnesses import CentralLogEvents
 
 
-class Book:
+class PilotAccounting:
     """All pilots of which something may still change, and what is to be stored."""
 
     def __init__(self, state: PilotState, rules: Rules, names: Names | None = None) -> None:
         """``names`` says which names of places are kept apart; None: all."""
         self.rules = rules
         self.batches = state.batches
-        self._shelf = Shelf()
-        self._sightings = Sightings(self._shelf, rules, state.next_id, state.cursors, names)
-        self._joining = Joining(self._shelf, self._sightings, rules)
-        self.files = FactoryFacts(self._shelf, self._sightings, self._joining, rules)
-        self.witnesses = Witnesses(self._shelf, self._joining, rules, state.cursors)
+        self._cache = PilotCache()
+        self._ads = CollectorAds(self._cache, rules, state.next_id, state.cursors, names)
+        self._matcher = RunMatcher(self._cache, self._ads, rules)
+        self.files = FactoryFacts(self._cache, self._ads, self._matcher, rules)
+        self.witnesses = CentralLogEvents(self._cache, self._matcher, rules, state.cursors)
         self._experiments = Experiments(state.experiments, rules.check_us)
         self.silence = Silence(state.cursors)
-        self._changes = Changes()
-        self._counts = Counts(rules.q)
+        self._changes = PendingAmounts()
+        self._counts = PendingCounts(rules.q)
         self._now_us = 0  # when it was settled last, by the clock
         self._not_storable = 0
-        self.comes = Comes.EVERYTHING  # an import says at its end that no more does
+        self.comes = ExpectedInput.EVERYTHING  # an import says at its end that no more does
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
     def _load(self, state: PilotState) -> None:
         for row in state.pilots:
-            self._shelf.add_pilot(OpenPilot.of(row, kept_us=row.mark_us))
-        self._shelf.recall_attempts(state.attempts)
+            self._cache.add_pilot(OpenPilot.of(row, loaded_from_us=row.mark_us))
+        self._cache.recall_attempts(state.attempts)
         rows: defaultdict[int, list[AttemptRow]] = defaultdict(list)
         for attempt in state.attempts:
             rows[attempt.pilot].append(attempt)
-        for pilot in self._shelf.pilots.values():
+        for pilot in self._cache.pilots.values():
             pilot.note_booked(rows[pilot.id])
-            pilot.counted = booking.counted(pilot)
-            self._sightings.sizes.note_pilot(pilot)
+            pilot.counted = posting.counted(pilot)
+            self._ads.sizes.note_pilot(pilot)
         self.files.places.load(state.places)
 
     @property
     def pilots(self) -> Collection[OpenPilot]:
         """The pilots in memory; those that ended are for a while."""
-        return self._shelf.pilots.values()
+        return self._cache.pilots.values()
 
     @property
     def contradictions(self) -> Mapping[str, int]:
         """How often sources differed on a field of an attempt, so far."""
-        return self._joining.contradictions
+        return self._matcher.contradictions
 
     @property
     def below_one_unit(self) -> AbstractSet[str]:
         """The entries with pilots that are a canonical unit only as each pilot is at least one."""
-        return self._sightings.sizes.below_one_unit
+        return self._ads.sizes.below_one_unit
 
     @property
     def left_out(self) -> Mapping[str, int]:
         """How many records could not be accounted so far, by the reason."""
         return {
-            "no_startd": self._joining.homeless,
-            "too_late": self._joining.late,
+            "no_startd": self._matcher.homeless,
+            "too_late": self._matcher.late,
             "not_storable": self._not_storable,
             **(counter := self.files.left_out),
-            "bad_time": self._joining.absurd + counter["bad_time"],
+            "bad_time": self._matcher.absurd + counter["bad_time"],
         }
 
     def see(
@@ -129,46 +127,46 @@ class Book:
         *,
         complete: bool,
     ) -> bool:
-        """Take in what collectors show; see ``Sightings.see``.
+        """Take in what collectors show; see ``CollectorAds.see``.
 
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
-        self._sightings.late = False
+        self._ads.late = False
         self.files.watch(now_us, period_us, complete=complete)
-        self._sightings.see(now_us, period_us, pilots, lookup, complete=complete)
+        self._ads.see(now_us, period_us, pilots, lookup, complete=complete)
         self._relabel(now_us, lookup)
-        return self._sightings.late
+        return self._ads.late
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
         """Let pilots that collectors show check what the last poll said of their entries."""
-        self._experiments.begin(before, pilots, now_us, self._shelf.by_name)
+        self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
     def _relabel(self, now_us: int, lookup: Lookup) -> None:
-        """Book pilots that turned out to be others under their right names."""
-        for pilot, told in self._sightings.relabelled:
-            if pilot.id not in self._shelf.pilots:
+        """Post pilots that turned out to be others under their right names."""
+        for pilot, told in self._ads.relabelled:
+            if pilot.id not in self._cache.pilots:
                 continue  # it was left out
-            identity = self._sightings.kept_apart(told, pilot.identity)
+            identity = self._ads.kept_apart(told, pilot.identity)
             if identity == pilot.identity != told:
                 continue  # it differs only in names that are not kept apart
-            self._shelf.load_whole(pilot, lookup)
-            only_runs(pilot, self._joining)
+            self._cache.load_whole(pilot, lookup)
+            only_runs(pilot, self._matcher)
             self._counts.uncount(pilot)
-            self._shelf.unindex(pilot)
-            self._changes.take(pilot.id, booking.relabel(pilot, identity, self.rules), now_us)
-            self._shelf.index(pilot)
-        self._sightings.relabelled.clear()
+            self._cache.unindex(pilot)
+            self._changes.take(pilot.id, posting.relabel(pilot, identity, self.rules), now_us)
+            self._cache.index(pilot)
+        self._ads.relabelled.clear()
 
     def claim(
         self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool
     ) -> None:
         """Take in the claims that slots show; ``complete``: all there are."""
         self.tell(records, lookup)
-        self._shelf.show(now_us, records, complete=complete)
+        self._cache.show(now_us, records, complete=complete)
 
     def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
         """Take in records of jobs."""
-        self._joining.tell(records, lookup)
+        self._matcher.tell(records, lookup)
 
     def report(
         self,
@@ -177,9 +175,9 @@ class Book:
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> list[NewFact]:
         """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
-        self._sightings.sizes.expect(expected)
+        self._ads.sizes.expect(expected)
         new = self.files.take(facts, lookup)
-        self._joining.absorb(lookup)
+        self._matcher.absorb(lookup)
         self.witnesses.take([fact for fact in facts if isinstance(fact, CentralEvent)], lookup)
         return new
 
@@ -197,39 +195,39 @@ class Book:
         """
         self._relabel(now_us, lookup)
         self._now_us, now_us = now_us, now_us + self.comes.ahead_us
-        self._joining.absorb(lookup)
+        self._matcher.absorb(lookup)
         self.witnesses.settle(now_us, known_us, lookup)
         self.files.settle(self._now_us, self.comes, lookup)
         self._relabel(self._now_us, lookup)
-        for pilot in self._shelf.withdrawing():
+        for pilot in self._cache.withdrawing():
             self._counts.uncount(pilot)
-            self._changes.take(pilot.id, booking.withdraw(pilot, self.rules), self._now_us)
-        some = list(self._shelf.pilots.values())
+            self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._now_us)
+        some = list(self._cache.pilots.values())
         while some:  # what is decided on one pilot may tell something of another
             for pilot in some:
                 if not pilot.closed:
                     self._settle(pilot, now_us, known_us, lookup, silent)
             some = [
                 pilot
-                for pilot in self._shelf.pilots.values()
+                for pilot in self._cache.pilots.values()
                 if pilot.from_us < FAR_US and pilot.known_us
             ]
-        self._counts.remove(self._joining.removed)
-        self._joining.removed.clear()
-        self._experiments.settle(self._shelf.pilots, known_us)
+        self._counts.remove(self._matcher.removed)
+        self._matcher.removed.clear()
+        self._experiments.settle(self._cache.pilots, known_us)
 
     def _settle(
         self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
     ) -> None:
-        if not due(pilot, now_us, known_us, self.rules):
+        if not needs_posting(pilot, now_us, known_us, self.rules):
             self._close(pilot, now_us)
             return
         if pilot.implied:  # its life depends on all of its attempts
-            self._shelf.load_whole(pilot, lookup)
-        at = Moment(now_us, self._now_us, known_us)
-        decisions.decide(pilot, at, self._shelf, self._joining, self.rules, silent)
+            self._cache.load_whole(pilot, lookup)
+        at = DecisionTime(now_us, self._now_us, known_us)
+        decide_runs(pilot, at, self._cache, self._matcher, self.rules, silent)
         if pilot.implied:
-            booking.imply(pilot, self.rules.q)
+            posting.imply(pilot, self.rules.q)
             quiet = known_us >= pilot.contact_us + self.rules.quiet_us
             if not quiet and not pilot.known_us:
                 return
@@ -237,11 +235,11 @@ class Book:
                 quiet_decision = replace(pilot.facts.decisions, quiet=True)
                 pilot.learn(replace(pilot.facts, decisions=quiet_decision))
         elif Assumption.SIZE in pilot.assumed and pilot.attempts:
-            self._shelf.load_whole(pilot, lookup)
-            booking.grow(pilot, self.rules.start_guard_us)
+            self._cache.load_whole(pilot, lookup)
+            posting.grow(pilot, self.rules.start_guard_us)
         pilot.derive()
-        entries = booking.book(
-            pilot, known_us, self.rules, lambda pilot: self._shelf.load_whole(pilot, lookup)
+        entries = posting.post(
+            pilot, known_us, self.rules, lambda pilot: self._cache.load_whole(pilot, lookup)
         )
         pilot.booked_at_us = now_us
         self._changes.take(pilot.id, entries, self._now_us)
@@ -253,19 +251,19 @@ class Book:
 
         It yields numbers of pilots, which are to be settled and stored some time.  See there.
         """
-        revision = Revision(self._shelf, self._sightings, self.rules.q, self.files.resized)
+        revision = Revision(self._cache, self._ads, self.rules.q, self.files.resized)
         for entry in sorted(self.files.entries.union(entries)):
             yield from revision.entry(entry, lookup)
 
     def judge(self, now_us: int, known_us: int, trials: Trials) -> None:
         """Decide on early failures; see ``verdicts``."""
         ahead_us = self.comes.ahead_us
-        decide(self._shelf, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
+        decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
 
     @property
     def open_groups(self) -> set[str]:
         """Groups of jobs with early failures that are not judged."""
-        return {attempt.merged.job_group or "" for attempt in undecided(self._shelf)}
+        return {attempt.merged.job_group or "" for attempt in undecided(self._cache)}
 
     def batch(
         self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()
@@ -273,7 +271,7 @@ class Book:
         """Return all that is not stored yet."""
         attempts: list[AttemptRow] = []
         rows: dict[int, PilotRow] = {}
-        for pilot in self._shelf.pilots.values():
+        for pilot in self._cache.pilots.values():
             changed = [attempt for attempt in pilot.attempts.values() if attempt.dirty]
             if pilot.dirty or changed:
                 rows[pilot.id] = pilot.row()
@@ -283,15 +281,15 @@ class Book:
             now_us=now_us,
             pilots=tuple(rows.values()),
             attempts=tuple(attempts),
-            moved=tuple(sorted(self._shelf.moved)),
-            withdrawn=tuple(sorted(self._shelf.withdrawn)),
-            heard=self._shelf.heard(rows),
+            moved=tuple(sorted(self._cache.moved)),
+            withdrawn=tuple(sorted(self._cache.withdrawn)),
+            heard=self._cache.heard(rows),
             increments=self._changes.increments(),
             corrections=self._changes.corrections,
             counts={**self._counts.changes(), **self._experiments.counts()},
             cursors=(
                 *(*cursors, *self.witnesses.cursors()),
-                *(*self._sightings.gaps.cursors(), *self.silence.cursors()),
+                *(*self._ads.gaps.cursors(), *self.silence.cursors()),
             ),
             gaps=tuple(gaps),
             places=self.files.places.rows(),
@@ -300,13 +298,13 @@ class Book:
 
     def divide(self, batch: PilotBatch) -> Parts:
         """Return what a batch has of each pilot and place."""
-        return divide(batch, self._changes, self._counts)
+        return split_by_pilot(batch, self._changes, self._counts)
 
     def leave_out(self, parts: Iterable[Part]) -> None:
         """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
         for part in parts:
             if isinstance(part, int):
-                self._shelf.set_aside(part)
+                self._cache.set_aside(part)
                 self._changes.forget(part)
                 self._counts.forget(part)
             else:
@@ -320,25 +318,25 @@ class Book:
         self._counts.clear()
         self._experiments.stored()
         self.witnesses.stored()
-        self._sightings.gaps.stored()
+        self._ads.gaps.stored()
         self.silence.stored()
         self.files.places.stored()
-        self._shelf.stored()
-        for pilot in list(self._shelf.pilots.values()):
+        self._cache.stored()
+        for pilot in list(self._cache.pilots.values()):
             pilot.dirty = False
             for attempt in pilot.attempts.values():
                 attempt.dirty = False
             if pilot.closed:
-                self._shelf.drop_pilot(pilot)
+                self._cache.drop_pilot(pilot)
             else:
-                self._shelf.drop_old(pilot, self.rules.linger_us)
+                self._cache.drop_old(pilot, self.rules.linger_us)
 
     def silent(self) -> list[OpenPilot]:
         """Return the pilots that are silent, those that were heard of latest first."""
         before_us = self.silence.before_us
         found = [
             pilot
-            for pilot in self._shelf.pilots.values()
+            for pilot in self._cache.pilots.values()
             if is_silent(pilot.identity, pilot.end_us, pilot.contact_us, before_us)
             and not is_failed(pilot)
         ]
@@ -347,13 +345,13 @@ class Book:
     def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
         """Return what runs that are over wait for; see ``waits``."""
         attempts = (
-            attempt for pilot in self._shelf.pilots.values() for attempt in pilot.attempts.values()
+            attempt for pilot in self._cache.pilots.values() for attempt in pilot.attempts.values()
         )
         return waits(attempts, self.rules, self.silence.before_us, silent, later_us)
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
-        return booking.unsettled(self._shelf.pilots.values(), self.rules.q)
+        return posting.unsettled(self._cache.pilots.values(), self.rules.q)
 
     def _close(self, pilot: OpenPilot, now_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
@@ -364,5 +362,5 @@ class Book:
             return
         if not pilot.implied and now_us < end_us + self.rules.linger_us:
             return
-        self.residual.update(booking.residual(pilot, self.rules))
+        self.residual.update(posting.residual(pilot, self.rules))
         pilot.closed, pilot.dirty = True, True

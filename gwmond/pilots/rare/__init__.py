@@ -1,0 +1,1 @@
+"""Rules for cases that are rare: the others are read without them."""
