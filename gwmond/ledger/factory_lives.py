@@ -53,17 +53,17 @@ def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> Fac
     """
     with reader._reading() as connection:
         places = _places(connection, since_us)
-        told = {
+        recorded = {
             (entry, number)
             for (entry, number), found in places.items()
             for job in found
             if job.line is not None and since_us <= (job.line.written_us or -1) < until_us
         }
         return FactoryLives(
-            lives=_lives(connection, since_us, until_us, told),
+            lives=_lives(connection, since_us, until_us, recorded),
             jobs=places,
             numbers=_numbers(connection, since_us, until_us),
-            told=_told(connection, since_us, until_us),
+            reported=_reported(connection, since_us, until_us),
             runs=_runs(connection, since_us, min(until_us, now_us)),
             booked=_booked(connection, since_us, until_us),
             pruned_us=stored_state(connection).pilots_pruned_us,
@@ -77,7 +77,7 @@ def _places(connection: Connection, since_us: int) -> dict[tuple[str, str], list
 
 
 def _lives(
-    connection: Connection, since_us: int, until_us: int, told: set[tuple[str, str]]
+    connection: Connection, since_us: int, until_us: int, recorded: set[tuple[str, str]]
 ) -> list[FactoryLife]:
     """Return pilots that live in the period, and those whose line was written in it."""
     c = pilots.c
@@ -86,7 +86,7 @@ def _lives(
     within = query.where(c.start_us < until_us, or_(c.end_us.is_(None), c.end_us >= since_us))
     wall = _walls(connection, since_us, until_us)
     found = [_life(row, wall) for row in connection.execute(within)]
-    left = told - {(life.entry, life.number) for life in found}
+    left = recorded - {(life.entry, life.number) for life in found}
     for some in chunks(sorted({number for _, number in left})):
         earlier = query.where(c.factory_number.in_(some), c.end_us < since_us)
         lives = (_life(row, wall) for row in connection.execute(earlier))
@@ -156,7 +156,7 @@ def _numbers(
     return dict(numbers)
 
 
-def _told(connection: Connection, since_us: int, until_us: int) -> frozenset[str]:
+def _reported(connection: Connection, since_us: int, until_us: int) -> frozenset[str]:
     """Return entries whose files were read for some of the period, lines of completed_jobs too.
 
     Files are taken to tell of all the time between two things that they tell.

@@ -154,7 +154,7 @@ class FactoryLives(NamedTuple):
 
     - ``lives``: pilots that live in the period, and those of lines written in it.
     - ``jobs``: the factory's records of its jobs, by entry and ``cluster.proc``.
-    - ``numbers``: the factory's sums of the period; ``told``: entries with any of them.
+    - ``numbers``: the factory's sums of the period; ``reported``: entries with any of them.
     - ``runs``, and ``booked``: core-micros of runs by entry and category.
     - ``pruned_us``: pilots that ended before are not in the ledger any more.
     """
@@ -162,7 +162,7 @@ class FactoryLives(NamedTuple):
     lives: Sequence[FactoryLife]
     jobs: Mapping[tuple[str, str], Sequence[FactoryJob]]
     numbers: Mapping[tuple[str, FactoryKind], int]
-    told: frozenset[str]
+    reported: frozenset[str]
     runs: Mapping[str, RunTime]
     booked: Mapping[tuple[str, Category], int]
     pruned_us: int = 0

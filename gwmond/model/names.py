@@ -221,8 +221,8 @@ class Names:
     ) -> None:
         """Add the places where pilots are, or are requested, with the number of ads for each.
 
-        ``vouched`` are those that factories and frontends name, ``by_name`` entries and sites of
-        which only the name is told.
+        ``vouched`` are those that factories and frontends name, ``by_name`` entries and
+        sites that are only known by name.
         """
         self._now = max(now, self._now)
         entries: Counter[EntryKey] = Counter()

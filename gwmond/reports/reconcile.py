@@ -50,7 +50,7 @@ def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconcil
         row_of(entry).jobs = runs
     for (entry, _), micros in known.booked.items():
         row_of(entry).booked_core_us += micros
-    for entry in known.told & {*found, *(life.entry for life in known.lives)}:
+    for entry in known.reported & {*found, *(life.entry for life in known.lives)}:
         row_of(entry).factory_us = (
             row_of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
         )

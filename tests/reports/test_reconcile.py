@@ -79,7 +79,7 @@ def compared(
         lives=[one for one, _ in pairs if one is not None],
         jobs=jobs,
         numbers=numbers if told else {},
-        told=frozenset({"ce1"} if told else ()),
+        reported=frozenset({"ce1"} if told else ()),
         runs={},
         booked={},
     )
@@ -129,7 +129,7 @@ def test_a_pilot_that_agrees() -> None:
         lives=[one],
         jobs={("ce1", "1.0"): [again, other]},
         numbers={("ce1", K.SUMMARY_SECONDS): 3 * 3600},
-        told=frozenset({"ce1"}),
+        reported=frozenset({"ce1"}),
         runs={},
         booked={},
     )
@@ -188,7 +188,7 @@ def test_jobs_by_records_and_by_category() -> None:
         lives=[life(2, 5)],
         jobs={},
         numbers={},
-        told=frozenset(),
+        reported=frozenset(),
         runs={"ce1": RunTime(10 * H, 2 * H, 3 * H)},
         booked={("ce1", Category.GOODPUT): 10 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
     )
