@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
 from gwmond.config.settings import ConfigError
 from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
@@ -85,7 +85,7 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
         except BrokenPipeError:  # which is no failure
             raise
         except OSError as error:
-            print(f"gwmond: cannot write {output}: {error}", file=sys.stderr)
+            complain(f"cannot write {output}: {error}")
             return EXIT_FAILED
     for line in _told(output, written, hours, found, until_us):
         print(line, file=sys.stderr if output == "-" else sys.stdout)

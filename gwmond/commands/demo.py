@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
 
 from gwmond.commands import run
-from gwmond.commands.common import EXIT_FAILED
+from gwmond.commands.common import EXIT_FAILED, complain
 from gwmond.config.settings import Config, ConfigError, Ledger, Poll, parse
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
@@ -53,7 +52,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop; the temporary ledger is removed."""
     if arguments.ledger is not None and (why := _unfit(arguments.ledger)):
-        print(f"gwmond: {why}", file=sys.stderr)
+        complain(why)
         return EXIT_FAILED
     embedded = resources.files("gwmond") / "data" / "demo.zip"
     with (

@@ -31,14 +31,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gwmond.commands import backfilling
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
@@ -104,7 +103,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     if why := next(filter(None, map(_no_directory, arguments.paths)), None) or next(
         filter(None, map(_no_log, arguments.logs)), None
     ):
-        print(f"gwmond: {why}", file=sys.stderr)
+        complain(why)
         return EXIT_FAILED
     if arguments.processes < 1:
         raise ConfigError("--processes: at least 1")
@@ -116,7 +115,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     if arguments.openmetrics is None and (arguments.last or arguments.label):
         raise ConfigError("--to and --label are for --openmetrics")
     if arguments.openmetrics is not None and (why := backfilling.unwritable(arguments.openmetrics)):
-        print(f"gwmond: cannot write {arguments.openmetrics}: {why}", file=sys.stderr)
+        complain(f"cannot write {arguments.openmetrics}: {why}")
         return EXIT_FAILED
     child.start()
     written = EXIT_OK
@@ -138,7 +137,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         finally:
             ledger.close()
     except (LedgerError, child.QueryError) as error:
-        print(f"gwmond: {error}", file=sys.stderr)
+        complain(str(error))
         return EXIT_FAILED
     return max(code, written)
 
@@ -193,10 +192,9 @@ def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imp
 
 
 def _say_interrupted(importer: Importer) -> None:
-    print(
-        f"gwmond: interrupted after {importer.stored} outputs of pilots were read. What was read "
-        "is kept: repeat the command to go on",
-        file=sys.stderr,
+    complain(
+        f"interrupted after {importer.stored} outputs of pilots were read. What was read "
+        "is kept: repeat the command to go on"
     )
 
 
@@ -228,17 +226,14 @@ def _say(
         print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
     read = imported.facts or imported.logs or hours is not None
     if imported.problems["unreadable"] and not read:
-        print(
-            "gwmond: nothing could be read of what is there to be: let this user read it, and "
-            "import again",
-            file=sys.stderr,
+        complain(
+            "nothing could be read of what is there to be: let this user read it, and import again"
         )
         return EXIT_FAILED
     if asked and not imported.directories:
-        print(
-            "gwmond: no job.*.out or job.*.err, no condor_activity_*.log and no "
-            "completed_jobs_*.log below these directories",
-            file=sys.stderr,
+        complain(
+            "no job.*.out or job.*.err, no condor_activity_*.log and no "
+            "completed_jobs_*.log below these directories"
         )
         return EXIT_FAILED
     if imported.problems["unreadable"]:

@@ -7,12 +7,11 @@ read the configuration again (if the file is wrong, the old one stays in use), S
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 
 import structlog
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, configuration
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, configuration
 from gwmond.config.settings import Config
 from gwmond.service import log, places
 from gwmond.service.daemon import Service
@@ -63,6 +62,6 @@ def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
             print(told, flush=True)
         daemon.run()
     except PortError as error:
-        print(f"gwmond: {error}", file=sys.stderr)
+        complain(str(error))
         return EXIT_FAILED
     return EXIT_OK

@@ -18,13 +18,15 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.stored_pilots import ASSUMED, CountKey, Shown
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import OWN
+from gwmond.reports.categories import LOOKS
 
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
 )
 _CATEGORIES = (
-    "goodput, misconfiguration_badput, preemption_badput, unclassified (attempts), pilot_overhead, "
-    "decision_problem, validation_fails (the pilot's own)"
+    f"{', '.join(look.category for look in LOOKS if look.category and look.of_jobs)} (attempts), "
+    f"{', '.join(look.category for look in LOOKS if look.category and not look.of_jobs)} "
+    "(the pilot's own)"
 )
 AGREED = ("true", "false")
 _PLACE = ("resource", "category", "site", "entry", "group", "evidence")

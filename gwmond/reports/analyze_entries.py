@@ -113,7 +113,7 @@ def exact(sums: PilotSums) -> Numbers:
         failed=sums.failed,
         all_validation=sums.failed_us / MICRO,
         without_jobs=sums.without_jobs,
-        time=sums.life / MICRO,
+        time=sums.time / MICRO,
         used=sums.used / MICRO,
         validation=sums.validation / MICRO if known else None,
         idle=sums.idle / MICRO if known else None,

@@ -237,9 +237,6 @@ class PilotSums(CountedJobs):
     known when their program began.
     """
 
-    life: int = 0
-    used: int = 0
-    good: int = 0
     failed_us: int = 0
     started_us: int = 0
     validated_us: int = 0
@@ -259,9 +256,7 @@ class PilotSums(CountedJobs):
             pilot_figures.used_us,
             pilot_figures.good_us,
         )
-        self.life += pilot_figures.life_us
-        self.used += pilot_figures.used_us
-        self.good += pilot_figures.good_us
+        self.time += pilot_figures.life_us
         self.failed_us += pilot_figures.life_us if pilot_figures.jobs.started is False else 0
         self.started_us += pilot_figures.life_us if pilot_figures.jobs.started is not None else 0
         if pilot_figures.validation_us is not None:
@@ -275,16 +270,6 @@ class PilotSums(CountedJobs):
         self.pruned += pilot_figures.pruned
         self.size_assumed += pilot_figures.size_assumed
         self.from_start += pilot_figures.from_start
-
-    @property
-    def waste(self) -> int:
-        """Time in which no job ran."""
-        return self.life - self.used
-
-    @property
-    def badput(self) -> int:
-        """Time of no job that exited 0."""
-        return self.life - self.good
 
     @property
     def nosuccess(self) -> int:

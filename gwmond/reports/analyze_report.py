@@ -15,9 +15,8 @@ from gwmond.reports.analyze_entries import COLUMNS, Analysis
 from gwmond.reports.analyze_frontends import SORTS, FrontendMeans
 from gwmond.reports.analyze_pilots import figures_of
 from gwmond.reports.analyze_text import entries_text, frontends_text
-from gwmond.reports.ledger_reading import Age
+from gwmond.reports.ledger_reading import Age, pilots_ended
 from gwmond.reports.periods import both, rfc3339
-from gwmond.reports.pilots_ended import pilots_ended
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 
 Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]

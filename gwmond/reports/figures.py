@@ -47,9 +47,6 @@ from gwmond.reports.render.table import Column
 class Figures(CountedJobs):
     """Sums over pilots that ended; amounts are core-micros."""
 
-    total: int = 0
-    used: int = 0
-    exited_zero: int = 0
     failed_validation: int = 0
     idle: int = 0
     unknown: int = 0
@@ -61,7 +58,7 @@ class Figures(CountedJobs):
         for (resource, measure, category, outcome), micros in row.settled.items():
             if (resource, measure) != CORES:
                 continue
-            self.total += micros
+            self.time += micros
             if outcome:
                 used += micros
                 good += micros if is_good(category, outcome) else 0
@@ -71,20 +68,8 @@ class Figures(CountedJobs):
                 self.idle += micros
             else:
                 self.unknown += micros
-        self.used += used
-        self.exited_zero += good
         lengths = [run.end_us - run.start_us for run in jobs.runs if run.end_us is not None]
         self.count(jobs, lengths, used, good)
-
-    @property
-    def waste(self) -> int:
-        """Time in which no job ran."""
-        return self.total - self.used
-
-    @property
-    def badput(self) -> int:
-        """Time of no run that exited 0."""
-        return self.total - self.exited_zero
 
     @property
     def average_job_us(self) -> float | None:
@@ -99,27 +84,27 @@ class Figures(CountedJobs):
             "jobs": self.jobs if self.numbered or not self.pilots else None,
             "jobs_per_pilot": ratio(self.jobs, self.numbered),
             "average_job_length_seconds": None if average is None else average / 1e6,
-            "total_core_seconds": seconds(self.total),
+            "total_core_seconds": seconds(self.time),
             "used_core_seconds": seconds(self.used),
             "waste_core_seconds": seconds(self.waste),
             "badput_core_seconds": seconds(self.badput),
             "failed_validation_core_seconds": seconds(self.failed_validation),
             "idle_core_seconds": seconds(self.idle),
             "not_known_core_seconds": seconds(self.unknown),
-            "slots": self.total / period_us,
+            "slots": self.time / period_us,
             "used_per_waste": ratio(self.used, self.waste),
-            "efficiency": ratio(self.used, self.total),
-            "goodput_fraction": ratio(self.exited_zero, self.total),
+            "efficiency": ratio(self.used, self.time),
+            "goodput_fraction": ratio(self.good, self.time),
             "failed_validation_share_of_pilots": ratio(self.failed, self.known_started),
             "without_jobs_share_of_pilots": ratio(self.without_jobs, self.known_jobs),
             **self.known_json(),
             "used_by_statistics_core_seconds": seconds(self.used_by_statistics),
             "good_by_statistics_core_seconds": seconds(self.good_by_statistics),
-            "failed_validation_share_of_time": ratio(self.failed_validation, self.total),
-            "idle_share": ratio(self.idle, self.total),
-            "not_known_share": ratio(self.unknown, self.total),
-            "waste_share": ratio(self.waste, self.total),
-            "badput_share": ratio(self.badput, self.total),
+            "failed_validation_share_of_time": ratio(self.failed_validation, self.time),
+            "idle_share": ratio(self.idle, self.time),
+            "not_known_share": ratio(self.unknown, self.time),
+            "waste_share": ratio(self.waste, self.time),
+            "badput_share": ratio(self.badput, self.time),
         }
 
     def block(self, period_us: int) -> list[str]:
@@ -131,7 +116,7 @@ class Figures(CountedJobs):
             f"Jobs: {jobs} (avg jobs/pilot: {self.per_pilot}, avg job length: {length})",
         ]
         for name, micros, of_jobs in (
-            ("time", self.total, False),
+            ("time", self.time, False),
             ("time used", self.used, True),
             ("time of failed validation", self.failed_validation, False),
             ("time idle, with validation", self.idle, True),
@@ -139,7 +124,7 @@ class Figures(CountedJobs):
             ("time wasted", self.waste, True),
             ("badput", self.badput, True),
         ):
-            share = "" if name == "time" else f" - {percent(ratio(micros, self.total), 0)}"
+            share = "" if name == "time" else f" - {percent(ratio(micros, self.time), 0)}"
             slots = micros / period_us
             if name == "time not known" and not micros:
                 continue
@@ -153,8 +138,8 @@ class Figures(CountedJobs):
                 told.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
         shares = (
             ("Time used/time wasted", ratio(self.used, self.waste)),
-            ("Time efficiency", ratio(self.used, self.total)),
-            ("Goodput fraction", ratio(self.exited_zero, self.total)),
+            ("Time efficiency", ratio(self.used, self.time)),
+            ("Goodput fraction", ratio(self.good, self.time)),
         )
         told.append("   ".join(f"{name}: {self.mark(quotient(share))}" for name, share in shares))
         return told
@@ -193,17 +178,17 @@ COLUMNS: tuple[Column[Figures], ...] = (
     Column("jobs/pilot", lambda f: f.per_pilot),
     Column("strt", _share(lambda f: f.failed, lambda f: f.known_started)),
     Column("0job", _share(lambda f: f.without_jobs, lambda f: f.known_jobs)),
-    Column("fval", _share(lambda f: f.failed_validation, lambda f: f.total)),
-    Column("idle", _estimated(_share(lambda f: f.idle, lambda f: f.total))),
-    Column("unkn", _share(lambda f: f.unknown, lambda f: f.total)),
-    Column("wst", _estimated(_share(lambda f: f.waste, lambda f: f.total))),
-    Column("badp", _estimated(_share(lambda f: f.badput, lambda f: f.total))),
+    Column("fval", _share(lambda f: f.failed_validation, lambda f: f.time)),
+    Column("idle", _estimated(_share(lambda f: f.idle, lambda f: f.time))),
+    Column("unkn", _share(lambda f: f.unknown, lambda f: f.time)),
+    Column("wst", _estimated(_share(lambda f: f.waste, lambda f: f.time))),
+    Column("badp", _estimated(_share(lambda f: f.badput, lambda f: f.time))),
     Column("job h", lambda f: f.length()),
     Column("used h", _estimated(lambda f: hours(f.used))),
     Column("waste h", _estimated(lambda f: hours(f.waste))),
-    Column("total h", lambda f: hours(f.total)),
-    Column("used / total", _estimated(lambda f: quotient(ratio(f.used, f.total)))),
-    Column("goodput fr.", _estimated(lambda f: quotient(ratio(f.exited_zero, f.total)))),
+    Column("total h", lambda f: hours(f.time)),
+    Column("used / total", _estimated(lambda f: quotient(ratio(f.used, f.time)))),
+    Column("goodput fr.", _estimated(lambda f: quotient(ratio(f.good, f.time)))),
 )
 NOTE = (
     "unkn: time of which nothing is known, in % of time as the columns beside it (fval + idle + "

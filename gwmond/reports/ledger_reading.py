@@ -1,10 +1,10 @@
-"""A ledger as commands read it: which, how old what it says is, and how far a long look is."""
+"""A ledger as commands read it: which, how old it is, its pilots that ended, and progress."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,14 +19,19 @@ from rich.progress import (
 )
 
 from gwmond.ledger import hourly
+from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import FACTORY_FILES
-from gwmond.model.times import SECOND_US
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.periods import both, rfc3339, span
 
 Report: TypeAlias = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is, and how much there is."""
 
+_AT_ONCE_US = 6 * HOUR_US
+_PILOTS = 200
 POLLS = 3
 """A ledger that was not written for so many polls seems not to be written at all."""
 
@@ -121,3 +126,31 @@ def progress() -> Iterator[Report]:
             shown.update(tasks[what], completed=done, total=number)
 
         yield report
+
+
+def windows(period: Period) -> Iterator[Period]:
+    """Yield the parts of a period of which pilots are read at once."""
+    for first in range(*period, _AT_ONCE_US):
+        yield Period(first, min(first + _AT_ONCE_US, period.until_us))
+
+
+def rows_ended(
+    ledger: LedgerReader, period: Period, site: str | None, entry: str | None, group: str | None
+) -> Iterator[list[PilotRow]]:
+    """Yield the pilots that ended in a period, without their runs; None of a place: all."""
+    for window in windows(period):
+        yield [
+            row
+            for row in ledger.pilot_rows(PilotFilter(*window, False, site, entry, group))
+            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
+        ]
+
+
+def pilots_ended(
+    ledger: LedgerReader, period: Period, site: str | None, entry: str | None, group: str | None
+) -> Iterator[tuple[PilotRow, Sequence[AttemptRow]]]:
+    """Yield the pilots that ended in a period, with their runs; None of a place: all."""
+    for rows in rows_ended(ledger, period, site, entry, group):
+        for some in chunks(rows, _PILOTS):
+            theirs = ledger.attempts_of([row.id for row in some])
+            yield from ((row, theirs.get(row.id, ())) for row in some)

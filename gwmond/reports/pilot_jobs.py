@@ -84,8 +84,10 @@ class CountedJobs:
       known; ``without_jobs``, ``known_jobs``: the same of jobs that ran.
     - ``jobs``: runs of jobs on the pilots of which is known how many (``numbered``).
     - ``lengths_us``: the wall-clock time (microseconds) of so many runs (``known_lengths``).
+    - ``time``: all time of these pilots, ``used``: that in which jobs ran, ``good``: that of jobs
+      that exited 0; each in the unit of the figures that are counted.
     - ``by_statistics``: pilots of whose jobs only statistics tell, ``used_by_statistics`` and
-      ``good_by_statistics`` their time, in the unit of the figures that are counted.
+      ``good_by_statistics`` their time.
     """
 
     pilots: int = 0
@@ -100,6 +102,19 @@ class CountedJobs:
     by_statistics: int = 0
     used_by_statistics: int = 0
     good_by_statistics: int = 0
+    time: int = 0
+    used: int = 0
+    good: int = 0
+
+    @property
+    def waste(self) -> int:
+        """Time in which no job ran."""
+        return self.time - self.used
+
+    @property
+    def badput(self) -> int:
+        """Time of no job that exited 0."""
+        return self.time - self.good
 
     def count(self, known_jobs: KnownJobs, lengths_us: Sequence[int], used: int, good: int) -> None:
         """Count a pilot with the lengths of its runs, and its time used and that of good jobs."""
@@ -110,6 +125,8 @@ class CountedJobs:
         self.known_started += known_jobs.started is not None
         self.without_jobs += known_jobs.ran is False
         self.known_jobs += known_jobs.ran is not None
+        self.used += used
+        self.good += good
         self.lengths_us += sum(lengths_us)
         self.known_lengths += len(lengths_us)
         if known_jobs.by_statistics:

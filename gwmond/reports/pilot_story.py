@@ -8,22 +8,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_reports import PilotFilter, PilotReports
 from gwmond.model.condor_codes import Meaning
 from gwmond.model.digits import is_number
 from gwmond.model.endings import Ending
 from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
-from gwmond.model.pilot_facts import AttemptKey, Category, Outcome, PilotLife
+from gwmond.model.pilot_facts import (
+    Assumption,
+    AttemptKey,
+    Category,
+    Outcome,
+    PilotLife,
+    Validation,
+)
 from gwmond.model.stored_pilots import AttemptRow, PilotCorrection, PilotRow
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.attempt_facts import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition, total
 from gwmond.pilots.rules import Rules
-from gwmond.reports.assumed_text import AssumedRule, rules_of
 from gwmond.reports.categories import KINDS, Kind
+from gwmond.reports.periods import both, short, span
 from gwmond.reports.pilots import PilotSummary, life_now, summary_of
 
 Free: TypeAlias = Literal["all", "part", "none"]
@@ -39,6 +46,66 @@ _SUMMARY = (
     "its own statistics, or completed_jobs: no run of a job, but what stands for all of them "
     "(docs/estimates.md)"
 )
+
+
+RULES: dict[Assumption, str] = {
+    Assumption.BEGIN: "its output tells no start: its factory's queue, else what was told first",
+    Assumption.END: "nothing of its own tells the end: its factory's queue or summary, a run of a "
+    "job or a central log, else what was heard last",
+    Assumption.SIZE: "no cores or memory are told: those of the entry's pilots, else one unit; "
+    "canonical time of its runs rests on them too",
+    Assumption.GPUS: "the number of GPUs is not told: that of the entry's pilots (CPU time does "
+    "not rest on it)",
+    Assumption.VALIDATION: "nothing tells whether HTCondor started: it did not if collectors "
+    "were watched all the time, else unclassified",
+    Assumption.NO_OUTPUT: "only its factory's queue or summary tells of it: their times",
+    Assumption.JOBS: "only a summary or its own statistics tell of its jobs: the whole pilot, "
+    "after the validation",
+    Assumption.LIFE: "only records of jobs tell of it: as large and as long as they",
+}
+
+
+_PASSED = "its validation passed, and nothing tells whether it ran jobs: unclassified"
+
+
+class AssumedRule(NamedTuple):
+    """A rule that was applied, from when to when within the pilot's life, and what it says.
+
+    ``passed``: the pilot's validation did, which is told.
+    """
+
+    rule: Assumption
+    start_us: int
+    end_us: int
+    passed: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is missing, and what stands for it."""
+        return _PASSED if self.passed and self.rule is Assumption.VALIDATION else RULES[self.rule]
+
+    def line(self) -> str:
+        """Return it for a terminal."""
+        length = span(self.end_us - self.start_us)
+        when = f"{short(self.start_us)} to {short(self.end_us)} ({length})"
+        return f"estimated, rule {self.rule.value}: {when}: {self.text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        when = {**both("start", self.start_us), **both("end", self.end_us)}
+        return {"rule": self.rule.value, **when, "text": self.text}
+
+
+def rules_of(row: PilotRow, until_us: int) -> list[AssumedRule]:
+    """Return the rules that were applied to a pilot, in their order in time."""
+    passed = row.validation is Validation.STARTED
+    found = [
+        AssumedRule(rule, max(start, row.start_us), min(end, until_us), passed)
+        for rule, (start, end) in row.assumed.items()
+    ]
+    return sorted(
+        found, key=lambda estimated: (estimated.start_us, estimated.end_us, estimated.rule.value)
+    )
 
 
 class OwnSpan(NamedTuple):

@@ -20,9 +20,9 @@ from gwmond.reports.categories import CPU, KINDS
 from gwmond.reports.failures import Failures
 from gwmond.reports.figures import Figures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
+from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
 from gwmond.reports.pilot_jobs import stands_in
 from gwmond.reports.pilots import life_now
-from gwmond.reports.pilots_ended import pilots_ended, rows_ended, windows
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
 

@@ -277,7 +277,7 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
     figures = Figures()
     figures.add(row, [])
     assert (figures.jobs, figures.numbered, figures.by_statistics) == (0, 0, 1)
-    assert (figures.used, figures.exited_zero, figures.total) == (12 * HOUR, 8 * HOUR, 16 * HOUR)
+    assert (figures.used, figures.good, figures.time) == (12 * HOUR, 8 * HOUR, 16 * HOUR)
     assert (figures.used_by_statistics, figures.good_by_statistics) == (12 * HOUR, 8 * HOUR)
     assert [column.cell(figures) for column in COLUMNS[1:3]] == ["n/k", "n/k"]
 

@@ -5,10 +5,9 @@ Jinja2 escapes whatever comes from a pool (autoescape).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
@@ -16,23 +15,10 @@ import gwmond
 from gwmond.reports.categories import LOOKS
 from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import words
-from gwmond.reports.render.table import Cell, Column, Table
+from gwmond.reports.render.table import Table
 
 _ROOMY = 20
 """A table of more columns is set in small type, with shares below what they are shares of."""
-
-
-class Box(NamedTuple):
-    """A cell of a page: its text, and a share that stands below it."""
-
-    column: Column[None]
-    text: str
-    below: str | None
-
-    @property
-    def hint(self) -> str:
-        """What explains it."""
-        return self.text.hint if isinstance(self.text, Cell) else ""
 
 
 def html(parts: Iterable[Part]) -> str:
@@ -55,25 +41,13 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(
-        words=words, boxes=boxes, dense=dense, shown=Table.without_nothing, kind=_kind
-    )
+    environment.filters.update(words=words, dense=dense, shown=Table.without_nothing, kind=_kind)
     return environment.get_template(name)
 
 
 def dense(table: Table) -> bool:
     """Return whether a table is too wide for large type."""
     return len(table.columns) > _ROOMY
-
-
-def boxes(table: Table, cells: Sequence[str]) -> Iterator[Box]:
-    """Yield what a line of a table consists of."""
-    small = dense(table)
-    for at, (column, text) in enumerate(zip(table.columns, cells, strict=True)):
-        if small and column.share:
-            continue
-        below = small and at + 1 < len(cells) and table.columns[at + 1].share
-        yield Box(column, text, cells[at + 1] if below else None)
 
 
 def _kind(part: Part) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.reports.assumed_text import RULES, rules_of
 from gwmond.reports.pilot_jobs import has_run_jobs, has_started
+from gwmond.reports.pilot_story import RULES, rules_of
 from gwmond.reports.pilots import record, summary_of
 from tests.pilots.play import Play
 from tests.pilots.test_factory_jobs import only, queue, told
