@@ -45,7 +45,6 @@ from gwmond.service.known_entries import (
     with_pledged,
 )
 from gwmond.sites.capacity import provisioned
-from gwmond.sites.contacts import PilotsShown
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
@@ -124,149 +123,152 @@ def build_state(
     found: Round, memory: Memory, config: Config, now: float, now_mono: float
 ) -> PoolState:
     """Return the state of ``now`` (epoch seconds by the pool's clock)."""
-    fresh = Fresh(found, config, now_mono)
-    q = config.canonical.memory_mib
-    requests, totals = _requests(fresh)
-    shown = _shown(fresh, memory, totals, config, now)
-    running = shown.watched.running
-    used = {resource: provisioned(running, resource, q) for resource in RESOURCES}
-    entries = _entries(found, fresh, memory, shown, totals, config, now)
-    doubtful = _doubtful(shown, used, totals, memory, entries)
-    trusted = [key for key in entries - {OTHER_ENTRY} if key not in doubtful] if shown.any else []
-    after, recent = remember(memory, entries, trusted, shown.watched, used, config, now)
-    after = after._replace(
-        last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
-        waiting=histories(memory.waiting, totals, config, now),
-    )
-    waits = waiting(fresh, after.waiting, totals, shown.pilots, config, now)
-    after = after._replace(filling=fillings(memory.filling, waits, config, now))
-    groups, complete = _demand(fresh, found, config)
-    monitors = monitored(fresh, requests, totals)
-    return PoolState(
-        pilots=shown.pilots,
-        running=running,
-        pilot_groups=pilot_groups([*running, *shown.failed], shown.unused, q, now),
-        pilots_known=shown.any,
-        pilots_complete=shown.complete,
-        young_until=shown.young_until,
-        silent_before=shown.silent_before(now),
-        doubtful=doubtful,
-        requests=monitors.requests,
-        totals=totals,
-        waiting=waits,
-        long_filling=long_filling(after, running, config, now),
-        resting=shown.watched.resting(now, int(config.site.untaken_grace)),
-        capacities=entry_capacities(entries, used, after, recent, totals or {}, config, now),
-        groups=groups,
-        demand_complete=complete,
-        templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
-        asked=_asked(requests),
-        jobs=_jobs(fresh, found),
-        frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
-        entries=entries,
-        memory=after,
-        entry_monitors=monitors.entries,
-        q=q,
-    )
+    return _Building(found, memory, config, now, Fresh(found, config, now_mono)).state()
 
 
-class _Shown(NamedTuple):
-    """What collectors show of pilots, and how far that is trusted.
+class _Building:
+    """The parts of one state, each made of those before.
 
-    ``any``: a collector has answered; ``whole``: all have; ``failed``: pilots whose validation
-    failed; ``unused``: startds that ran no job; ``clocks``: the latest contact of each collector.
+    ``_whole``: all collectors have answered; ``_clocks``: the latest contact of each with a pilot.
     """
 
-    any: bool
-    whole: bool
-    pilots: tuple[Pilot, ...]
-    failed: tuple[Pilot, ...]
-    unused: frozenset[str]
-    watched: PilotsShown
-    clocks: tuple[int, ...]
-    two_updates_s: int
-    young_until: float | None
+    def __init__(
+        self, found: Round, memory: Memory, config: Config, now: float, fresh: Fresh
+    ) -> None:
+        self._found, self._memory, self._config, self._now = found, memory, config, now
+        self._fresh = fresh
+        self._q = config.canonical.memory_mib
+        self._requests, self._totals = _requests(fresh)
+        self._slots, self._whole = fresh.all(SLOTS)
+        self._startds, _ = fresh.all(STARTDS)
+        self._pilots = _pilots(self._slots, self._startds, self._reported_to_factories())
+        registered = [pilot for pilot in self._pilots if not pilot.failed]
+        self._clocks = [
+            max(pilot.last_heard for pilot in answer.pilots)
+            for answer in self._slots
+            if answer.pilots
+        ]
+        contacts = memory.contacts
+        self._watched = (
+            contacts.after(registered, self._clocks, int(now)) if self._slots else contacts.unseen()
+        )
+        lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
+        self._two_updates_s = max(
+            self._watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes
+        )
+        self._young_until = self._until_trusted()
+        self._complete = self._whole and self._young_until is None
+        self._used = {
+            resource: provisioned(self._watched.running, resource, self._q)
+            for resource in RESOURCES
+        }
+        self._seen = {pilot.entry for pilot in registered} | set(self._totals or ())
+        self._entries = self._known_entries()
+        self._doubtful = self._not_surely_seen()
 
-    @property
-    def young(self) -> bool:
-        """Whether a collector was started so lately that it may not know all pilots yet."""
-        return self.young_until is not None
+    def state(self) -> PoolState:
+        """Return the state."""
+        found, fresh, config, now = self._found, self._fresh, self._config, self._now
+        totals, entries, watched = self._totals, self._entries, self._watched
+        trusted = [key for key in entries - {OTHER_ENTRY} if key not in self._doubtful]
+        trusted = trusted if self._slots else []
+        after, recent = remember(self._memory, entries, trusted, watched, self._used, config, now)
+        after = after._replace(
+            last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
+            waiting=histories(self._memory.waiting, totals, config, now),
+        )
+        waits = waiting(fresh, after.waiting, totals, self._pilots, config, now)
+        after = after._replace(filling=fillings(self._memory.filling, waits, config, now))
+        failed = [pilot for pilot in self._pilots if pilot.failed]
+        unused = frozenset[str]().union(*(answer.unused for answer in self._startds))
+        groups, demand_complete = _demand(fresh, found, config)
+        monitors = monitored(fresh, self._requests, totals)
+        return PoolState(
+            pilots=self._pilots,
+            running=watched.running,
+            pilot_groups=pilot_groups([*watched.running, *failed], unused, self._q, now),
+            pilots_known=bool(self._slots),
+            pilots_complete=self._complete,
+            young_until=self._young_until,
+            silent_before=_clock(self._clocks, now) - self._two_updates_s if self._clocks else None,
+            doubtful=self._doubtful,
+            requests=monitors.requests,
+            totals=totals,
+            waiting=waits,
+            long_filling=long_filling(after, watched.running, config, now),
+            resting=watched.resting(now, int(config.site.untaken_grace)),
+            capacities=entry_capacities(
+                entries, self._used, after, recent, totals or {}, config, now
+            ),
+            groups=groups,
+            demand_complete=demand_complete,
+            templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
+            asked=_asked(self._requests),
+            jobs=_jobs(fresh, found),
+            frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
+            entries=entries,
+            memory=after,
+            entry_monitors=monitors.entries,
+            q=self._q,
+        )
 
-    @property
-    def complete(self) -> bool:
-        """Whether every pilot is shown."""
-        return self.whole and not self.young
+    def _reported_to_factories(self) -> tuple[Pilot, ...]:
+        """Return pilots of our groups that reported to a factory's collector that they failed.
 
-    def silent_before(self, now: float) -> int | None:
-        """Return when a pilot that is silent was heard of last at most (epoch seconds)."""
-        return _clock(self.clocks, now) - self.two_updates_s if self.clocks else None
+        A WMS collector that does not answer hides them, and nothing else: it is no proof of pilots.
+        """
+        groups = {group for total in (self._totals or {}).values() for group in total.groups}
+        failed = merge_pilots(self._fresh.all(advertised.KIND)[0])
+        return tuple(pilot for pilot in failed if not groups or pilot.group in groups)
 
+    def _until_trusted(self) -> float | None:
+        """Return when the last collector that was just started is trusted; None: all are."""
+        within_s = min(self._config.site.collector_distrust, self._two_updates_s)
+        started = [collector.started for collector in self._fresh.all("collector")[0]]
+        young = [at for at in started if at is not None and self._now - at < within_s]
+        return max((at + within_s for at in young), default=None)
 
-def _shown(
-    fresh: Fresh,
-    memory: Memory,
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    config: Config,
-    now: float,
-) -> _Shown:
-    slots, whole = fresh.all(SLOTS)
-    startds, _ = fresh.all(STARTDS)
-    pilots = _pilots(slots, startds, _reported_to_factories(fresh, totals))
-    registered = [pilot for pilot in pilots if not pilot.failed]
-    clocks = [max(p.last_heard for p in answer.pilots) for answer in slots if answer.pilots]
-    contacts = memory.contacts
-    watched = contacts.after(registered, clocks, int(now)) if slots else contacts.unseen()
-    lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
-    two_updates_s = max(watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes)
-    return _Shown(
-        any=bool(slots),
-        whole=whole,
-        pilots=pilots,
-        failed=tuple(pilot for pilot in pilots if pilot.failed),
-        unused=frozenset[str]().union(*(answer.unused for answer in startds)),
-        watched=watched,
-        clocks=tuple(clocks),
-        two_updates_s=two_updates_s,
-        young_until=_young_until(fresh, min(config.site.collector_distrust, two_updates_s), now),
-    )
+    def _known_entries(self) -> frozenset[EntryKey]:
+        """Return the entries that are shown: seen now, or lately, or pledged."""
+        hour = int(self._now // HOUR_S)
+        remembered = {
+            key for (key, _), window in self._memory.peaks.items() if window.value(hour) is not None
+        }
+        if not self._complete or not self._fresh.all(REQUESTS)[1]:  # it may only be out of sight
+            remembered |= set(self._memory.first_seen)
+        if self._found.entries is not None:
+            remembered &= self._found.entries.keys()
+        return frozenset(with_pledged(self._seen | remembered, self._config))
 
+    def _not_surely_seen(self) -> dict[EntryKey, str]:
+        """Return entries whose pilots are not surely all seen, with a reason.
 
-def _entries(
-    found: Round,
-    fresh: Fresh,
-    memory: Memory,
-    shown: _Shown,
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    config: Config,
-    now: float,
-) -> frozenset[EntryKey]:
-    """Return the entries that are shown: seen now, or lately, or pledged."""
-    hour = int(now // HOUR_S)
-    remembered = {
-        key for (key, _), window in memory.peaks.items() if window.value(hour) is not None
-    }
-    if not shown.complete or not fresh.all(REQUESTS)[1]:  # it may only be out of sight
-        remembered |= set(memory.first_seen)
-    if found.entries is not None:
-        remembered &= found.entries.keys()
-    return frozenset(with_pledged(_seen(shown, totals) | remembered, config))
+        A collector that was restarted learns of pilots as they report; one that is silent hides its
+        own.  An entry that shows as much as when last trusted is not doubted.
+        """
+        reason = YOUNG if self._whole else "collector"
+        doubtful: dict[EntryKey, str] = {}
+        if self._slots and not self._complete:
+            doubtful = {key: reason for key in self._entries if self._shows_less(key)}
+        if self._watched.doubtful:
+            doubtful |= {pilot.entry: "collector" for pilot in self._watched.running}
+        return doubtful
 
+    def _shows_less(self, key: EntryKey) -> bool:
+        """Return whether an entry has fewer pilots than when it was trusted last.
 
-def _seen(shown: _Shown, totals: Mapping[EntryKey, EntryTotals] | None) -> set[EntryKey]:
-    """Return entries that have a pilot or a glideresource ad now."""
-    return {pilot.entry for pilot in shown.pilots if not pilot.failed} | set(totals or ())
-
-
-def _reported_to_factories(
-    fresh: Fresh, totals: Mapping[EntryKey, EntryTotals] | None
-) -> tuple[Pilot, ...]:
-    """Return pilots of our groups that reported to a factory's collector that validation failed.
-
-    A WMS collector that does not answer hides them, and nothing else: it is no proof of pilots.
-    """
-    groups = {group for total in (totals or {}).values() for group in total.groups}
-    failed = merge_pilots(fresh.all(advertised.KIND)[0])
-    return tuple(pilot for pilot in failed if not groups or pilot.group in groups)
+        One that has vanished from a young collector has, too (one that is named like its site is
+        no factory's, but a pledge's).
+        """
+        before = [self._memory.provisioned.get((key, resource)) for resource in RESOURCES]
+        if before == [None, None]:
+            return not self._whole
+        fewer = any(
+            self._used[resource].get(key, 0) < (units or 0)
+            for resource, units in zip(RESOURCES, before, strict=True)
+        )
+        young = self._young_until is not None
+        return fewer or (young and key not in self._seen and key.entry != key.site)
 
 
 def _pilots(
@@ -360,63 +362,6 @@ def _clock(clocks: Sequence[int], now: float) -> int:
     """
     newest = min(clocks)
     return int(now) if 0 <= now - newest < AD_LIFETIME_S else newest
-
-
-def _young_until(fresh: Fresh, within_s: float, now: float) -> float | None:
-    """Return when the last collector that was started within some time is older; None: all are."""
-    started = [
-        collector.started
-        for collector in fresh.all("collector")[0]
-        if collector.started is not None
-    ]
-    return max((at + within_s for at in started if now - at < within_s), default=None)
-
-
-def _doubtful(
-    shown: _Shown,
-    used: Mapping[Resource, Mapping[EntryKey, int]],
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    memory: Memory,
-    entries: Iterable[EntryKey],
-) -> dict[EntryKey, str]:
-    """Return entries whose pilots are not surely all seen, with a reason.
-
-    A collector that was restarted learns of pilots as they report; one that is silent hides its
-    own.  An entry that shows as much as when last trusted is not doubted; one that has vanished
-    from a young collector is (one that is named like its site is no factory's, but a pledge's).
-    """
-    doubtful: dict[EntryKey, str] = {}
-    if shown.any and not shown.complete:
-        doubtful = _fewer(shown, used, totals, memory, entries)
-    if shown.watched.doubtful:
-        doubtful |= {pilot.entry: "collector" for pilot in shown.watched.running}
-    return doubtful
-
-
-def _fewer(
-    shown: _Shown,
-    used: Mapping[Resource, Mapping[EntryKey, int]],
-    totals: Mapping[EntryKey, EntryTotals] | None,
-    memory: Memory,
-    entries: Iterable[EntryKey],
-) -> dict[EntryKey, str]:
-    """Return entries with fewer pilots than when they were trusted last."""
-    seen = _seen(shown, totals)
-    reason = YOUNG if shown.whole else "collector"
-    doubtful = {}
-    for key in entries:
-        before = [memory.provisioned.get((key, resource)) for resource in RESOURCES]
-        if before == [None, None]:
-            if not shown.whole:
-                doubtful[key] = reason
-            continue
-        fewer = any(
-            used[resource].get(key, 0) < (units or 0)
-            for resource, units in zip(RESOURCES, before, strict=True)
-        )
-        if fewer or (shown.young and key not in seen and key.entry != key.site):
-            doubtful[key] = reason
-    return doubtful
 
 
 def _demand(fresh: Fresh, found: Round, config: Config) -> tuple[tuple[DemandGroup, ...], bool]:
