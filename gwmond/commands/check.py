@@ -132,8 +132,6 @@ def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
 
 def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str]:
     """Ask each schedd for the latest records of job runs; return what is worth knowing."""
-    if not pool.tells_runs:
-        return []
     limits, notes = HistoryLimits(records=_FEW, queries=1, lookback_s=_LATELY_S), []
     for schedd in found.chosen:
         for kind in SCHEDD_KINDS:

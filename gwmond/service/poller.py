@@ -382,15 +382,11 @@ def _too_many_names(together: Iterable[Together]) -> list[Problem]:
     return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 
-def _accountant(
-    config: Config, pool: Pool, names: Names, socket: LogSocket | None
-) -> Accountant | None:
-    """Return who accounts the time of pilots; None where nothing tells of runs.
+def _accountant(config: Config, pool: Pool, names: Names, socket: LogSocket | None) -> Accountant:
+    """Return who accounts the time of pilots.
 
     Imported here: commands that poll once do without.
     """
-    if not pool.tells_runs:
-        return None
     from gwmond.service.accountant import Accountant  # noqa: PLC0415
     from gwmond.service.pilot_keeper import PilotKeeper  # noqa: PLC0415
 

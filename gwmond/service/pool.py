@@ -34,7 +34,6 @@ class Pool:
                 tuple(names("collectors")),
                 tuple(names("wms_collectors")),
                 tuple(names("factory_schedds")),
-                self.recording.tells_runs,
                 groups=False,
             )
         else:
@@ -50,11 +49,6 @@ class Pool:
         files = bool(factory.directories or factory.central_logs or factory.log_socket)
         child.start(files=files)
         return cls(config)
-
-    @property
-    def tells_runs(self) -> bool:
-        """Whether it tells which jobs ran where; older recordings do not."""
-        return self.targets.runs
 
     @property
     def period_s(self) -> float:

@@ -226,7 +226,6 @@ class Gatherer:
             for host in hosts
             for name in [prefix + (host or "local")]
             for source in sources
-            if self._targets.runs or not source.runs
         ]
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []

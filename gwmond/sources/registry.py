@@ -51,7 +51,6 @@ class CollectorSource(NamedTuple):
     """One kind of question to a collector; ``kind`` is that of its query.
 
     ``discovers``: the answer has schedds, which are asked in the same round.
-    ``runs``: the answer has jobs that run, which not everybody asks for.
     ``whole``: the ads are asked for without a projection, so a recording has what jobs refer to.
     """
 
@@ -59,7 +58,6 @@ class CollectorSource(NamedTuple):
     query: Callable[[Terms], Query]
     decode: Callable[[Sequence[classad2.ClassAd], Terms], Any]
     discovers: bool = False
-    runs: bool = False
     whole: bool = False
 
 
@@ -84,7 +82,6 @@ POOL_SOURCES = (
         CLAIMS,
         lambda t: claims.query(t.claims_since),
         lambda ads, t: claims.decode(ads, t.name, t.now),
-        runs=True,
     ),
     CollectorSource(
         STARTDS,

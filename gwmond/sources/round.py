@@ -26,14 +26,13 @@ class Answer(NamedTuple):
 class Targets(NamedTuple):
     """Who is asked: names for people, as in the configuration.
 
-    ``runs``: which jobs run is asked, too; ``groups``: schedds group jobs by what they are asked
-    for (recordings by what was asked when they were made).
+    ``groups``: schedds group jobs by what they are asked for (recordings by what was asked when
+    they were made).
     """
 
     collectors: tuple[str, ...]
     wms_collectors: tuple[str, ...]
     factory_schedds: tuple[str, ...]
-    runs: bool = True
     groups: bool = True
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, histories
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
-from gwmond.sources.recording import recorded_runs, replayed_runs
+from gwmond.sources.recording import replayed_runs
 from tests.recordings.world import DOMAIN
 
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ class SimulatedAccess(NamedTuple):
         if daemon.name in self.day.deaf:
             raise QueryError("timeout", f"{daemon.name} does not answer in the simulation")
         new = self.day.records.get((daemon.name, kind), [])
-        block = recorded_runs.Block()
-        block.add(0, {kind: new})
-        rows = recorded_runs.RecordedRows(**block.body(1)[kind])
-        moment = replayed_runs.ReplayMoment(0, 1, 1, 0, 0, lambda _: rows)
+        moment = replayed_runs.ReplayMoment(0, 1, 1, 0, 0, lambda _: [new])
         return replayed_runs.history(moment, query, match, since)
 
     def _real(self, schedd: Daemon) -> Daemon:

@@ -162,7 +162,7 @@ def test_rows_are_those_of_real_schedds(texts: dict[str, str]) -> None:
     meta = json.loads(texts["meta.json"])
     assert meta["collectors"] == ["cm.demo.example"]
     blocks = -(-len(meta["times"]) // meta["frames_a_block"])
-    members = [*meta["streams"], *(f"runs/{schedd}" for schedd in meta["schedds"])]
+    members = meta["streams"]
     expected = {f"{n:05}/{member}.json" for n in range(blocks) for member in members}
     assert set(texts) == expected | {"meta.json"}
     rows = texts["00000/schedd/schedd1@demo.example/demand.json"]

@@ -226,7 +226,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, share: float) -> None:
         Recording(str(path))
 
 
-@pytest.mark.parametrize("meta", ["", "[]", "{}", '{"version": 0, "times": [1]}', '{"version": 1}'])
+@pytest.mark.parametrize("meta", ["", "[]", "{}", '{"version": 0, "times": [1]}', '{"version": 2}'])
 def test_what_is_no_recording_is_refused(tmp_path: Path, meta: str) -> None:
     """An archive that is not ours, or of another version, is refused with a reason."""
     with zipfile.ZipFile(tmp_path / "r.zip", "w") as archive:
@@ -265,12 +265,9 @@ def test_a_failed_validation_that_was_advertised(tmp_path: Path) -> None:
     assert [key.failed for key in live] == [True]
 
 
-def test_a_recording_without_what_factories_are_told(tmp_path: Path) -> None:
-    """An older one has no such stream: nothing was told, and nothing failed."""
+def test_what_factories_are_told_is_replayed(tmp_path: Path) -> None:
+    """Of a failed validation: the end that is announced is moved with the replay."""
     query = advertised.masters_query(ATTRIBUTES_OF_POOL)
-    write(tmp_path / "r.zip", {SLOTS: []})
-    access = ReplayAccess(str(tmp_path / "r.zip"), 0.0, 0.0)
-    assert access.collector_ads("w:9618", query) == []
     ad = feign.failed_master(17, 4, dies=2000, now=1000) | {"LastHeardFrom": 1000}
     kept = recording.dump([classad(ad)], query.attributes)
     write(tmp_path / "n.zip", {"collector/w:9618/advertised": kept})

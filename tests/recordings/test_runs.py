@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.config.settings import Config, Replay
-from gwmond.service.pool import Pool
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, claims, history_fetch
 from gwmond.sources.htcondor.access import Query
@@ -182,20 +180,6 @@ def test_silence_is_replayed(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="unreachable"):
         made.at(1).history(SCHEDD._replace(name="other"), "history", NEVER, -1, "")
     assert made.at(1).history(SCHEDD, "startd_history", NEVER, -1, "") == []
-
-
-def test_recordings_without_runs_stay_readable(tmp_path: Path) -> None:
-    """No claims are asked of a recording that has none, and no history has anything."""
-    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
-    writer.add(BEGIN, {f"collector/{HOST}/slots": []})
-    writer.close()
-    assert not Recording(str(tmp_path / "r.zip")).tells_runs
-    assert Made(tmp_path / "r.zip", []).at(0).history(SCHEDD, "epochs", NEVER, -1, "") == []
-    config = Config(replay=Replay(file=str(tmp_path / "r.zip")))
-    assert not Pool(config).targets.runs
-    make(tmp_path / "with.zip", "epochs", [[]])
-    config = Config(replay=Replay(file=str(tmp_path / "with.zip")))
-    assert Pool(config).targets.runs
 
 
 def test_claims_are_narrowed_like_a_collector_does(tmp_path: Path) -> None:

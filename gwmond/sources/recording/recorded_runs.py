@@ -1,12 +1,7 @@
-"""Records of job runs, as a recording has them: what is taken, and the form in which it is kept.
+"""Records of job runs, as a recording has them: what is taken, and what is left out.
 
-Each schedd has a member for every block of frames, ``runs/<schedd>``, with the records that were
-new in each frame of the block, oldest first, of each kind of history::
-
-    {"epochs": {"frames": [3, null, 2], "columns": {"GlobalJobId": [...], ...}}, "history": ...}
-
-``frames`` counts them, null where the schedd did not answer.  A column has an attribute of all
-records, null where one lacks it: alike texts stand together, which LZMA makes small.
+Each history of a schedd is a stream, ``runs/SCHEDD/KIND``, with the records that were new in each
+frame, oldest first.
 
 Left out: all but the attributes that the queries ask for; addresses in claim ids; reasons of holds
 and vacates, but for the words that tell whose failure it was; expressions of users, of which the
@@ -16,8 +11,8 @@ value is kept; programs, which get pseudonyms.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.htcondor import ads, histories, history_cursor
 from gwmond.sources.htcondor.history_cursor import Identity
@@ -27,8 +22,6 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.sources.htcondor.access import Access, Daemon
-
-Columns: TypeAlias = "dict[str, list[str | None]]"
 
 KINDS = ("epochs", "history")
 MEMBER = "runs/"
@@ -105,46 +98,3 @@ def _plain(name: str, text: str) -> str:
         claim = _CLAIM.search(text)
         return f'"<>{claim[1]}..."' if claim else '""'
     return text
-
-
-class Block:
-    """The records of one schedd in the frames of a block, as they are written."""
-
-    def __init__(self) -> None:
-        self._kinds: dict[str, tuple[list[int | None], list[Ad]]] = {}
-
-    def add(self, position: int, new: Mapping[str, Iterable[Ad]]) -> None:
-        """Add what is new in the frame at a position of the block, by kind of history."""
-        for kind, found in new.items():
-            frames, rows = self._kinds.setdefault(kind, ([], []))
-            frames += [None] * (position - len(frames))
-            before = len(rows)
-            rows += found
-            frames.append(len(rows) - before)
-
-    def body(self, size: int) -> dict[str, Any]:
-        """Return what is to be written of a block of so many frames."""
-        written = {}
-        for kind, (frames, rows) in self._kinds.items():
-            names = dict.fromkeys(name for row in rows for name in row)
-            columns = {name: [row.get(name) for row in rows] for name in sorted(names)}
-            written[kind] = {
-                "frames": frames + [None] * (size - len(frames)),
-                "columns": columns,
-            }
-        return written
-
-
-class RecordedRows(NamedTuple):
-    """The records of one history in a block, as they are read."""
-
-    frames: list[int | None]
-    columns: Columns
-
-    def answered(self, position: int) -> bool:
-        """Return whether the schedd answered in a frame of the block."""
-        return position < len(self.frames) and self.frames[position] is not None
-
-    def until(self, position: int) -> int:
-        """Return how many records there are up to a frame, that one included."""
-        return sum(number or 0 for number in self.frames[: position + 1])

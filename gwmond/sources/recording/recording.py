@@ -1,15 +1,16 @@
 """Recordings of a pool: what ``gwmond record`` writes and the replay reads.
 
 A recording is a zip archive.  ``meta.json`` has the times of all frames and the names of the
-daemons; each stream (the answer of one daemon to one kind of query) has a member for every block
-of frames, a JSON list of the whole answer first and then only what changed, compressed by LZMA.
+daemons; each stream (the answers of one daemon to one kind of query) has a member for every block
+of frames, compressed by LZMA: a JSON list with an item for each frame, null where there was no
+answer.  The first answer of a block is whole; the others have only what changed.  Whole answers
+would take ten times the memory of who records, and of who replays.  A stream of a history (``recorded_runs``)
+has the records that were new in each frame.
+
 Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
 what the expressions among them refer to, as matching needs it.  User names are replaced by
 pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long when it was
 recorded.
-
-Recordings also have which jobs ran where, if meta.json says so (``runs``): claims as any other
-stream, and the new records of each schedd's histories (``recorded_runs``).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import zipfile
 from bisect import bisect_right
 from functools import cached_property, lru_cache
 from lzma import LZMAError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, advertised, claims
+from gwmond.sources.htcondor import ads, claims
 from gwmond.sources.htcondor.matching import START
 from gwmond.sources.recording import recorded_runs, replayed_runs
 from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ad", "Answer", "Recording", "ReplayAccess", "Writer", "apply", "difference", "dump"]
 
-VERSION = 1
+_Frame: TypeAlias = "Delta | Answer | list[Ad] | None"
+
+VERSION = 2
 FRAMES_A_BLOCK = 48
 STALE_S = 400
 """How long nothing is heard of a daemon that is not alive any more: they tell every 300 s."""
@@ -140,10 +143,8 @@ class Writer:
         self._daemons = {kind: list(names) for kind, names in daemons.items()}
         self._times: list[float] = []
         self._last: dict[str, Answer] = {}
-        self._block: dict[str, list[Delta | Answer | None]] = {}
-        self._streams: list[str] = []
-        self._runs: dict[str, recorded_runs.Block] = {}
-        self._schedds: dict[str, None] = {}
+        self._block: dict[str, list[_Frame]] = {}
+        self._streams: dict[str, None] = {}
         self._pseudonyms = Pseudonyms()
 
     def add(self, time: float, answers: Mapping[str, Sequence[Ad]]) -> None:
@@ -154,52 +155,51 @@ class Writer:
         position = len(self._times) % FRAMES_A_BLOCK
         for stream, found in answers.items():
             self._pseudonyms.learn(found, stream.rpartition("/")[2])
-            if stream not in self._streams and not stream.startswith(recorded_runs.MEMBER):
-                self._streams.append(stream)
-        for stream, found in answers.items():
-            if stream.startswith(recorded_runs.MEMBER):
-                member, _, kind = stream.rpartition("/")
-                self._schedds[member.removeprefix(recorded_runs.MEMBER)] = None
-                block = self._runs.setdefault(member, recorded_runs.Block())
-                block.add(position, {kind: [self._pseudonyms.clean(ad) for ad in found]})
+            self._streams.setdefault(stream)
         for stream in self._streams:
             frames = self._block.setdefault(stream, [None] * position)
-            if stream not in answers:
-                frames.append(None)
-                continue
-            answer = by_key(self._pseudonyms.clean(ad) for ad in answers[stream])
-            whole = all(frame is None for frame in frames)
-            frames.append(answer if whole else difference(self._last[stream], answer))
-            self._last[stream] = answer
+            frames.append(self._frame(stream, frames, answers.get(stream)))
         self._times.append(time)
         if len(self._times) % FRAMES_A_BLOCK == 0:
             self._flush()
 
+    def _frame(self, stream: str, before: Sequence[_Frame], found: Sequence[Ad] | None) -> _Frame:
+        """Return what is written of an answer; ``before``: the block's frames up to now."""
+        if found is None:
+            return None
+        cleaned = [self._pseudonyms.clean(ad) for ad in found]
+        if stream.startswith(recorded_runs.MEMBER):
+            return cleaned
+        answer = by_key(cleaned)
+        whole = all(frame is None for frame in before)
+        written = answer if whole else difference(self._last[stream], answer)
+        self._last[stream] = answer
+        return written
+
     def _flush(self) -> None:
         number = (len(self._times) - 1) // FRAMES_A_BLOCK
-        size = (len(self._times) - 1) % FRAMES_A_BLOCK + 1
-        bodies: dict[str, Any] = {name: block.body(size) for name, block in self._runs.items()}
-        for stream, frames in (self._block | bodies).items():
+        for stream, frames in self._block.items():
             body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
-            self._zip.writestr(f"{number:05d}/{stream}.json", body)
+            self._zip.writestr(_member(number, stream), body)
         self._block.clear()
-        self._runs.clear()
 
     def close(self) -> None:
         """Write what is pending, and the list of frames."""
-        if self._block or self._runs:
+        if self._block:
             self._flush()
         meta = {
             "version": VERSION,
             "frames_a_block": FRAMES_A_BLOCK,
             "times": self._times,
-            "streams": self._streams,
-            "schedds": list(self._schedds),
-            "runs": any(stream.endswith("/claims") for stream in self._streams),
+            "streams": list(self._streams),
             **self._daemons,
         }
         self._zip.writestr("meta.json", json.dumps(meta))
         self._zip.close()
+
+
+def _member(block: int, stream: str) -> str:
+    return f"{block:05d}/{stream}.json"
 
 
 class Recording:
@@ -219,6 +219,11 @@ class Recording:
         self.meta: dict[str, Any] = meta
 
     @cached_property
+    def streams(self) -> frozenset[str]:
+        """The names of all streams."""
+        return frozenset(self.meta["streams"])
+
+    @cached_property
     def times(self) -> list[float]:
         """Times of the frames, ascending, epoch seconds."""
         return [float(time) for time in self.meta["times"]]
@@ -229,11 +234,6 @@ class Recording:
         steps = len(self.times) - 1
         span = self.times[-1] - self.times[0]
         return float(math.ceil(span + (span / steps if steps else 60.0)))
-
-    @property
-    def tells_runs(self) -> bool:
-        """Whether it has which jobs ran where; older recordings do not."""
-        return bool(self.meta.get("runs"))
 
     def names(self, kind: str) -> list[str]:
         """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
@@ -251,12 +251,7 @@ class Recording:
     def frame(self, stream: str, time: float) -> Answer | None:
         """Return what a stream answered last at or before ``time``; ``None``: it did not."""
         index, size = self.index(time), self.frames_a_block
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                frames = json.loads(archive.read(f"{index // size:05d}/{stream}.json"))
-        except KeyError:
-            return None
-        wanted = frames[: index % size + 1]
+        wanted = self.block(stream, index // size)[: index % size + 1]
         if len(wanted) <= index % size or wanted[-1] is None:
             return None
         answer: Answer = {}
@@ -264,6 +259,15 @@ class Recording:
             if frame is not None:
                 answer = apply(answer, frame)
         return answer
+
+    def block(self, stream: str, number: int) -> list[Any]:
+        """Return what is written of a stream in a block of frames; empty: nothing."""
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                frames: list[Any] = json.loads(archive.read(_member(number, stream)))
+        except KeyError:
+            return []
+        return frames
 
 
 class ReplayAccess(NamedTuple):
@@ -282,8 +286,6 @@ class ReplayAccess(NamedTuple):
         As a pass begins, all of them: they are new to whoever goes on from the pass before.
         """
         stream = f"collector/{host}/{query.kind}"
-        if query.kind == advertised.KIND and stream not in _opened(self.path).meta["streams"]:
-            return []  # older recordings have none
         every = claims.query()
         narrowed = ""
         if query.kind == every.kind and self.time >= _opened(self.path).times[0] + _BEGINNING_S:
@@ -303,22 +305,23 @@ class ReplayAccess(NamedTuple):
     ) -> list[classad2.ClassAd]:
         """Return what the schedd had written by then; recordings have no startds' histories."""
         recording = _opened(self.path)
-        if kind not in recorded_runs.KINDS or not recording.tells_runs:
+        if kind not in recorded_runs.KINDS:
             return []
-        if daemon.name not in recording.names("schedds"):
-            raise QueryError("unreachable", f"{daemon.name}: did not answer when recorded")
-        frame, size = recording.index(self.time), recording.frames_a_block
-        now = _rows(self.path, frame // size, daemon.name, kind)
-        if now is None or not now.answered(frame % size):
-            detail = f"{daemon.name}: did not tell of {kind} when recorded"
-            raise QueryError("unreachable" if now is not None else "not_kept", detail)
+        stream, frame = recorded_runs.stream(daemon.name, kind), recording.index(self.time)
+        frames = _block(self.path, stream, frame // recording.frames_a_block)
+        position = frame % recording.frames_a_block
+        if position >= len(frames) or frames[position] is None:
+            known = [recorded_runs.stream(daemon.name, kind) for kind in recorded_runs.KINDS]
+            kept = stream in recording.streams or not recording.streams.intersection(known)
+            detail = f"{daemon.name}: did not answer for {kind} when recorded"
+            raise QueryError("unreachable" if kept else "not_kept", detail)
         moment = replayed_runs.ReplayMoment(
             frame,
             len(recording.times),
-            size,
+            recording.frames_a_block,
             round(self.shift),
             round(recording.duration_s),
-            lambda number: _rows(self.path, number, daemon.name, kind),
+            lambda number: _block(self.path, stream, number),
         )
         return replayed_runs.history(moment, query, match, since)
 
@@ -345,16 +348,6 @@ def _opened(path: str) -> Recording:
 
 
 @lru_cache(maxsize=4)
-def _rows(path: str, number: int, schedd: str, kind: str) -> recorded_runs.RecordedRows | None:
-    """Return the records of one history in a block; None if nobody ever had any there."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            member = f"{number:05d}/{recorded_runs.MEMBER}{schedd}.json"
-            written = json.loads(archive.read(member)).get(kind)
-    except KeyError:
-        return recorded_runs.RecordedRows([], {})
-    return (
-        None
-        if written is None
-        else recorded_runs.RecordedRows(written["frames"], written["columns"])
-    )
+def _block(path: str, stream: str, number: int) -> list[list[Ad] | None]:
+    """Return the new records of a history in the frames of a block."""
+    return _opened(path).block(stream, number)

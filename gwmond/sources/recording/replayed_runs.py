@@ -12,12 +12,12 @@ expressions are parsed, until a record is known to be wanted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
-from gwmond.sources.recording.recorded_runs import RecordedRows
+from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.shifted import moved
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Condition:
 class ReplayMoment(NamedTuple):
     """An instant of a replay: the frame, the frames of a whole pass, and the pass's shift.
 
-    ``block`` returns the records of a block, None if it has none of this history.
+    ``block`` returns the new records of each frame of a block; None: the schedd did not answer.
     """
 
     frame: int
@@ -60,7 +60,7 @@ class ReplayMoment(NamedTuple):
     frames_a_block: int
     shift: int
     duration: int
-    block: Callable[[int], RecordedRows | None]
+    block: Callable[[int], Sequence[Sequence[Ad] | None]]
 
 
 def history(moment: ReplayMoment, query: Query, match: int, since: str) -> list[classad2.ClassAd]:
@@ -91,26 +91,22 @@ class _Pass(NamedTuple):
     frame: int
     shift: int
 
-    def newest_first(self) -> Iterator[tuple[RecordedRows, int]]:
+    def newest_first(self) -> Iterator[Ad]:
         size = self.moment.frames_a_block
         for number in range(self.frame // size, -1, -1):
-            rows = self.moment.block(number)
-            if rows is not None:
-                inside = self.frame % size if number == self.frame // size else size - 1
-                for row in range(rows.until(inside) - 1, -1, -1):
-                    yield rows, row
+            inside = self.frame % size if number == self.frame // size else size - 1
+            for new in reversed(self.moment.block(number)[: inside + 1]):
+                yield from reversed(new or ())
 
-    def small(self, at: tuple[RecordedRows, int], names: frozenset[str]) -> classad2.ClassAd:
+    def small(self, record: Ad, names: frozenset[str]) -> classad2.ClassAd:
         """Return a record with some attributes only; none named: with all."""
-        rows, row = at
         found = {
             name: moved(name, text, self.shift)
-            for name, column in rows.columns.items()
-            if (not names or name.lower() in names) and (text := column[row]) is not None
+            for name, text in record.items()
+            if not names or name.lower() in names
         }
         if names & _IDS.keys():
-            jobs = rows.columns.get("GlobalJobId")
-            _add_ids(found, (jobs[row] if jobs else None) or "")
+            _add_ids(found, record.get("GlobalJobId", ""))
         return _parsed(found, frozenset())
 
 
