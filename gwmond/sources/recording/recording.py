@@ -4,8 +4,8 @@ A recording is a zip archive.  ``meta.json`` has the times of all frames and the
 daemons; each stream (the answers of one daemon to one kind of query) has a member for every block
 of frames, compressed by LZMA: a JSON list with an item for each frame, null where there was no
 answer.  The first answer of a block is whole; the others have only what changed.  Whole answers
-would take ten times the memory of who records, and of who replays.  A stream of a history (``recorded_runs``)
-has the records that were new in each frame.
+would take ten times the memory of who records, and of who replays.  A stream of a history
+(``recorded_runs``) has the records that were new in each frame.
 
 Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
 what the expressions among them refer to, as matching needs it.  User names are replaced by
