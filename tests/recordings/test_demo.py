@@ -22,7 +22,7 @@ from tests.pool.sandbox import USERS
 from tests.recordings.summary import Shown
 from tests.sources.make import ATTRIBUTES, names
 
-MOST_BYTES = 6_000_000
+MOST_BYTES = 8_000_000
 EVERY = 32
 HOST = "cm.demo.example"
 SLOTS = f"collector/{HOST}/slots"
