@@ -1,18 +1,21 @@
 """Facts of an attempt as compact JSON, and back, equal to what they were.
 
-None is left out, and what is told twice is there once: a field equal to the row's (or to the pilot
-of the fact before) is only named in "=", and the ending's booleans are two strings of letters.
+None is left out, and what is reported twice is there once: a field equal to the row's (or to the
+pilot of the fact before) is only named in "="; the ending's booleans are two strings of letters.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from math import isfinite
 from typing import Any
+
+import msgspec
 
 from gwmond.ledger.writes import clean
 from gwmond.model.attempts import AttemptFact, Source
-from gwmond.model.endings import Ending
+from gwmond.model.endings import Ending, Side
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.stored_pilots import AttemptRow
 
@@ -20,34 +23,16 @@ IDENTITY_CHARACTERS = 512  # fits into an index of PostgreSQL (2704 bytes)
 
 encode_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
-# Letters of the JSON; a field that is not here goes by its name.  Never change one.
-_PLAIN = {
-    "pilot": "p",
-    "user": "u",
-    "job_group": "g",
-    "start_us": "b",
-    "end_us": "e",
-    "size": "z",
-    "activated_us": "a",
-    "executing_us": "x",
-}
-_ENDING = {
+# The letters of fields that are true or false.  Never change one, nor one of a struct.
+_FLAGS = {
     "over": "o",
     "completed": "c",
     "removed": "r",
-    "exit_code": "x",
-    "exit_signal": "X",
     "own_accord": "a",
     "retried": "y",
-    "hold_code": "h",
-    "hold_subcode": "H",
-    "vacate_code": "v",
-    "vacate_subcode": "V",
-    "failed_at": "f",
     "began": "b",
     "early": "e",
     "sending_output": "s",
-    "starter_status": "t",
     "draining": "d",
     "preempted": "p",
     "disconnected": "l",
@@ -56,78 +41,131 @@ _ENDING = {
     "unsent": "w",
     "container_failed": "k",
 }
-_ENDING_NAMES = {letter: name for name, letter in _ENDING.items()}
+_FLAG_NAMES = {letter: name for name, letter in _FLAGS.items()}
 
 
-def _same_as(row: AttemptRow) -> tuple[Any, ...]:
-    """Return what the fields of ``_PLAIN`` are compared with; a row does not tell the pilot."""
-    return None, row.user, row.job_group, row.start_us, row.end_us, row.size, None, None
+class _StoredEnding(msgspec.Struct, omit_defaults=True, frozen=True):
+    """An ending; ``true`` and ``false`` are letters of ``_FLAGS``."""
+
+    true: str = msgspec.field(default="", name="+")
+    false: str = msgspec.field(default="", name="-")
+    exit_code: int | None = msgspec.field(default=None, name="x")
+    exit_signal: int | None = msgspec.field(default=None, name="X")
+    hold_code: int | None = msgspec.field(default=None, name="h")
+    hold_subcode: int | None = msgspec.field(default=None, name="H")
+    vacate_code: int | None = msgspec.field(default=None, name="v")
+    vacate_subcode: int | None = msgspec.field(default=None, name="V")
+    failed_at: Side | None = msgspec.field(default=None, name="f")
+    starter_status: int | None = msgspec.field(default=None, name="t")
+
+
+_VALUES = _StoredEnding.__struct_fields__[2:]
+
+
+class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
+    """A fact; ``same`` are the letters of fields that are as the row has them, or, for the pilot,
+    the fact before.
+    """
+
+    source: Source = msgspec.field(name="s")
+    written_us: int = msgspec.field(name="w")
+    job: str | None = msgspec.field(default=None, name="j")
+    run: int | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="r")
+    pilot: str | None = msgspec.field(default=None, name="p")
+    user: str | None = msgspec.field(default=None, name="u")
+    job_group: str | None = msgspec.field(default=None, name="g")
+    start_us: int | None = msgspec.field(default=None, name="b")
+    end_us: int | None = msgspec.field(default=None, name="e")
+    size: Resources | None = msgspec.field(default=None, name="z")
+    activated_us: int | None = msgspec.field(default=None, name="a")
+    executing_us: int | None = msgspec.field(default=None, name="x")
+    same: str = msgspec.field(default="", name="=")
+    ending: _StoredEnding | None = msgspec.field(default=None, name="!")
+
+
+_SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(list[_StoredFact])
 
 
 def encode_facts(row: AttemptRow) -> str:
-    """Return the JSON of a row's facts."""
-    encoded = []
-    same_as = _same_as(row)
+    """Return the JSON of a row's facts; raises ``ValueError`` for what cannot be stored."""
+    base = _of_row(row)
+    stored = []
     for fact in row.facts:
-        record: dict[str, Any] = {"s": fact.source, "w": fact.written_us}
+        if fact.size is not None and not all(map(isfinite, fact.size)):
+            raise ValueError(f"{fact.size} is not a size")
+        known = _StoredFact(fact.source, fact.written_us, ending=_stored_ending(fact.ending))
         if fact.job != row.key.job:
-            record["j"] = clean(fact.job, IDENTITY_CHARACTERS)
+            known.job = clean(fact.job, IDENTITY_CHARACTERS)
         if fact.run != row.key.run:
-            record["r"] = fact.run
-        told = tuple(getattr(fact, name) for name in _PLAIN)
-        same = ""
-        for letter, value, base in zip(_PLAIN.values(), told, same_as, strict=True):
-            if value is None:
-                continue
-            if value == base:
-                same += letter
+            known.run = fact.run
+        for letter, name, other in zip(_SAME.values(), _SAME, base, strict=True):
+            value = getattr(fact, name)
+            if value is not None and value == other:
+                known.same += letter
             else:
-                record[letter] = clean(value, IDENTITY_CHARACTERS) if type(value) is str else value
-        if same:
-            record["="] = same
-        if ending := _ending(fact.ending):
-            record["!"] = ending
-        encoded.append(record)
-        same_as = (fact.pilot, *same_as[1:])
-    return encode_json(encoded)
+                setattr(known, name, _clean(value))
+        known.activated_us, known.executing_us = fact.activated_us, fact.executing_us
+        stored.append(known)
+        base = (fact.pilot, *base[1:])
+    return _encoder.encode(stored).decode()
 
 
-def decode_facts(row: AttemptRow, stored: str) -> tuple[AttemptFact, ...]:
-    """Return the facts of a row whose other fields are decoded already."""
+def decode_facts(row: AttemptRow, text: str) -> tuple[AttemptFact, ...]:
+    """Return the facts of a row whose other fields are decoded already.
+
+    Raises ``ValueError`` for what was not written here.
+    """
+    try:
+        stored = _decoder.decode(text)
+    except msgspec.MsgspecError as exc:
+        raise ValueError(str(exc)) from exc
     facts = []
-    same_as = dict(zip(_PLAIN.values(), _same_as(row), strict=True))
-    for record in json.loads(stored):
-        same = record.get("=", "")
-        told = {
-            name: same_as[letter] if letter in same else record.get(letter)
-            for name, letter in _PLAIN.items()
+    base = _of_row(row)
+    for known in stored:
+        values = {
+            name: other if letter in known.same else getattr(known, name)
+            for name, letter, other in zip(_SAME, _SAME.values(), base, strict=True)
         }
-        if "z" in record:
-            told["size"] = Resources(*record["z"])
-        job, run = record.get("j", row.key.job), record.get("r", row.key.run)
-        ending = _stored_ending(record.get("!", {}))
-        fact = AttemptFact(Source(record["s"]), job, run, record["w"], ending=ending, **told)
-        facts.append(fact)
-        same_as["p"] = fact.pilot
+        facts.append(
+            AttemptFact(
+                source=known.source,
+                job=row.key.job if known.job is None else known.job,
+                run=row.key.run if known.run is msgspec.UNSET else known.run,
+                written_us=known.written_us,
+                ending=Ending() if known.ending is None else _ending(known.ending),
+                activated_us=known.activated_us,
+                executing_us=known.executing_us,
+                **values,
+            )
+        )
+        base = (values["pilot"], *base[1:])
     return tuple(facts)
 
 
+def _of_row(row: AttemptRow) -> tuple[Any, ...]:
+    """Return what the fields of ``_SAME`` are compared with; a row does not have the pilot."""
+    return None, row.user, row.job_group, row.start_us, row.end_us, row.size
+
+
+def _clean(value: Any) -> Any:
+    return clean(value, IDENTITY_CHARACTERS) if type(value) is str else value
+
+
 @lru_cache(maxsize=4096)
-def _ending(ending: Ending) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    for name, value in zip(Ending._fields, ending, strict=True):
-        if value == Ending._field_defaults[name]:
-            continue
-        letter = _ENDING.get(name, name)
-        if type(value) is bool and len(letter) == 1:
-            record["+" if value else "-"] = record.get("+" if value else "-", "") + letter
-        else:
-            record[letter] = value
-    return record
+def _stored_ending(ending: Ending) -> _StoredEnding | None:
+    if ending == Ending():
+        return None
+    flags = {letter: getattr(ending, name) for name, letter in _FLAGS.items()}
+    true = "".join(letter for letter, flag in flags.items() if flag)
+    false = "".join(letter for letter, flag in flags.items() if flag is False and letter != "o")
+    return _StoredEnding(true, false, *(getattr(ending, name) for name in _VALUES))
 
 
-def _stored_ending(record: dict[str, Any]) -> Ending:
-    told = {_ENDING_NAMES.get(k, k): v for k, v in record.items() if k not in {"+", "-"}}
-    told |= {_ENDING_NAMES[letter]: True for letter in record.get("+", "")}
-    told |= {_ENDING_NAMES[letter]: False for letter in record.get("-", "")}
-    return Ending(**told)
+@lru_cache(maxsize=4096)
+def _ending(stored: _StoredEnding) -> Ending:
+    values = {name: getattr(stored, name) for name in _VALUES}
+    values |= {_FLAG_NAMES[letter]: True for letter in stored.true}
+    values |= {_FLAG_NAMES[letter]: False for letter in stored.false}
+    return Ending(**values)
