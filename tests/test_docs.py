@@ -72,6 +72,11 @@ def test_named_files_exist() -> None:
         for path in _PATH.findall(re.sub(r"\S+://\S+", "", text))
         if not (ROOT / path).exists()
     ]
+    rooms = re.findall(r"`([a-z]+/[a-z_/]+\.py)`", texts[ROOT / "CONTRIBUTING.md"])
+    for path in rooms:
+        if not (ROOT / path).exists() and not (ROOT / "gwmond" / path).exists():
+            missing.append(f"CONTRIBUTING.md: {path}")
+    assert len(rooms) > 10
     assert not missing
 
 
