@@ -84,9 +84,7 @@ def claim_of(fact: AttemptFact) -> int | None:
 
 
 def _start(group: Group) -> int | None:
-    return min(
-        (resources.start_us for resources in group if resources.start_us is not None), default=None
-    )
+    return min((fact.start_us for fact in group if fact.start_us is not None), default=None)
 
 
 def _by_start(facts: Collection[AttemptFact]) -> list[Group]:
@@ -136,7 +134,7 @@ def _may_be_one(item: Group, group: Group) -> bool:
     """Return whether facts that began at about the same time may be of one run."""
     if None not in {item[0].pilot, group[0].pilot} and item[0].pilot != group[0].pilot:
         return False
-    return claim_of(item[0]) is None or all(claim_of(resources) is None for resources in group)
+    return claim_of(item[0]) is None or all(claim_of(fact) is None for fact in group)
 
 
 def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
@@ -155,8 +153,8 @@ def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
         facts = runs[run]
         of_run = {fact.pilot for fact in facts if fact.pilot is not None}
         starts = {fact.start_us for fact in facts if fact.start_us is not None}
-        lower = sorted({number for start_us in starts for number in by_start[start_us]})
-        same = next((number for number in lower if not _apart(pilots[number], of_run)), run)
+        lower = sorted({other for start_us in starts for other in by_start[start_us]})
+        same = next((other for other in lower if not _apart(pilots[other], of_run)), run)
         joined.setdefault(same, []).extend(facts)
         pilots.setdefault(same, set()).update(of_run)
         for start_us in starts:
@@ -217,7 +215,7 @@ class _Runs:
         start_us = _start(group)
         if start_us is None:
             return
-        pilot = next((resources.pilot for resources in group if resources.pilot is not None), None)
+        pilot = next((fact.pilot for fact in group if fact.pilot is not None), None)
         for where in self._sorted if pilot is None else (pilot, None):
             began = self._sorted.get(where, [])
             at = bisect_left(began, start_us)
@@ -228,12 +226,12 @@ class _Runs:
 
     def _may_be(self, group: Group, start_us: int, began_us: int, run: int) -> bool:
         near = abs(began_us - start_us) <= self._tolerance_us
-        claim = next((number for number in map(claim_of, group) if number is not None), None)
+        claim = next((us for us in map(claim_of, group) if us is not None), None)
         if claim is None:
             return near
         over = [fact for fact in self._facts[run] if fact.ending.over and fact.source != _INFERRED]
-        over = [resources for resources in over if resources.end_us is not None]
-        if any(self._is_after(group, start_us, claim, resources) for resources in over):
+        over = [fact for fact in over if fact.end_us is not None]
+        if any(self._is_after(group, start_us, claim, fact) for fact in over):
             return False
         return near or (began_us < start_us and bool(over))
 
@@ -244,7 +242,5 @@ class _Runs:
             return claim_us > end_us
         if start_us > end_us:
             return True
-        heard_us = max(
-            (resources.written_us for resources in group if resources.source == _SLOT), default=0
-        )
+        heard_us = max((fact.written_us for fact in group if fact.source == _SLOT), default=0)
         return start_us > end_us - CLOCK_US and heard_us > end_us + self._tolerance_us

@@ -149,7 +149,7 @@ class CollectorAds:
     def _new(self, at_us: int, shown: Pilot) -> OpenPilot:
         """Return a pilot that was not known before a collector showed it."""
         told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
-        start_us = next((number for number in told if sane(number)), at_us)
+        start_us = next((time_us for time_us in told if sane(time_us)), at_us)
         identity = _identity(shown, shown.started or start_us // SECOND_US)
         self.late = self.late or start_us < at_us - LATE_US
         return self._add(identity, PilotFacts(ads=AdFacts(heard_us=start_us, began_us=start_us)))
@@ -188,7 +188,7 @@ class CollectorAds:
         pilot = failed.find(self._cache, shown)
         if pilot is None:
             told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
-            start_us = min((number for number in told if sane(number)), default=at_us)
+            start_us = min((time_us for time_us in told if sane(time_us)), default=at_us)
             facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, heard_us=start_us))
             pilot = self._add(_identity(shown, start_us // SECOND_US), facts)
         failed.follow(pilot, shown, at_us, self.sizes)

@@ -126,7 +126,7 @@ class OpenAttempt:
         If these make several attempts of them, all facts stay with it until more is known.
         """
         made = [merged for merged, _ in merge_each(row.facts)]
-        merged = next((attempt_key for attempt_key in made if attempt_key.key == row.key), made[0])
+        merged = next((candidate for candidate in made if candidate.key == row.key), made[0])
         return cls(
             pilot,
             merged._replace(key=row.key),

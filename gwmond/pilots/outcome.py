@@ -118,7 +118,7 @@ def given_up(
         end_us=at.end_us,
         ending=Ending(over=True, superseded=True if later_us is not None else None),
         activated_us=next(
-            (number for number in map(claim_of, attempt.facts) if number is not None), None
+            (claim for claim in map(claim_of, attempt.facts) if claim is not None), None
         ),
     )
 
@@ -151,7 +151,7 @@ def plain_outcome(
     if ending.startd_ended is None:
         ended = _startd_ended(attempt, now_us, rules)
         if ended is None:
-            yes, no = (classify(ending._replace(startd_ended=literal)) for literal in (True, False))
+            yes, no = (classify(ending._replace(startd_ended=whether)) for whether in (True, False))
             return yes if yes == no else None
         ending = ending._replace(startd_ended=ended)
     weak = rule_of(ending).name in AWAITING and later_us is None

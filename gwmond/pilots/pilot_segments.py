@@ -270,9 +270,9 @@ def readings(
 
     For the pilot's own and for each running attempt, in this order; none of it ever falls.
     """
-    sequence = kinds(segment)
+    pairs = kinds(segment)
     last: Meter | None = None
-    for (resource, measure), meter in zip(sequence, meters(segment, sequence, q), strict=True):
+    for (resource, measure), meter in zip(pairs, meters(segment, pairs, q), strict=True):
         if meter is not last:
             last, found = meter, list(zip(*meter.readings(times_us), strict=True))
         yield resource, measure, found

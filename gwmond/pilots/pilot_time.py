@@ -210,15 +210,13 @@ def advance(
     new = _divided(after, window)
     until = after.until_us if window is None else min(after.until_us, window[1])
     settled_to_us = next(
-        (resources.segment.start_us for resources in new if not resources.settled), until
+        (divided.segment.start_us for divided in new if not divided.settled), until
     )
     increments: Hourly = {}
-    if not any(resources.settled for resources in old):
-        for resources in new:
-            if resources.settled:
-                _book(
-                    increments, resources, (resources.segment.start_us, resources.segment.end_us), q
-                )
+    if not any(divided.settled for divided in old):
+        for divided in new:
+            if divided.settled:
+                _book(increments, divided, (divided.segment.start_us, divided.segment.end_us), q)
         return Delta(increments, (), settled_to_us)
     corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
     for interval, was, now in _overlay(old, new):
@@ -243,8 +241,8 @@ def advance(
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     own = own_category(life)
     return [
-        _Divided(resources, own, settled=own is not None and resources.known and resources.finished)
-        for resources in cut(life, window)
+        _Divided(segment, own, settled=own is not None and segment.known and segment.finished)
+        for segment in cut(life, window)
     ]
 
 
@@ -256,9 +254,7 @@ def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
 
 def _rows(hourly: Hourly) -> Amounts:
     return {
-        Row(hour, *attempt_key): n
-        for attempt_key, hours in hourly.items()
-        for hour, n in hours.items()
+        Row(hour, *account): n for account, hours in hourly.items() for hour, n in hours.items()
     }
 
 
@@ -275,10 +271,10 @@ def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None
     hours, edges = by_hours(interval)
     for resource, measure, read in readings(segment, edges, q):
         known = evidence(segment, resource, measure)
-        for (what, outcome, key), literal, at in zip(names, known, read, strict=True):
+        for (what, outcome, key), measured, at in zip(names, known, read, strict=True):
             if at[0] == at[-1]:
                 continue
-            booked = hourly.setdefault(Account(resource, measure, what, outcome, literal, key), {})
+            booked = hourly.setdefault(Account(resource, measure, what, outcome, measured, key), {})
             for hour, early, late in zip(hours, at, at[1:], strict=False):
                 if late != early:
                     booked[hour] = booked.get(hour, 0) + late - early
@@ -290,8 +286,8 @@ def _overlay(
     """Cut both versions at all edges of either, and pair what covers the same time."""
     ends = {
         edge
-        for resources in (*old, *new)
-        for edge in (resources.segment.start_us, resources.segment.end_us)
+        for divided in (*old, *new)
+        for edge in (divided.segment.start_us, divided.segment.end_us)
     }
     was, now = 0, 0
     for start, end in pairwise(sorted(ends)):

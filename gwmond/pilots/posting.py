@@ -195,10 +195,10 @@ def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Postin
     return Posting(row.hour, _series(row, identity), micros, cause)
 
 
-def _series(attempt_key: Row | Account, identity: PilotIdentity) -> PilotSeries:
+def _series(account: Row | Account, identity: PilotIdentity) -> PilotSeries:
     return PilotSeries(
-        *(attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome),
-        *(*identity.key, identity.group, attempt_key.evidence),
+        *(account.resource, account.measure, account.category, account.outcome),
+        *(*identity.key, identity.group, account.evidence),
     )
 
 

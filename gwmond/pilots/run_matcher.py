@@ -83,7 +83,7 @@ class RunMatcher:
         known = {fact for attempt in self._cache.jobs.get(job, ()) for fact in attempt.facts}
         told = set(facts)
         new = {fact for fact in told - known if not _said_again(fact, known)}
-        refuted = {resources for resources in known if _is_refuted(resources, told)}
+        refuted = {fact for fact in known if _is_refuted(fact, told)}
         if new or refuted:
             self._merge(job, (known - refuted) | new)
 
@@ -119,9 +119,9 @@ class RunMatcher:
         before = list(self._cache.jobs.get(job, ()))
         old = {attempt.key: attempt for attempt in before}
         kept: set[OpenAttempt] = set()
-        for merged, resources in merge_each(facts):
+        for merged, its_facts in merge_each(facts):
             attempt = old.get(merged.key)
-            if attempt is not None and set(resources) == set(attempt.facts):
+            if attempt is not None and set(its_facts) == set(attempt.facts):
                 kept.add(attempt)
                 continue
             pilot = self._pilot_of(merged.pilot, attempt)
@@ -134,9 +134,9 @@ class RunMatcher:
                 self.contradictions[contradiction.field] += 1
             if attempt is not None and attempt.pilot is pilot:
                 kept.add(attempt)
-                attempt.replace(merged, resources)
+                attempt.replace(merged, its_facts)
             else:
-                attempt = self._new(pilot, merged, resources)
+                attempt = self._new(pilot, merged, its_facts)
                 kept.add(attempt)
             if pilot.end_us is not None and (attempt.merged.end_us or 0) > pilot.end_us:
                 pilot.derive()  # it shows that the pilot was still there
@@ -186,7 +186,7 @@ class RunMatcher:
         """Return whether a record, which does not know its pilot, may tell something new."""
         if fact.job not in self._cache.partly:
             return fact.job not in self._cache.jobs
-        facts = (resources for attempt in self._cache.jobs[fact.job] for resources in attempt.facts)
+        facts = (fact for attempt in self._cache.jobs[fact.job] for fact in attempt.facts)
         known = {fact._replace(pilot=None) for fact in facts}
         return fact not in known and not _said_again(fact, known)
 
@@ -265,11 +265,11 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
         return False
     claim = fact.pilot, claim_of(fact)
     before = [
-        resources
-        for resources in known
-        if resources.source is Source.LIVE_SLOT
-        and not resources.ending.over
-        and (resources.pilot, claim_of(resources)) == claim
+        known_fact
+        for known_fact in known
+        if known_fact.source is Source.LIVE_SLOT
+        and not known_fact.ending.over
+        and (known_fact.pilot, claim_of(known_fact)) == claim
     ]
     latest = max(before, key=lambda fact: fact.written_us, default=None)
     if latest is None or latest.written_us > fact.written_us:
@@ -277,9 +277,9 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
     if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:
         return False
     ends = [
-        resources.end_us + TOLERANCE_US
-        for resources in known
-        if resources.ending.over and resources.end_us is not None
+        known_fact.end_us + TOLERANCE_US
+        for known_fact in known
+        if known_fact.ending.over and known_fact.end_us is not None
     ]
     return not any(latest.written_us <= end_us < fact.written_us for end_us in ends)
 
@@ -287,10 +287,10 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
 def _is_refuted(fact: AttemptFact, told: Iterable[AttemptFact]) -> bool:
     """Return whether it was assumed that a run was over which a slot goes on to show."""
     return fact.source is Source.INFERRED and any(
-        resources.source is Source.LIVE_SLOT
-        and resources.written_us > fact.written_us
-        and (resources.pilot, claim_of(resources)) == (fact.pilot, claim_of(fact))
-        for resources in told
+        told_fact.source is Source.LIVE_SLOT
+        and told_fact.written_us > fact.written_us
+        and (told_fact.pilot, claim_of(told_fact)) == (fact.pilot, claim_of(fact))
+        for told_fact in told
     )
 
 

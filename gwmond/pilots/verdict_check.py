@@ -55,7 +55,11 @@ def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Ver
     """Return what a poll says that has seen all pilots."""
     return Verdicts(
         at_us,
-        {key: _verdict(row) for (key, literal), row in evaluation.rows.items() if literal == "cpu"},
+        {
+            key: _verdict(row)
+            for (key, resource), row in evaluation.rows.items()
+            if resource == "cpu"
+        },
         frozenset(pilot.name for pilot in pilots),
     )
 

@@ -101,14 +101,14 @@ def suspicions(known_us: int, trials: Trials, rules: Rules) -> tuple[Suspect, ..
 
 def evidence_until(end_us: int, rules: Rules) -> int:
     """Return when the verdict falls on an attempt that ended then: up to when runs are known."""
-    number = slice_us(rules)
-    return -(-(end_us + rules.verdict_us) // number) * number
+    length_us = slice_us(rules)
+    return -(-(end_us + rules.verdict_us) // length_us) * length_us
 
 
 def began_within(until_us: int, rules: Rules) -> tuple[int, int]:
     """Return when runs began that are evidence for the verdicts which fall at this moment."""
-    ended_us, number = until_us - rules.verdict_us, slice_us(rules)
-    return ended_us - (AROUND + 1) * number, min(until_us, ended_us + AROUND * number)
+    ended_us, length_us = until_us - rules.verdict_us, slice_us(rules)
+    return ended_us - (AROUND + 1) * length_us, min(until_us, ended_us + AROUND * length_us)
 
 
 def slice_us(rules: Rules) -> int:
