@@ -299,7 +299,7 @@ class Accountant:
         return [Problem("places", "suspected_black_hole", what, len(new))] if found else []
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
-        """Ask startds for what is open after all else has been told."""
+        """Ask startds for what is open after all else has been read."""
         book = self._keeper.book
         if book is None:
             return

@@ -88,7 +88,7 @@ def _by_factory(request: EntryRequest, client: FactoryClient | None) -> EntryReq
 
 
 def _asked(request: EntryRequest, ask: ClientAsk | None) -> EntryRequest:
-    """Return the request with what the glideclient ad asks for, where nothing else tells it."""
+    """Return the request with what the glideclient ad asks for, where nothing else has it."""
     if ask is None:
         return request
     monitor = request.monitor
@@ -125,7 +125,7 @@ def _request(key: EntryKey, client: FactoryClient) -> EntryRequest:
 def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, EntryMonitor]:
     """Return each entry's numbers, added over its factories.
 
-    Where glideresource ads tell of entries, those of a factory which serves others too are not
+    Where glideresource ads name entries, those of a factory which serves others too are not
     ours to show.
     """
     copies = _freshest(e for answer in fresh.all(REQUESTS)[0] for e in answer.entries)

@@ -1,11 +1,11 @@
 """Central logs that an import is given: read after the outputs, each from where it was read to.
 
-What a chunk of a log tells is stored with the log's cursor in one transaction.  A line that is told
+What a chunk of a log says is stored with the log's cursor in one transaction.  A line that is read
 again changes nothing, so a log with lines that led to nothing is read again from the first of them,
 once more has been imported: whether logs or outputs come first makes no difference.
 
 Nothing waits in memory for what is read later: a line leads to something at once or is left.  Only
-in a ledger that a daemon keeps does what was written lately wait, as the daemon's sources may tell
+in a ledger that a daemon keeps does what was written lately wait, as the daemon's sources may know
 more (``pilots.assumed_end``).
 """
 
@@ -66,7 +66,7 @@ class LogPlace(NamedTuple):
 
 
 class LogsRead(NamedTuple):
-    """What was read: files of which something was, lines that tell of a pilot or a run."""
+    """What was read: files of which something was, lines that are about a pilot or a run."""
 
     files: int
     lines: int
@@ -89,7 +89,7 @@ class ImportedLogs:
         """Read on in logs, and again in those that had lines left when more is known now.
 
         ``now``: the time (epoch seconds); ``patience_us``: see ``CentralLogEvents``.
-        ``progress`` is told how many bytes of how many are read.  Raises QueryError, LedgerError.
+        ``progress`` gets how many bytes of how many are read.  Raises QueryError, LedgerError.
         """
         book = self._keeper.book
         if book is None:
@@ -142,7 +142,7 @@ class ImportedLogs:
             if os.path.isfile(cursor.source):
                 wanted[cursor.source] = None
             else:
-                why = "lines of it that told of nothing known then cannot be read again"
+                why = "lines that were about nothing known then cannot be read again"
                 problems.append(Problem(cursor.source, "log_gone", why))
         return sorted(wanted, key=_written)
 

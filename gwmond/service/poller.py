@@ -99,7 +99,7 @@ class Poller:
     ) -> Poller:
         """Return a poller for a new configuration that goes on with our counters.
 
-        What lasts is not told again, and what the new one does not find any more is over.
+        What lasts is not logged again, and what the new one does not find any more is over.
         """
         names = self._names.successor(_limits(config))
         after = Poller(config, pool, keeper, memory, socket, names)
@@ -396,7 +396,7 @@ def _accountant(config: Config, pool: Pool, names: Names, socket: LogSocket | No
 
 
 def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Problem]:
-    """Return a problem where a young collector hides pilots; a silent one tells of itself."""
+    """Return a problem where a young collector hides pilots; a silent one has its own."""
     hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
     if not hidden or until is None:
         return []

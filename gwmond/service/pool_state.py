@@ -58,7 +58,7 @@ YOUNG = "young_collector"
 class PoolState(NamedTuple):
     """All facts of one moment, except verdicts, and the memory after it.
 
-    ``pilots`` are all that ads tell of; ``running`` those of them whose startd has registered, and
+    ``pilots`` are all that ads show; ``running`` those of them whose startd has registered, and
     that are not silent (see ``sites.contacts``); ``pilot_groups`` sums of those that have not
     ended.
     ``pilots_complete``: collectors that are trusted have shown every pilot; ``young_until``: when
@@ -276,7 +276,7 @@ def _pilots(
 ) -> tuple[Pilot, ...]:
     """Return each pilot once: by its slots, else by its startd's own ad.
 
-    One whose validation failed has a new name in each of its ads: its factory's job tells it.
+    One whose validation failed has a new name in each of its ads: its factory's job identifies it.
     """
     if not slots:
         return ()

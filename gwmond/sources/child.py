@@ -186,7 +186,7 @@ def _child(
         payload = _pickled(error)
     except MemoryError:
         payload = _pickled(QueryError("too_large", f"answer needs more than {memory_mib} MiB"))
-    except Exception as error:  # whatever it is, the parent is told
+    except Exception as error:  # whatever it is, the parent hears of it
         payload = _pickled(QueryError("failed", f"{type(error).__name__}: {error}"))
     with contextlib.suppress(OSError):  # nobody waits any more: the parent has died
         sender.send_bytes(payload)

@@ -127,7 +127,7 @@ def _requests(value: Requests, names: Names) -> Requests:
 def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     """Return what several groups ask of one entry, or of several, as if it were one group.
 
-    Absent is not zero: a sum of which a part is absent is absent.  What is told of an entry as a
+    Absent is not zero: a sum of which a part is absent is absent.  What is known of an entry as a
     whole is that of the ad heard last; of several entries there is none.
     """
     freshest = max(

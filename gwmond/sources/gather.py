@@ -161,7 +161,7 @@ class Gatherer:
     ) -> T | None:
         """Run one task in a child within what is left of the deadline, and note how it went.
 
-        Unless told to ``keep`` the answer it is only returned, not remembered.
+        Without ``keep`` the answer is only returned, not remembered.
         """
         started, limit = time.monotonic(), self._config.poll.memory_limit_mib
         left = max(_LEAST_S, self.left_s)

@@ -10,7 +10,7 @@ Format: CS:320-335 (cond_print_log), GS (print_tail)::
 
 Memory is bounded: no more than ``BLOB_BYTES`` come out of one blob, however little went in.  A
 blob that was cut off gives what there is (``truncated``); one that is damaged gives nothing, since
-what a wrong byte has changed cannot be told (``bad_base64``, ``bad_gzip``).
+what a wrong byte has changed is not known (``bad_base64``, ``bad_gzip``).
 """
 
 from __future__ import annotations

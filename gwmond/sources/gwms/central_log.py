@@ -36,7 +36,7 @@ _MESSAGE_BYTES = 8000
 
 
 class CentralLines(NamedTuple):
-    """What lines tell of pilots; how many said nothing; how many were wrong in which way."""
+    """What lines say of pilots; how many said nothing; how many were wrong in which way."""
 
     events: tuple[CentralEvent, ...]
     others: int
@@ -44,7 +44,7 @@ class CentralLines(NamedTuple):
 
 
 def parse(path: str, raw: bytes, *, every: bool = False) -> CentralLines:
-    """Return what whole lines tell; with ``every``, also those that tell nothing of a pilot."""
+    """Return facts of whole lines; with ``every``, also of those that say nothing of a pilot."""
     events: list[CentralEvent] = []
     wrong: Counter[str] = Counter()
     others = 0

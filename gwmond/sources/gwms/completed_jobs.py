@@ -28,7 +28,7 @@ _LONGEST_S = AGE_US // SECOND_US
 
 
 class CompletedLines(NamedTuple):
-    """What lines of a log tell, and how many were wrong in which way."""
+    """Facts of lines of a log, and how many were wrong in which way."""
 
     pilots: tuple[CompletedPilot, ...]
     wrong: Counter[str]
@@ -40,9 +40,9 @@ def parse(
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
     zone: tzinfo | None = None,
 ) -> CompletedLines:
-    """Return what whole lines tell; ``place`` is what the log's directory says (the entry).
+    """Return facts of whole lines; ``place`` is what the log's directory says (the entry).
 
-    ``zone``: of times that tell none; None: not known, and neither are these times.
+    ``zone``: of times without one; None: not known, and neither are these times.
     """
     pilots: list[CompletedPilot] = []
     wrong: Counter[str] = Counter()
@@ -81,8 +81,8 @@ def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> Comp
         return texts.number(record.get(name, b""))
 
     def life(name: bytes) -> int | None:
-        told = seconds(job, name)
-        return told if told is not None and told <= _LONGEST_S else None
+        found = seconds(job, name)
+        return found if found is not None and found <= _LONGEST_S else None
 
     def per_mille(name: bytes) -> int | None:
         return texts.number(waste.get(name, b""), _LEAST_PER_MILLE)
@@ -114,9 +114,9 @@ def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> Comp
     )
 
 
-def _written(told: str, zone: tzinfo | None) -> int | None:
-    """Return when a line was written (us); None where that cannot be told."""
-    written = texts.iso(told)
+def _written(stamp: str, zone: tzinfo | None) -> int | None:
+    """Return when a line was written (us); None where that is not known."""
+    written = texts.iso(stamp)
     if written is None or written[1] is not None:
         return None if written is None else written[0]
     return (

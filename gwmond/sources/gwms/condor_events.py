@@ -53,7 +53,7 @@ STATES: dict[int, QueueState] = {
 
 
 class Events(NamedTuple):
-    """What events tell, how many were wrong in which way, and which ``local`` ones tell no zone."""
+    """Events, how many were wrong in which way, and ``local``: those with times of no zone."""
 
     events: tuple[QueueEvent, ...]
     wrong: Counter[str]
@@ -67,7 +67,7 @@ def parse(
     about_s: float = 0,
     zone: tzinfo | None = None,
 ) -> Events:
-    """Return what whole events tell.
+    """Return whole events as facts.
 
     ``about_s``: when the log was last written (seconds since the epoch), which decides the year
     where a line has none.  ``zone``: of the factory's clock; None: of this host's.

@@ -42,7 +42,7 @@ class FileAnswer(NamedTuple):
 
     - ``state``: to be stored with these facts, and given to the next call.
     - ``complete_us``: all that was written before is known; None while ``behind``, and where the
-      status of a file could not be told.
+      status of a file could not be read.
     - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
     - ``samples``: by how much times without a zone differ from outputs.
     """

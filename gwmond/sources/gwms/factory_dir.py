@@ -4,7 +4,7 @@ Pilots' outputs are read whole, stdout and stderr together, in the order in whic
 changed (ctime, which nobody can set back); again if one of them changes.  So the cursor is the
 change of the last pilot taken, however many pilots there are.  What changed within the last
 ``SETTLE_S`` is perhaps being written, and waits.  A pilot of which a file cannot be read for now
-(any error but that it is gone) tells nothing yet: each call that has room tries it again, whatever
+(any error but that it is gone) is not known yet: each call that has room tries it again, whatever
 its age by then (``unread``).  Logs are followed by offset (``tail``).
 
 Invariants: a state is never ahead of the facts returned with it; every call that is ``behind``

@@ -184,7 +184,7 @@ def _at_its_end(found: Found) -> FollowedLog:
 def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
     """Read on in one central log, as ``fetch`` does in a directory of them.
 
-    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may tell of the same time.
+    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may be of the same time.
     """
     problems: list[Problem] = []
     state = directory_cursor.read(cursor_state, layout.shown(path), problems)

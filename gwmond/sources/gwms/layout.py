@@ -68,7 +68,7 @@ def place_of(directory: str) -> PilotName:
 def tree(root: str, *, sizes: bool = False) -> Tree:
     """Return where there is something to read below a root; ``sizes``: count files and bytes.
 
-    What is wrong within a directory that has something to read is told by who reads it.
+    What is wrong within a directory that has something to read is reported by who reads it.
     """
     real = os.path.realpath(root)
     directories: dict[str, int] = {}
@@ -125,7 +125,7 @@ def files_in(
     """Yield the regular files of a directory; one of a wanted name that is none is a problem.
 
     A link counts as what it leads to, if that is within the directory.  The names of files of
-    which the status cannot be told for now are added to ``unseen``.  Raises OSError where the
+    which the status cannot be read for now are added to ``unseen``.  Raises OSError where the
     directory cannot be listed to its end.
     """
     with os.scandir(directory) as entries:
@@ -165,7 +165,7 @@ def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
 
 
 def _leads_nowhere(path: str) -> bool:
-    """Return whether there is nothing at a path; False where that cannot be told for now."""
+    """Return whether there is nothing at a path; False where that is not known for now."""
     try:
         os.stat(path)
     except OSError as error:

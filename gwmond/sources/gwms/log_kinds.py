@@ -21,7 +21,7 @@ _LIFE_S = 180 * 86400
 
 
 class ParsedLog(NamedTuple):
-    """What whole records tell, how many were wrong; ``local``: events with times of no zone."""
+    """Facts of whole records, how many were wrong; ``local``: events with times of no zone."""
 
     facts: Sequence[FileFact]
     wrong: Counter[str]
@@ -31,8 +31,8 @@ class ParsedLog(NamedTuple):
 class LogKind(NamedTuple):
     """Logs with names like this: how a record ends, and what reads whole records.
 
-    What reads them is told path, records, place, when the log was last written (epoch seconds) and
-    the zone of times that tell none (None: this host's).
+    What reads them gets path, records, place, when the log was last written (epoch seconds) and
+    the zone of times without one (None: this host's).
     """
 
     names: re.Pattern[str]

@@ -199,7 +199,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
 
 
 def updates_refused(err: PilotErr) -> int:
-    """Return how many updates no collector took, as the master's and startd's logs tell.
+    """Return how many updates no collector took, by the master's and startd's logs.
 
     0 if the startd was claimed: then a collector knew of it.
     """
@@ -226,7 +226,7 @@ def _is_starters(blob: Blob) -> bool:
 
 
 def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
-    """Return the zone with what the order of lines tells of when the clock was set, in any log."""
+    """Return the zone with when the clock was set, as far as the order of lines shows it."""
     daemons = _DAEMON_LOGS - {HISTORY}
     for data in _unpacked(err, lambda blob: blob.name in daemons or _is_starters(blob)):
         zone = zone.narrowed(starter_log.walls(data, about_s))

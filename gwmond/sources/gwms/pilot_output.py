@@ -9,7 +9,7 @@ Rules where they leave something open:
 - After any failure a pilot sleeps on purpose (GS:1447-1460), also where HTCondor had run.  The
   XML's tEnd is before that sleep; but where glidein_startup.sh failed before any test, tEnd is
   after it, and the sleep is as long as its mode says: an estimate.
-- A stderr that shows no GPUs is not believed where a job was given some: nothing is told then.
+- A stderr that shows no GPUs is not believed where a job was given some: it is unknown then.
 - The cluster, the entry and the user are those of the path, for the factory chose them; what the
   output says instead is a problem (``other_pilot``).
 """
@@ -82,7 +82,7 @@ def parse(
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
     seen_us: int | None = None,
 ) -> PilotOutput:
-    """Return what a pilot's outputs tell; None stands for a file that is not there.
+    """Return what a pilot's outputs report; None stands for a file that is not there.
 
     ``path`` names the pilot in problems; ``place`` is what its directory and file name say.
     """
@@ -153,7 +153,7 @@ def _logs(
 
 
 def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | None:
-    """Return False if no collector can have known of its HTCondor; None if nothing tells."""
+    """Return False if no collector can have known of its HTCondor; None if that is not known."""
     total = output.jobs.total.jobs if output.jobs is not None else None
     ran_jobs = output.attempts or output.runs or output.activations or total
     seconds = said.condor_s if said.condor_s is not None else output.xml and output.xml.condor_s

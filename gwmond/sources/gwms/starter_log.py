@@ -1,4 +1,4 @@
-"""Runs of jobs as starters' logs tell them (StarterLog, StarterLog.slotN, StarterLog.slotN_M).
+"""Runs of jobs by starters' logs (StarterLog, StarterLog.slotN, StarterLog.slotN_M).
 
 Lines are those of HTCondor's dprintf: a time of the host's clock on the wall, mostly without a
 zone; ``(pid:N)`` of the starter; a message.  The messages are those of condor_starter.V6.1
@@ -7,7 +7,7 @@ may write into one file.
 
 Only the lines with a message from ``_MESSAGES`` are looked at, found by plain searching: that is
 many times faster than reading every line.  Only where the clock was set while the pilot lived are
-other lines looked at: their order tells the two hours apart that show the same times.
+other lines looked at: their order distinguishes the two hours that show the same times.
 """
 
 from __future__ import annotations

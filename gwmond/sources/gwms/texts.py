@@ -202,7 +202,7 @@ class Zone(NamedTuple):
         return len({offset for _, offset in self.known}) > 1
 
     def narrowed(self, walls: Iterable[int]) -> Zone:
-        """Return it with what the wall times of a log's lines, in order, tell of a change."""
+        """Return it with what the wall times of a log's lines, in order, show of a change."""
         return Zone(clock_changes.narrowed(self.known, walls))
 
     def epoch(self, at_wall: int, after: int | None = None) -> int | None:

@@ -1,4 +1,4 @@
-"""Source: ads by which pilots tell that their validation failed.
+"""Source: ads by which pilots report that their validation failed.
 
 A pilot whose validation failed waits on purpose before it ends, and may meanwhile send an ad of a
 slot every 250 to 350 seconds (GLIDEIN_Report_Failed; creation/web_base/glidein_startup.sh,
@@ -9,15 +9,15 @@ glidein_exit, and advertise_failure.helper).  No startd is behind it.  Of such a
 - ``DaemonStartTime`` and ``GLIDEIN_ToRetire`` are when it was sent, not when anything began;
 - ``GLIDEIN_ToDie`` and ``GLIDEIN_Expire`` are when the wait is over, so when the pilot ends;
 - ``GLIDEIN_LAST_SCRIPT`` is the test that failed (the TestID of the pilot's output); the class of
-  the failure is not told;
+  the failure is not reported;
 - ``Name`` is ``glidein_PID_RANDOM@host``, with another random number in each ad.  So one pilot has
   several ads at once, and the ad that shall withdraw them at its end names none of them: they stay
-  until they expire.  The factory's job (``GLIDEIN_Schedd``, ...) tells which are of one pilot.
+  until they expire.  The factory's job (``GLIDEIN_Schedd``, ...) says which are of one pilot.
 
-The same is told to the factory's collector (GLIDEIN_Factory_Collector) where the factory has one,
-unless GLIDEIN_Factory_Report_Failed is NEVER: by the ad of a master (UPDATE_MASTER_AD, ``MyType``
-"DaemonMaster"), which has the same names and no ``State``.  Real pilots' masters, which tell of
-themselves there too, have no ``GLIDEIN_Failed``.
+The same is reported to the factory's collector (GLIDEIN_Factory_Collector) where the factory has
+one, unless GLIDEIN_Factory_Report_Failed is NEVER: by the ad of a master (UPDATE_MASTER_AD,
+``MyType`` "DaemonMaster"), which has the same names and no ``State``.  Real pilots' masters, which
+report themselves there too, have no ``GLIDEIN_Failed``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CHARACTERS = 60
 
 
 def masters_query(attributes: Attributes) -> Query:
-    """Return the query for what a factory's collector is told."""
+    """Return the query for what pilots report to a factory's collector."""
     unused = {"MyCurrentTime", *attributes.retire} - {*attributes.die}  # they say nothing here
     names = (*pilot_ads.NAMES, *NAMES, *pilot_ads.configured(attributes))
     constraint = 'MyType == "DaemonMaster" && GLIDEIN_Failed =?= true'
@@ -62,7 +62,7 @@ def decode(
 
 
 def is_failure(ad: classad2.ClassAd) -> bool:
-    """Return whether an ad only tells that a validation failed; real slots have a type."""
+    """Return whether an ad only reports that a validation failed; real slots have a type."""
     return (
         ads.text(ad, "State") == "Drained"
         and ads.truth(ad, "GLIDEIN_Failed") is True
@@ -85,7 +85,7 @@ def failure_of(ad: classad2.ClassAd) -> str:
 def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterator[Pilot]:
     """Yield the pilots that these ads are of, each once.
 
-    Where the factory's job is not told, the process, the host and the end that is announced tell
+    Where the factory's job is not known, the process, the host and the announced end say
     which ads are of one pilot.
     """
     ads_of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)

@@ -37,7 +37,7 @@ _NAMES = (
 
 
 class Claims(NamedTuple):
-    """Jobs that run now, as slots tell of them, and what was wrong."""
+    """Jobs that run now, as slots report them, and what was wrong."""
 
     records: tuple[JobRecord, ...]
     problems: tuple[Problem, ...]
@@ -68,7 +68,7 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
         return "no_name" if name is None else "no_job"
     activated = start = epoch(ad, "JobStart")
     heard = ads.number(ad, "LastHeardFrom")
-    if start is not None:  # an ad is sent after what it tells of
+    if start is not None:  # an ad is sent after what it reports
         start = min(start + pilot_ads.clock_of(ad), start if heard is None else int(heard))
     size = pilot_ads.size_of(ad, ("Cpus", "Memory", "GPUs"))
     fact = AttemptFact(

@@ -23,7 +23,7 @@ _RENEWED_TWICE = 3
 class CollectorInfo(NamedTuple):
     """Since when a collector runs (epoch), and its version.
 
-    ``own_ad``: it holds an ad of itself.  Without, its master tells since when it runs; None where
+    ``own_ad``: it holds an ad of itself.  Without, its master says since when it runs; None where
     that is not known, but other ads show that it does not run since a moment ago.
     """
 

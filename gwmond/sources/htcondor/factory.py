@@ -62,7 +62,7 @@ class ClientAsk(NamedTuple):
     most: int | None
 
     def plus(self, other: ClientAsk) -> ClientAsk:
-        """Return what both ask for; what either does not tell is not told of both."""
+        """Return what both ask for; a number that one lacks is None."""
         idle = None if self.idle is None or other.idle is None else self.idle + other.idle
         most = None if self.most is None or other.most is None else self.most + other.most
         return self._replace(idle=idle, most=most)
@@ -154,7 +154,7 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
 
 
 def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
-    """Turn glideclient ads into facts; one that names no entry or client tells nothing."""
+    """Turn glideclient ads into facts; one that names no entry or client is left out."""
     decoded = []
     for ad in ads.fresh(found, now):
         entry, _, factory = (ads.label(ad, ("ReqGlidein",)) or "").partition("@")

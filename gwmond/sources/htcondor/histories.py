@@ -41,7 +41,7 @@ _CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
 
 
 class PilotAttributes(NamedTuple):
-    """Attributes by which a job's ad in the schedd tells of the pilot of its last run.
+    """Attributes by which a job's ad in the schedd names the pilot of its last run.
 
     Of JOB_X = "$$(Y:Unknown)" the schedd makes MATCH_EXP_JOB_X and MATCH_Y.  The ad which the
     shadow and the startd are given has JOB_X itself expanded, but MATCH_... of the run *before*
@@ -85,7 +85,7 @@ class History(NamedTuple):
     - ``constraint``: what is left at the daemon.
     - ``time``: when a record was written or, of ``history``, when the job got its last state: a
       job with LeaveJobInQueue is written long after that.
-    - ``key``: what tells a record from others.
+    - ``key``: what identifies a record.
     """
 
     source: Source
@@ -243,7 +243,7 @@ def startd_of(host: str) -> str:
 
 
 def started_of(claim: str) -> int | None:
-    """Return when the startd started (epoch seconds), which the id of a claim tells.
+    """Return when the startd started (epoch seconds), which the id of a claim has.
 
     >>> started_of("<127.0.0.1:9618?alias=node>#1795235492#2#...")
     1795235492

@@ -52,7 +52,7 @@ after it."""
 
 
 class Identity(NamedTuple):
-    """What tells one record from others, by ``History.key``, and its time."""
+    """What a record is identified by, ``History.key``, and its time."""
 
     values: tuple[Value, ...]
     time: int
@@ -184,7 +184,7 @@ class HistoryAnswer(NamedTuple):
 class HistoryState(NamedTuple):
     """A cursor.  ``floor``: without any record known, those of a time before are not asked for.
 
-    ``lost_from``: the time of a record that should have come back, until the gap is told.
+    ``lost_from``: the time of a record that should have come back, until the gap is reported.
     """
 
     taken: Pair
@@ -239,7 +239,7 @@ def _identity(value: Any) -> Identity | None:
 
 
 def identity(kind: str, ad: classad2.ClassAd) -> Identity | None:
-    """Return what tells this record from others, None if it cannot be told."""
+    """Return what identifies this record, None if nothing does."""
     values: list[Value] = []
     for name in KINDS[kind].key:
         value = ads.evaluate(ad, name)

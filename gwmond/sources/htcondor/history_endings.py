@@ -1,4 +1,4 @@
-"""What a record of a job's run tells of how that run ended.
+"""How a job's run ended, by a record of the run.
 
 **Whose is an attribute?**  The shadow writes into one ad for all runs of a job, and the startd is
 given a copy of that ad as a run begins; so both may hold what the run before has left (measured:
@@ -248,7 +248,7 @@ def _exit_by_shadow(run: RecordedRun, *, own: bool, reported: bool) -> _Exit:
 def _exit_by_starter(run: RecordedRun, start: int) -> _Exit:
     """Return how the program ended that began at ``start``, as the startd's record has it.
 
-    - A ToE (HTCondor until 24.0) is told of a program that ended itself.  If HTCondor ended it,
+    - A ToE (HTCondor until 24.0) is reported of a program that ended itself.  If HTCondor ended it,
       the record may have the ToE of the run before: this run's says the same as the exit, and is
       not older than the start unless it is the first run (clocks may differ).
     - A VacateReasonCode says that HTCondor ended it, or was about to.

@@ -152,7 +152,7 @@ class _Fetch:
         if len(fresh) > limit:
             if drain.parts < MAX_PARTS:
                 return state._replace(drain=drain.narrower())
-            detail = f"more than {limit} records that nothing tells apart"
+            detail = f"more than {limit} records that nothing distinguishes"
             self.problems.append(Problem(self._daemon.name, "too_many_at_once", detail))
         if anchor is not None and anchor not in known and len(fresh) <= limit:
             return self._missing(state, drain, anchor, len(fresh))
@@ -223,7 +223,7 @@ class _Fetch:
         return list(self._access.history(self._daemon, self._kind, query, match, stop))
 
     def _take(self, state: HistoryState, found: list[classad2.ClassAd]) -> HistoryState:
-        """Decode; the first records after a loss tell how far it goes."""
+        """Decode; the first records after a loss show how far it goes."""
         self.read += len(found)
         for ad in found:
             record = histories.decode(self._kind, ad)

@@ -173,7 +173,7 @@ def _records(stream: IO[bytes], offset: int) -> Iterator[_Record]:
 
 
 def decoded(stream: IO[bytes]) -> Iterator[JobRecord | str | None]:
-    """Yield what each complete record of a history tells, from its begin on.
+    """Yield each complete record of a history, decoded, from its begin on.
 
     A word says what is wrong with a record; None: its job never ran on a slot.
     """
@@ -270,7 +270,7 @@ class _FilesReading:
 
 
 def _decode(record: _Record) -> JobRecord | str | None:
-    """Turn the lines of a record into what they tell; a word says what is wrong with them.
+    """Turn the lines of a record into a job record; a word says what is wrong with them.
 
     Numbers such as 007 mean something else to classad2 before htcondor2 has set it up.
     """

@@ -199,7 +199,7 @@ def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> 
     """Match one job with one empty pilot.
 
     Requirements that are undefined are not met, as in HTCondor.  Where the answer hangs on what a
-    glideresource ad does not tell, or START on a job attribute which the group does not carry, it
+    glideresource ad does not have, or START on a job attribute which the group does not carry, it
     is possible.  A group carries ``undefined`` for an attribute that its jobs do not have, and
     ``UNGROUPED`` where jobs have an attribute of START that could not be grouped by.
     """
@@ -236,7 +236,7 @@ def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) ->
 
 
 def _open(expression: classad2.ExprTree, mine: classad2.ClassAd, target: classad2.ClassAd) -> bool:
-    """Return whether anything is left of an expression once all that is told is put in.
+    """Return whether anything is left of an expression once all that is known is put in.
 
     Functions such as stringListMember, and ``=?=``, make false of undefined: only partial
     evaluation shows that it would depend.

@@ -85,7 +85,7 @@ def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
 
 
 def factory_job(ad: classad2.ClassAd) -> str:
-    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not told."""
+    """Return the pilot as its factory knows it, ``schedd#cluster.proc``; empty if not known."""
     return PilotName(
         schedd=ads.label(ad, ("GLIDEIN_Schedd",)) or "",
         cluster=ads.count(ad, "GLIDEIN_ClusterId"),

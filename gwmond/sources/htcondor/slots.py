@@ -5,7 +5,7 @@ Memory and GPUs are what remains; TotalSlotCpus and so on its size; ChildCpus an
 dynamic slots, whose own ads (several for each pilot) are therefore not asked for.  The pilot's own
 attributes (GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
 
-Ads by which a pilot only tells that its validation failed are not slots (see ``advertised``).
+Ads by which a pilot only reports that its validation failed are not slots (see ``advertised``).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def decode(
         if any(ads.truth(ad, name) for name in _NO_RESOURCE):
             continue
         if ads.text(ad, "SlotType") == "Dynamic":
-            continue  # the lists of its partitionable slot tell all of it
+            continue  # the lists of its partitionable slot have all of it
         if advertised.is_failure(ad):
             failed.append(ad)
             continue

@@ -1,6 +1,6 @@
 """Source: StartD ads of a collector, one for each pilot (HTCondor 23 and later).
 
-They tell of pilots whose slot ads are missing, and of pilots which have not run a job yet.  For
+They show pilots whose slot ads are missing, and pilots which have not run a job yet.  For
 an older startd the collector makes such an ad from a slot's: it says nothing new and is left out.
 """
 
@@ -23,7 +23,7 @@ _NAMES = ("IS_MONITOR_VM", "TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts")
 
 
 class Startds(NamedTuple):
-    """Pilots as their startds tell, without slots; and the names of those that ran no job yet."""
+    """Pilots as their startds report them, without slots; names of those that ran no job yet."""
 
     pilots: tuple[Pilot, ...]
     unused: frozenset[str]

@@ -23,7 +23,7 @@ class Templates:
     """Remembers templates between rounds.
 
     One made of a live slot goes before an estimated one as long as the group runs pilots there.
-    The last template of an entry stays, whoever it was of: nothing else tells what could run.
+    The last template of an entry stays, whoever it was of: nothing else says what could run.
     """
 
     def __init__(self) -> None:

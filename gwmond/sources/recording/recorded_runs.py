@@ -4,7 +4,7 @@ Each history of a schedd is a stream, ``runs/SCHEDD/KIND``, with the records tha
 frame, oldest first.
 
 Left out: all but the attributes that the queries ask for; addresses in claim ids; reasons of holds
-and vacates, but for the words that tell whose failure it was; expressions of users, of which the
+and vacates, but for the words that say whose failure it was; expressions of users, of which the
 value is kept; programs, which get pseudonyms.
 """
 

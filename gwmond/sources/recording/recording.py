@@ -47,7 +47,7 @@ _Frame: TypeAlias = "Delta | Answer | list[Ad] | None"
 VERSION = 2
 FRAMES_A_BLOCK = 48
 STALE_S = 400
-"""How long nothing is heard of a daemon that is not alive any more: they tell every 300 s."""
+"""How long nothing is heard of a daemon that is not alive any more: daemons report every 300 s."""
 
 _BEGINNING_S = 900.0
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")

@@ -1,7 +1,7 @@
 """Files of a directory that are there under several names: each is read under one of them.
 
 A link is not another pilot.  Of a file's names the one counts that is no symbolic link, and whose
-number the output itself tells; of a stderr, which tells none, the one that is kept of the stdout.
+number the output itself has; of a stderr, which has none, the one that is kept of the stdout.
 While that cannot be read, nothing is read of the pilots that it may be of.
 """
 

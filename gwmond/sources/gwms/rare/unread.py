@@ -3,7 +3,7 @@
 They are kept in a directory's cursor, so that what comes after them is read meanwhile, and they
 are once they can be.  That has to be short, however many they are: pilots that follow each other in
 the order of reading are one ``Span``, as where nothing in a directory, or nothing older, can be
-read.  Of a pilot whose file's status cannot be told the number is kept, as its place is not known.
+read.  Of a pilot whose file's status cannot be read the number is kept, as its place is not known.
 
 Where there is no room for more (``MAX_SPANS``, ``MAX_NUMBERS``) reading goes no further.
 

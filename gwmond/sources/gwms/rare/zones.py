@@ -1,6 +1,6 @@
 """Times without a zone in a factory's logs: in which zone they are read, and whether that fits.
 
-A factory's clock is on the factory's host, and logs are read elsewhere.  Outputs tell times since
+A factory's clock is on the factory's host, and logs are read elsewhere.  Outputs have times since
 the epoch, so that queue events of the same pilots show by how much a zone is wrong.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 QUARTER_S = 900
 LEAST, MOST = 3, 20
-"""How many pilots are needed to tell, and how many are compared."""
+"""How many pilots are needed to decide, and how many are compared."""
 EVENTS = 1000
 """How many events of a log are looked at."""
 _TRIED = 200
@@ -58,7 +58,7 @@ class ZoneSample(NamedTuple):
 
 
 def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[ZoneSample]:
-    """Compare times of events in a log, which tell no zone, with outputs; a sample for a pilot."""
+    """Compare times of events in a log, which have no zone, with outputs; a sample for a pilot."""
     found: dict[tuple[int | None, int | None], ZoneSample] = {}
     tried = set[tuple[int | None, int | None]]()
     for event in events:
@@ -78,7 +78,7 @@ def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[Zon
 class Judge:
     """Says of which logs times were read in a wrong zone; ``zone`` is its name, see ``zone_of``.
 
-    An event is written up to minutes after what it tells of.  So nearly all of at least ``LEAST``
+    An event is written up to minutes after what it reports.  So nearly all of at least ``LEAST``
     pilots must differ by the same number of quarters of an hour, and by more than one: those of a
     log, or where each log has too few, those of all such logs.
     """
