@@ -22,6 +22,7 @@ from gwmond.metrics.render import Exposition, render
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
+from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.keeper import Keeper
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.log import configure
@@ -95,7 +96,8 @@ class Service:
         self._notifier.status(f"serving {server.url}; the first poll is under way")
         log.info("started", version=__version__, url=server.url)
         try:
-            self._wait(scheduler)
+            with few_collections(RUNNING):
+                self._wait(scheduler)
         finally:
             self._notifier.stopping()
             child.stop()

@@ -12,12 +12,10 @@ with the real clock, as the daemon's sources may tell more.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config
@@ -28,6 +26,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.revision import AT_ONCE
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
+from gwmond.service.garbage import few_collections
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import Counting
@@ -40,7 +39,7 @@ DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
 _NAMED = frozenset({"bad_time"})  # which the reading of a file says of the same, too
-_COLLECTED_AFTER = (1_000_000, 20, 50)
+_COLLECTED_AFTER = 1_000_000  # a chunk makes millions of objects
 
 Progress: TypeAlias = Callable[[int, int], None]
 T = TypeVar("T")
@@ -98,7 +97,7 @@ class Importer:
 
         Raises QueryError, LedgerError.
         """
-        with _few_collections():
+        with few_collections(_COLLECTED_AFTER):
             return self._run(roots, progress, logs, log_progress)
 
     def _run(
@@ -231,20 +230,3 @@ class Importer:
         for problem in problems:
             self._problems[problem.problem] += self._counting.new(problem)
             self._examples.setdefault(problem.problem, problem)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Let cycles of objects be looked for less often: a chunk makes millions, and few cycles.
-
-    What is in memory before (modules) is not looked at again.
-    """
-    before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECTED_AFTER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

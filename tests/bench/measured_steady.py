@@ -20,6 +20,7 @@ from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.service.accountant import Accountant, Seen
+from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.pool import Pool
 from gwmond.sources import tasks
@@ -39,7 +40,8 @@ _RENEWED_S = 300
 def main() -> None:
     """Play some minutes; see ``steady``."""
     asked = json.load(sys.stdin)
-    print(json.dumps(_play(**asked)))
+    with few_collections(RUNNING):  # as the daemon does
+        print(json.dumps(_play(**asked)))
 
 
 def _play(

@@ -1,0 +1,28 @@
+"""How often Python looks for cycles of objects that nobody holds any more.
+
+gwmond keeps very many objects for long (pilots, runs), which are looked through each time, and
+makes few cycles: with Python's own thresholds a quarter of a poll of 20,000 pilots goes there.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+RUNNING = 200_000
+"""So many more objects, for a process that runs for months."""
+
+
+@contextmanager
+def few_collections(objects: int) -> Iterator[None]:
+    """Let cycles be looked for after so many more objects; what is in memory before is left out."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(objects, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
