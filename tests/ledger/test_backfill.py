@@ -134,10 +134,10 @@ def unit(name: str) -> int:
 def ledger(url: str) -> Iterator[Ledger]:
     """A ledger in which outcomes were revised, with time of sites."""
     with Ledger.open(url) as opened:
-        for number in range(1, BATCHES + 1):
-            opened.commit_pilots(batch(number))
         for number in range(1, 5):
-            opened.commit(batches.batch(number))
+            opened.commit(batches.batch(number)._replace(pilots=batch(number)))
+        for number in range(5, BATCHES + 1):
+            opened.commit_pilots(batch(number))
         yield opened
 
 

@@ -58,7 +58,7 @@ def test_a_ledger_of_a_demo_into_which_files_were_read(url: str, kind: str, take
     with Ledger.open(url) as ledger:
         ledger.commit(batch(1)._replace(tick=ReplayClock(1000.0, 600.0, 60.0).tick()))
         cursor = Cursor("/logs", kind, "read", None)
-        ledger.commit_pilots(PilotBatch(before=0, now_us=0, cursors=(cursor,)))
+        ledger.commit_pilots(PilotBatch(before=1, now_us=0, cursors=(cursor,)))
     assert (demo._unfit(url) == "") == taken
 
 

@@ -23,8 +23,7 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 def filled(url: str) -> str:
     with Ledger.open(url) as ledger:
         for number in range(1, 11):
-            ledger.commit_pilots(batch(number))
-            ledger.commit(batches.batch(number))
+            ledger.commit(batches.batch(number)._replace(pilots=batch(number)))
     return url
 
 
