@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gwmond.commands import backfilling
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.extras import install
+from gwmond.ledger.errors import install_command
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
@@ -267,7 +267,9 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
     try:
         from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
     except ImportError as error:
-        complain(f"no Parquet can be written here ({error}). Install it: {install('parquet')}")
+        complain(
+            f"no Parquet can be written here ({error}). Install it: {install_command('parquet')}"
+        )
         return EXIT_FAILED
     months = parquet.Months(_month(arguments.first), _month(arguments.last))
     if months.first is not None and months.last is not None and months.first > months.last:

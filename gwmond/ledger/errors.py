@@ -9,6 +9,10 @@ a commit was under way) the whole batch; the tick that ``load`` returns tells wh
 
 from __future__ import annotations
 
+import shlex
+import sys
+from contextlib import suppress
+from importlib import metadata
 from typing import ClassVar
 
 NOT_THERE = "does not exist"
@@ -105,3 +109,20 @@ class LedgerConflict(LedgerError):
 
 class LedgerFailed(LedgerError):
     """Anything else that the database or the system reported."""
+
+
+def install_command(extra: str) -> str:
+    """Return the command that puts what an extra of gwmond needs where this gwmond runs.
+
+    It names the packages, as gwmond itself may be on no index.
+    """
+    requires: list[str] = []
+    with suppress(metadata.PackageNotFoundError):  # a mere copy of the source
+        requires = metadata.requires("gwmond") or []
+    marker = f'extra == "{extra}"'
+    wanted = [
+        require.partition(";")[0].strip()
+        for require in requires
+        if marker in require.replace("'", '"')
+    ]
+    return shlex.join([sys.executable, "-m", "pip", "install", *(wanted or [f"gwmond[{extra}]"])])

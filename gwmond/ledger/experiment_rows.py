@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, literal_column, select
 
 from gwmond.ledger.backend import upsert
 from gwmond.ledger.pilot_codec import Undecodable, time_us, whole
-from gwmond.ledger.pilot_schema import verdict_checks
+from gwmond.ledger.schema import verdict_checks
 from gwmond.ledger.writes import Row, clean
 from gwmond.model.experiments import Experiment, Result, Verdict
 from gwmond.model.facts import EntryKey

@@ -17,9 +17,9 @@ from gwmond.ledger import counters
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import Undecodable
 from gwmond.ledger.pilot_reader import chunks
-from gwmond.ledger.pilot_schema import attempts, factory_jobs, pilots
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.schema import attempts, factory_jobs, pilots
 from gwmond.ledger.writes import stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime

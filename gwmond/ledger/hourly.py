@@ -31,9 +31,8 @@ from gwmond.ledger.classify import KEEP
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import counted_rules
-from gwmond.ledger.pilot_schema import attempts, pilots
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import entries, series, series_hours
+from gwmond.ledger.schema import attempts, entries, pilots, series, series_hours
 from gwmond.ledger.writes import stored_state
 from gwmond.model.factory_totals import FactoryKind
 from gwmond.model.hours import from_columns

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-import gwmond.ledger.pilot_schema  # noqa: F401 (its tables belong to the metadata)
 from gwmond import __version__
 from gwmond.ledger.errors import LedgerForeign, LedgerTooNew, LedgerTooOld
 from gwmond.ledger.schema import HEAD, REVISIONS, VERSION_TABLE, metadata

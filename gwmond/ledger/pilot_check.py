@@ -27,7 +27,7 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
 from gwmond.ledger.pilot_life import booked, life_of
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
-from gwmond.ledger.pilot_schema import attempts, pilots
+from gwmond.ledger.schema import attempts, pilots
 from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.stored_pilots import (
     AttemptRow,

@@ -215,7 +215,7 @@ def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
         )
         for rule in Assumption
         if rule in row.assumed
-        or any((rule, literal) in row.assumed_micros for literal in RESOURCES)
+        or any((rule, resource) in row.assumed_micros for resource in RESOURCES)
     ]
 
 

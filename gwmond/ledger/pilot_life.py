@@ -47,12 +47,10 @@ def booked(settled: Amounts) -> Booked:
     """Sum up the settled part of a partition as rows hold it; what is 0 is left out."""
     own: Counter[tuple[Resource, Measure, Category, str]] = Counter()
     attempts: dict[AttemptKey, dict[tuple[Resource, Measure], Micros]] = {}
-    for attempt_key, micros in settled.items():
-        own[
-            attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome
-        ] += micros
-        if attempt_key.attempt is not None and micros:
-            kinds = attempts.setdefault(attempt_key.attempt, {})
-            kind = attempt_key.resource, attempt_key.measure
+    for account, micros in settled.items():
+        own[account.resource, account.measure, account.category, account.outcome] += micros
+        if account.attempt is not None and micros:
+            kinds = attempts.setdefault(account.attempt, {})
+            kind = account.resource, account.measure
             kinds[kind] = kinds.get(kind, 0) + micros
     return Booked(dict(+own), attempts)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
-from gwmond.ledger.pilot_schema import attempts, corrections, pilots
+from gwmond.ledger.schema import attempts, corrections, pilots
 from gwmond.ledger.writes import store_state, stored_state
 from gwmond.model.stored_pilots import Hour
 from gwmond.model.units import MICRO

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
-from gwmond.ledger import counters, experiment_rows, place_rows, witness_rows
+from gwmond.ledger import counters, experiment_rows, place_rows
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.counters import Kind, stored_series
 from gwmond.ledger.errors import LedgerCorrupt
@@ -23,12 +24,13 @@ from gwmond.ledger.pilot_codec import (
     pilot_kind,
     pilot_row,
 )
-from gwmond.ledger.pilot_schema import attempts, cursors, pilots
+from gwmond.ledger.schema import attempts, cursors, pilots
 from gwmond.ledger.session import Session
 from gwmond.ledger.writes import clean, stored_state
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import Place
 from gwmond.model.facts import Cursor
+from gwmond.model.pilot_evidence import short_node
 from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
@@ -40,6 +42,8 @@ from gwmond.model.stored_pilots import (
 )
 
 AT_ONCE = 500
+_NAMES_AT_ONCE = 200
+_ROWS_AT_ONCE = 5000
 
 PILOT = tuple(pilots.c[name] for name in PILOT_READ)
 ATTEMPT = tuple(attempts.c[name] for name in ATTEMPT_COLUMNS)
@@ -135,7 +139,7 @@ class PilotLookup(Session):
     def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
         """Return all pilots with one of these names up to the ``@``, closed ones too."""
         with self._reading() as connection:
-            found = set(witness_rows.of_startds(connection, startds))
+            found = set(_of_startds(connection, startds))
         return list(self.pilots_by_id(found).values())
 
     def find_on_nodes(
@@ -143,7 +147,7 @@ class PilotLookup(Session):
     ) -> list[PilotRow]:
         """Return pilots that ended and were on a node at some moment, see ``Lookup``."""
         with self._reading() as connection:
-            found = set(witness_rows.on_nodes(connection, moments, early_us, late_us))
+            found = set(_on_nodes(connection, moments, early_us, late_us))
         return list(self.pilots_by_id(found).values())
 
     def find_nameless(
@@ -151,7 +155,7 @@ class PilotLookup(Session):
     ) -> list[PilotRow]:
         """Return pilots without a startd's name that were on a node before, see ``Lookup``."""
         with self._reading() as connection:
-            found = set(witness_rows.nameless(connection, moments, early_us, age_us))
+            found = set(_nameless(connection, moments, early_us, age_us))
         return list(self.pilots_by_id(found).values())
 
     def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
@@ -268,3 +272,81 @@ def _late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[Attem
     for some in chunks(ids):
         theirs = query.where(c.pilot.in_(some)).order_by(c.pilot, c.job, c.run)
         yield from map(attempt_row, connection.execute(theirs))
+
+
+# --- Pilots by what lines of central logs call them ---------------------------------------------
+
+
+def _of_startds(connection: Connection, startds: Collection[str]) -> Iterator[PilotId]:
+    """Yield pilots with one of these names up to the ``@``."""
+    wanted = sorted(startds)
+    for first in range(0, len(wanted), _NAMES_AT_ONCE):
+        some = wanted[first : first + _NAMES_AT_ONCE]
+        yield from connection.scalars(select(pilots.c.id).where(_named(connection, some)))
+
+
+def _on_nodes(
+    connection: Connection, moments: Collection[tuple[str, int]], early_us: int, late_us: int
+) -> Iterator[PilotId]:
+    """Yield pilots that were on a node at one of these moments, see ``Lookup.find_on_nodes``.
+
+    All pilots that ended since the first moment are looked through, some at a time.
+    """
+    c, every = pilots.c, [at_us for _, at_us in moments]
+    query = select(c.id, c.node, c.start_us, c.end_us).where(
+        c.end_us >= min(every) - late_us, c.start_us <= max(every) + early_us
+    )
+    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
+    yield from _there(rows, moments, early_us, late_us)
+
+
+def _nameless(
+    connection: Connection, moments: Collection[tuple[str, int]], early_us: int, age_us: int
+) -> Iterator[PilotId]:
+    """Yield pilots that may have been on a node, see ``Lookup.find_nameless``.
+
+    All of them are looked through, some at a time; most pilots have a startd's name.
+    """
+    c, every = pilots.c, [at_us for _, at_us in moments]
+    query = select(c.id, c.node, c.start_us, c.start_us).where(
+        _without_startd(connection),
+        c.end_us >= min(every) - age_us,
+        c.node != "",
+        c.start_us >= min(every) - age_us,
+        c.start_us <= max(every) + early_us,
+    )
+    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
+    yield from _there(rows, moments, early_us, age_us)
+
+
+def _there(
+    rows: Iterable[Sequence[Any]],
+    moments: Collection[tuple[str, int]],
+    early_us: int,
+    late_us: int,
+) -> Iterator[PilotId]:
+    """Yield rows of number, node, and from when to when, that were on a node at some moment."""
+    times: defaultdict[str, list[int]] = defaultdict(list)
+    for node, at_us in sorted(moments):
+        times[node].append(at_us)
+    for number, node, start_us, end_us in rows:
+        here = times.get(short_node(node), [])
+        after = bisect_left(here, start_us - early_us)
+        if after < len(here) and here[after] <= end_us + late_us:
+            yield number
+
+
+def _without_startd(connection: Connection) -> ColumnElement[bool]:
+    """Return the condition that a name begins with a digit, as own names do."""
+    name = pilots.c.name
+    if connection.dialect.name == "sqlite":
+        return and_(name >= "0", name < ":")
+    return name.regexp_match("^[0-9]")
+
+
+def _named(connection: Connection, startds: list[str]) -> ColumnElement[bool]:
+    """Return the condition; SQLite finds a range of names by the index, as bytes are in order."""
+    name = pilots.c.name
+    if connection.dialect.name == "sqlite":
+        return or_(*(and_(name >= f"{startd}@", name < f"{startd}A") for startd in startds))
+    return and_(name.contains("@"), func.split_part(name, "@", 1).in_(startds))

@@ -15,7 +15,7 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, PilotLookup, chunks
-from gwmond.ledger.pilot_schema import attempts, corrections, gaps, pilots
+from gwmond.ledger.schema import attempts, corrections, gaps, pilots
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.ledger.writes import clean
 from gwmond.model.endings import EARLY_US

@@ -27,7 +27,7 @@ from gwmond.ledger.pilot_codec import (
     time_us,
     whole,
 )
-from gwmond.ledger.pilot_schema import corrections, cursors, gaps
+from gwmond.ledger.schema import corrections, cursors, gaps
 from gwmond.ledger.writes import DETAIL_CHARACTERS, Row, clean
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.stored_pilots import (

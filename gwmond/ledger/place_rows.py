@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, func, literal_column, select
 from gwmond.ledger.backend import upsert
 from gwmond.ledger.fact_codec import encode_json
 from gwmond.ledger.pilot_codec import Undecodable, identity, maybe_time, time_us
-from gwmond.ledger.pilot_schema import factory_jobs
+from gwmond.ledger.schema import factory_jobs
 from gwmond.ledger.writes import Row, clean
 from gwmond.model.factory_jobs import Place
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState

@@ -22,8 +22,13 @@ from sqlalchemy.pool import NullPool
 
 from gwmond.ledger import migrate
 from gwmond.ledger.classify import translate
-from gwmond.ledger.errors import LedgerFailed, LedgerLocation, LedgerLocked, LedgerUnreachable
-from gwmond.ledger.extras import install
+from gwmond.ledger.errors import (
+    LedgerFailed,
+    LedgerLocation,
+    LedgerLocked,
+    LedgerUnreachable,
+    install_command,
+)
 from gwmond.ledger.location import PostgresDatabase
 from gwmond.ledger.schema import metadata
 
@@ -107,7 +112,7 @@ def _connect(location: PostgresDatabase) -> Connection:
     try:
         engine = create_engine(location.url, poolclass=NullPool, connect_args=arguments)
     except ImportError as exc:
-        remedy = f"Install it: {install('postgresql')}"
+        remedy = f"Install it: {install_command('postgresql')}"
         raise LedgerFailed(location.shown, f"no PostgreSQL driver ({exc})", remedy) from None
     connection = engine.connect()
     try:

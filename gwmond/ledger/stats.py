@@ -8,8 +8,7 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gwmond.ledger.counters import Kind, span
-from gwmond.ledger.pilot_schema import attempts, cursors, gaps
-from gwmond.ledger.schema import metadata
+from gwmond.ledger.schema import attempts, cursors, gaps, metadata
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.stored_pilots import Hour
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Self
+from itertools import chain
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
@@ -22,14 +23,16 @@ from gwmond.ledger import (
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
-from gwmond.ledger.pilot_parts import find_refused
 from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.elapsed import Tick
-from gwmond.model.stored_pilots import Part, Parts, PilotBatch
+from gwmond.model.stored_pilots import CountKey, Hour, Part, Parts, PilotBatch, PilotSeries
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Batch
 
+MOST_REFUSED = 1000
+"""So many parts of a batch are found at once, so that a search takes a bounded time."""
+_T = TypeVar("_T")
 _OTHER_WRITER = "Another writer was here, or the batch is old: load the ledger and go on from it."
 
 
@@ -89,7 +92,10 @@ class Ledger(LedgerReader):
     def refused_parts(self, parts: Parts) -> dict[Part, str]:
         """Return which parts of a batch cannot be stored, and why; nothing is stored.
 
-        Without them the rest can, unless that lies in none of the parts or there are very many.
+        The second line of defence: what makes no sense is not to get as far as a batch.  A batch
+        that is refused as a whole would be tried for ever, and all accounting would wait for one
+        pilot.  Without these parts the rest can be stored, unless the fault lies in none of them
+        or there are very many.
         """
         with self._held() as backend, backend.connection.begin() as transaction:
             stored = writes.stored_state(backend.connection, lock=True)
@@ -97,7 +103,7 @@ class Ledger(LedgerReader):
             def store(connection: Connection, batch: PilotBatch) -> None:
                 _store(connection, stored, {}, pilot_writes.prepare(batch))
 
-            found = find_refused(backend.connection, parts, store)
+            found = _find_refused(backend.connection, parts, store)
             transaction.rollback()
         return found
 
@@ -189,3 +195,63 @@ def _store(
         place_rows.store_places(connection, pilots.places)
         experiment_rows.store_experiments(connection, pilots.experiments)
         writes.store_problems(connection, pilots.problems)
+
+
+def _joined(parts: Sequence[PilotBatch]) -> PilotBatch:
+    """Return several parts as one batch."""
+    increments: Counter[tuple[Hour, PilotSeries]] = Counter()
+    counts: Counter[CountKey] = Counter()
+    for part in parts:
+        increments.update(part.increments)
+        counts.update(part.counts)
+    return parts[0]._replace(
+        pilots=_all(part.pilots for part in parts),
+        attempts=_all(part.attempts for part in parts),
+        moved=_all(part.moved for part in parts),
+        withdrawn=_all(part.withdrawn for part in parts),
+        heard=_all(part.heard for part in parts),
+        increments=increments,
+        corrections=_all(part.corrections for part in parts),
+        counts=counts,
+        places=_all(part.places for part in parts),
+    )
+
+
+def _all(of_parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
+    return tuple(chain.from_iterable(of_parts))
+
+
+def _find_refused(
+    connection: Connection,
+    parts: Parts,
+    store: Callable[[Connection, PilotBatch], object],
+) -> dict[Part, str]:
+    """Return which parts cannot be stored, each after those before it that can, and why.
+
+    They are stored by halves, each in a savepoint; the caller's transaction is to be rolled back.
+    The order is that of ``parts``.  After ``MOST_REFUSED`` were found the rest is not looked at.
+    """
+    found: dict[Part, str] = {}
+
+    def look(names: Sequence[Part]) -> None:
+        if not names or len(found) >= MOST_REFUSED:
+            return
+        point = connection.begin_nested()
+        try:
+            store(connection, _joined([parts[name] for name in names]))
+        except Exception as exc:
+            if not is_refusal(exc):
+                raise
+            point.rollback()
+            if len(names) == 1:
+                found[names[0]] = " ".join(str(getattr(exc, "orig", None) or exc).split())
+        else:
+            point.commit()
+            return
+        if len(names) > 1:
+            half = len(names) // 2
+            look(names[:half])
+            look(names[half:])
+
+    look(list(parts))
+    return found

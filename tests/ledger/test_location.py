@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import LedgerLocation, LedgerReader, extras
-from gwmond.ledger.errors import LedgerFailed
+from gwmond.ledger import LedgerLocation, LedgerReader
+from gwmond.ledger.errors import LedgerFailed, install_command
 from gwmond.ledger.location import PostgresDatabase, SqliteFile, parse
 
 
@@ -67,4 +67,4 @@ def test_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LedgerFailed, match="no PostgreSQL driver") as error:
         LedgerReader.open("postgresql://me@db/gwmond")
     assert error.value.remedy.startswith(f"Install it: {sys.executable} -m pip install 'psycopg[")
-    assert extras.install("none") == f"{sys.executable} -m pip install 'gwmond[none]'"
+    assert install_command("none") == f"{sys.executable} -m pip install 'gwmond[none]'"

@@ -10,10 +10,9 @@ from sqlalchemy import Connection, select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from gwmond.ledger import Ledger, LedgerRefused, pilot_parts, pilot_writes, place_rows
+from gwmond.ledger import Ledger, LedgerRefused, pilot_writes, place_rows, store
 from gwmond.ledger.pilot_codec import Values, pilot_values
-from gwmond.ledger.pilot_schema import pilots
-from gwmond.ledger.schema import series, series_hours
+from gwmond.ledger.schema import pilots, series, series_hours
 from gwmond.model.factory_jobs import Place
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
@@ -238,7 +237,7 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
 
     real = pilot_values
     monkeypatch.setattr(pilot_writes, "pilot_values", values)
-    monkeypatch.setattr(pilot_parts, "MOST", 10)
+    monkeypatch.setattr(store, "MOST_REFUSED", 10)
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
