@@ -201,7 +201,7 @@ def test_reconcile_has_no_records_of_them(tell: Tell) -> None:
     table = tell("reconcile")
     (line,) = re.findall(r"^S +0\.00 +2\.22 +2\.22 +2\.22$", table, re.MULTILINE)
     assert line
-    assert "which are" in table.partition("Not shown, as nobody told of it: ")[2]
+    assert "which are" in table.partition("Not shown, as nothing is known of it: ")[2]
 
 
 def test_the_list_of_pilots(tell: Tell) -> None:
