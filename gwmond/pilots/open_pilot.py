@@ -25,6 +25,7 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.pilot_sources import PilotFacts, Restart, replace
 from gwmond.model.shares import accrued
 from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow
+from gwmond.model.units import RESOURCES
 from gwmond.pilots.life import (
     Derived,
     Known,
@@ -59,6 +60,7 @@ class OpenPilot:
     - ``seen_us``: when a poll found an ad of it last.
     - ``stored_heard_us``: when it was last heard of, as that is stored.
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
+    - ``offered``: canonical micros that it has had to offer; of which life, in which units.
     """
 
     id: int
@@ -84,6 +86,7 @@ class OpenPilot:
     seen_us: int = 0
     stored_heard_us: int = 0
     dirty: bool = True
+    offered: tuple[Derived, int, Mapping[Resource, int]] | None = None
 
     @classmethod
     def new(cls, number: int, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
@@ -251,6 +254,14 @@ class OpenPilot:
             estimated=estimates(derived.assumed),
             ran_jobs=self.ran_jobs,
         )
+
+    def canonical_totals(self, q: int) -> Mapping[Resource, int]:
+        """Return the canonical micros that it has had to offer up to now, where there are any."""
+        if self.offered is None or self.offered[0] is not self.derived or self.offered[1] != q:
+            totals = {resource: self.canonical_total(resource, q) for resource in RESOURCES}
+            known = {resource: micros for resource, micros in totals.items() if micros}
+            self.offered = self.derived, q, known
+        return self.offered[2]
 
     def canonical_total(self, resource: Resource, q: int, within: Interval | None = None) -> int:
         """Return the canonical micros that it has had to offer up to now, or in an interval."""

@@ -17,7 +17,7 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_sources import replace
 from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
-from gwmond.model.units import RESOURCES, Resource
+from gwmond.model.units import Resource
 from gwmond.pilots.open_attempt import held_at_once
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_time import (
@@ -150,11 +150,9 @@ def unsettled(pilots: Iterable[OpenPilot], q: int) -> dict[tuple[Resource, Entry
     """Return the canonical micros that are not settled yet, by resource, entry and group."""
     sums: Counter[tuple[Resource, EntryKey, str]] = Counter()
     for pilot in pilots:
-        for resource in RESOURCES:
-            total_micros = pilot.canonical_total(resource, q)
-            if total_micros:
-                key = resource, pilot.identity.key, pilot.identity.group
-                sums[key] += total_micros - pilot.canonical[resource]
+        for resource, total_micros in pilot.canonical_totals(q).items():
+            key = resource, pilot.identity.key, pilot.identity.group
+            sums[key] += total_micros - pilot.canonical[resource]
     return dict(sums)
 
 
