@@ -120,7 +120,8 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
     """
     runs = [attempt for attempt in pilot.attempts.values() if not attempt.summarised]
     held = held_at_once(runs, guard_us)
-    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=held)))
+    known = held if any(held) else None  # absent is not zero
+    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=known)))
 
 
 def own(pilot: OpenPilot) -> Category | None:
