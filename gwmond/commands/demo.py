@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gwmond.commands import run
 from gwmond.commands.common import EXIT_FAILED, complain
-from gwmond.config.settings import Config, ConfigError, Ledger, Poll, parse
+from gwmond.config.settings import Config, ConfigError, LedgerOptions, Poll, parse
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
@@ -69,7 +69,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         poll = Poll.model_construct(**{**Poll().model_dump(), **_PACE})
         honoured = Config(
             http=config.http,
-            ledger=Ledger(url=arguments.ledger or f"{directory}/ledger.sqlite"),
+            ledger=LedgerOptions(url=arguments.ledger or f"{directory}/ledger.sqlite"),
             canonical=config.canonical,
             metrics=config.metrics,
             log=config.log,

@@ -185,7 +185,7 @@ class Factory(Section):
         return value
 
 
-class Pilots(Section):
+class PilotOptions(Section):
     """When pilots' time is settled."""
 
     settle_delay: Duration = _seconds("2m")
@@ -238,7 +238,7 @@ def _default_ledger() -> str:
     return f"sqlite:///{directory}/ledger.sqlite"
 
 
-class Ledger(Section):
+class LedgerOptions(Section):
     """The ledger's database, and how long it keeps what."""
 
     url: str = Field(default_factory=_default_ledger)
@@ -294,9 +294,9 @@ class Config(Section):
     names: NamesOptions = NamesOptions()
     histories: Histories = Histories()
     factory: Factory = Factory()
-    pilots: Pilots = Pilots()
+    pilots: PilotOptions = PilotOptions()
     http: Http = Http()
-    ledger: Ledger = Ledger()
+    ledger: LedgerOptions = LedgerOptions()
     metrics: Metrics = Metrics()
     log: Log = Log()
     replay: Replay = Replay()

@@ -14,7 +14,7 @@ from gwmond.ledger.backend import upsert
 from gwmond.ledger.pilot_codec import Undecodable, time_us, whole
 from gwmond.ledger.schema import verdict_checks
 from gwmond.ledger.writes import Row, clean
-from gwmond.model.experiments import Experiment, Result, Verdict
+from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 
@@ -40,9 +40,9 @@ def experiment_row(values: Sequence[Any]) -> Experiment:
     """Return the experiment of the columns, or raise ``Undecodable``."""
     pilot, site, entry, group, state, reason, evidence, registered_us, result = values
     try:
-        verdict = Verdict(State(state), reason, evidence)
+        verdict = SiteVerdict(State(state), reason, evidence)
         return Experiment(
-            pilot, EntryKey(site, entry), group, verdict, registered_us, Result(result)
+            pilot, EntryKey(site, entry), group, verdict, registered_us, PilotResult(result)
         )
     except ValueError as exc:
         raise Undecodable(f"verdict check of pilot {pilot}: {exc!r}") from exc
@@ -76,5 +76,7 @@ def experiments_within(
 def prune_experiments(connection: Connection, before_us: int) -> dict[str, int]:
     """Forget those with a result whose pilots registered before; what they counted stays."""
     c = verdict_checks.c
-    old = delete(verdict_checks).where(c.registered_us < before_us, c.result != Result.OPEN.value)
+    old = delete(verdict_checks).where(
+        c.registered_us < before_us, c.result != PilotResult.OPEN.value
+    )
     return {"experiments": connection.execute(old).rowcount}

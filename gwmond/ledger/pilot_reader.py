@@ -28,7 +28,7 @@ from gwmond.ledger.schema import attempts, cursors, pilots
 from gwmond.ledger.session import Session
 from gwmond.ledger.writes import clean, stored_state
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import short_node
 from gwmond.model.stored_pilots import (
@@ -209,7 +209,7 @@ class PilotLookup(Session):
                     found[kind].append(row.id)
         return dict(found)
 
-    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+    def find_places(self, names: Collection[str]) -> dict[str, QueueRecord]:
         """Return what is stored of these places (``entry#cluster.proc``); none is no entry."""
         with self._reading() as connection:
             return {

@@ -16,14 +16,14 @@ from gwmond.ledger.fact_codec import encode_json
 from gwmond.ledger.pilot_codec import Undecodable, identity, maybe_time, time_us
 from gwmond.ledger.schema import factory_jobs
 from gwmond.ledger.writes import Row, clean
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
 
 PLACES_AT_ONCE = 10_000
 PLACE = tuple(factory_jobs.c[name] for name in ("entry", "number", "open", "facts"))
 
 
-def place_values(place: Place) -> Row:
+def place_values(place: QueueRecord) -> Row:
     """Return the columns of a place; raises ``ValueError`` for what cannot be stored."""
     events = [
         (*_who(event.name), event.state.value, time_us(event.at_us)) for event in place.events
@@ -44,12 +44,12 @@ def _who(name: PilotName) -> tuple[str, str, str]:
     return clean(name.instance), clean(name.user), clean(name.frontend)
 
 
-def place_row(values: Sequence[Any]) -> Place:
+def place_row(values: Sequence[Any]) -> QueueRecord:
     """Return the place of the columns, or raise ``Undecodable``."""
     entry, number, is_open, facts = values
     try:
         events, lines, checked, *outputs = json.loads(facts)
-        return Place(
+        return QueueRecord(
             entry=entry,
             number=number,
             events=tuple(
@@ -80,14 +80,14 @@ def store_places(connection: Connection, rows: Sequence[Row]) -> None:
         connection.execute(statement, list(rows[first : first + PLACES_AT_ONCE]))
 
 
-def open_places(connection: Connection) -> tuple[Place, ...]:
+def open_places(connection: Connection) -> tuple[QueueRecord, ...]:
     """Return the places of which more may follow."""
     waiting = factory_jobs.c.open == literal_column("1")  # no parameter: the index is of it
     query = select(*PLACE).where(waiting).order_by(factory_jobs.c.name)
     return tuple(map(place_row, connection.execute(query)))
 
 
-def find_places(connection: Connection, names: Collection[str]) -> Iterable[Place]:
+def find_places(connection: Connection, names: Collection[str]) -> Iterable[QueueRecord]:
     """Return the places of these names that are stored."""
     wanted = sorted(map(identity, names))
     found = connection.execute(select(*PLACE).where(factory_jobs.c.name.in_(wanted)))

@@ -15,7 +15,7 @@ CHECKED = (State.PROVISIONING_BOTTLENECK, State.INSUFFICIENT_DEMAND)
 """The states that an experiment can confirm or refute."""
 
 
-class Result(StrEnum):
+class PilotResult(StrEnum):
     """What became of the pilot: it ran a job in time, or none; or it was no experiment."""
 
     OPEN = ""
@@ -24,7 +24,7 @@ class Result(StrEnum):
     VOID = "void"
 
 
-class Verdict(NamedTuple):
+class SiteVerdict(NamedTuple):
     """What a poll says of an entry's CPUs."""
 
     state: State
@@ -38,14 +38,14 @@ class Experiment(NamedTuple):
     pilot: int
     entry: EntryKey
     group: str
-    verdict: Verdict
+    verdict: SiteVerdict
     registered_us: int
-    result: Result = Result.OPEN
+    result: PilotResult = PilotResult.OPEN
 
     @property
     def agreed(self) -> bool | None:
         """Whether the verdict was right; None where that is open, or was no experiment."""
-        if self.result in {Result.OPEN, Result.VOID}:
+        if self.result in {PilotResult.OPEN, PilotResult.VOID}:
             return None
-        ran = self.result is Result.RAN
+        ran = self.result is PilotResult.RAN
         return ran == (self.verdict.state is State.PROVISIONING_BOTTLENECK)

@@ -96,7 +96,7 @@ class FactoryJob(NamedTuple):
         return first - guard_us <= start_us and (last is None or start_us <= last)
 
 
-class Place(NamedTuple):
+class QueueRecord(NamedTuple):
     """All records of jobs with one number at one entry.
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.

@@ -63,7 +63,7 @@ class Cause(StrEnum):
 UNEXPLAINED = frozenset({Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT})
 
 
-class Part(NamedTuple):
+class CausePart(NamedTuple):
     """A part of a residual: how many pilots (or lines), and how much time."""
 
     pilots: int
@@ -92,7 +92,7 @@ class Reconciled:
     booked_core_us: int = 0
     numbers: dict[FactoryKind, int] = field(default_factory=dict)
     factory_us: int | None = None
-    parts: dict[Cause, Part] = field(default_factory=dict)
+    parts: dict[Cause, CausePart] = field(default_factory=dict)
     doubtful_us: int = 0
     fits: Counter[str] = field(default_factory=Counter)
 
@@ -144,8 +144,8 @@ class Reconciled:
 
     def add(self, cause: Cause, us: int) -> None:
         """Add a pilot or line to a part."""
-        before = self.parts.get(cause, Part(0, 0))
-        self.parts[cause] = Part(before.pilots + 1, before.us + us)
+        before = self.parts.get(cause, CausePart(0, 0))
+        self.parts[cause] = CausePart(before.pilots + 1, before.us + us)
         if cause in UNEXPLAINED:
             self.doubtful_us += abs(us)
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.attempts import AttemptFact
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
 from gwmond.model.facts import Cursor, EntryKey, Evidence, Gap, Problem
 from gwmond.model.pilot_facts import (
@@ -220,7 +220,7 @@ class PilotBatch(NamedTuple):
     gaps: tuple[Gap, ...] = ()
     problems: tuple[tuple[float, Problem], ...] = ()
     factory: Mapping[FactoryKey, int] = MappingProxyType({})
-    places: tuple[Place, ...] = ()
+    places: tuple[QueueRecord, ...] = ()
     heard: tuple[tuple[PilotId, int], ...] = ()
     withdrawn: tuple[PilotId, ...] = ()
     experiments: tuple[Experiment, ...] = ()
@@ -254,7 +254,7 @@ class PilotState(NamedTuple):
     net: Mapping[PilotSeries, Micros] = MappingProxyType({})
     numbers: Mapping[CountKey, int] = MappingProxyType({})
     factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
-    places: tuple[Place, ...] = ()
+    places: tuple[QueueRecord, ...] = ()
     experiments: tuple[Experiment, ...] = ()
 
 
@@ -288,7 +288,7 @@ class PilotResidual(NamedTuple):
 
 
 Part: TypeAlias = PilotId | str
-"""What can be left out alone: a pilot, by its number, or a place (see ``Place``), by its name."""
+"""What can be left out alone: a pilot, by its number, or a ``QueueRecord``, by its name."""
 
 Parts: TypeAlias = Mapping[Part, PilotBatch]
 """Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""

@@ -28,7 +28,7 @@ class Waiting(NamedTuple):
         return self.beyond + self.within
 
 
-class Sample(NamedTuple):
+class PendingSample(NamedTuple):
     """``pending`` pilots waited at ``time``; ``low`` is the least from then to the next sample."""
 
     time: int
@@ -43,7 +43,7 @@ class PendingHistory(NamedTuple):
     are at most ``RESOLUTION + 2``.
     """
 
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[PendingSample, ...] = ()
 
     def add(self, now_s: int, pending: int, grace_s: int) -> PendingHistory:
         """Return the history after ``pending`` pilots were seen to wait at ``now_s``.
@@ -57,7 +57,7 @@ class PendingHistory(NamedTuple):
             last = kept[-1]
             kept = (*kept[:-1], last._replace(low=min(last.low, pending)))
         else:
-            kept = (*kept, Sample(now_s, pending, pending))
+            kept = (*kept, PendingSample(now_s, pending, pending))
         old = [i for i, sample in enumerate(kept) if sample.time <= now_s - grace_s]
         return PendingHistory(kept[old[-1] :] if old else kept)
 

@@ -39,7 +39,7 @@ from gwmond.model.outcomes import COMPARED, EARLY_EXIT, EXIT_RETRIED
 from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.suspects import FALSE_DISCOVERIES, MIN_FAILURES, Finding, Kind, Suspect
 from gwmond.pilots.exact_test import Stratum, compare, finding_of
-from gwmond.pilots.strata import Start, Strata, groups_of
+from gwmond.pilots.strata import RunStart, Strata, groups_of
 
 SHORT_US = 60_000_000
 """A run that succeeded within a minute, transfers included, was very short."""
@@ -165,8 +165,8 @@ def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:
     return outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=label)
 
 
-def _start(trial: Trial, failed: bool) -> Start:
-    return Start(trial.job, trial.group, trial.start_us, failed)
+def _start(trial: Trial, failed: bool) -> RunStart:
+    return RunStart(trial.job, trial.group, trial.start_us, failed)
 
 
 def _at(trial: Trial, units: Collection[Unit]) -> Kind | None:
@@ -187,11 +187,11 @@ def _suspects(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
 
 
 def _compare(
-    known: Sequence[Trial], starts: Sequence[Start], groups: Sequence[Hashable], rate: float
+    known: Sequence[Trial], starts: Sequence[RunStart], groups: Sequence[Hashable], rate: float
 ) -> _Compared:
     """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
     compared = _Compared({}, {})
-    some = _Runs(known, starts, groups, "node")
+    some = _TrialRuns(known, starts, groups, "node")
     strata = some.strata()
     for kind in KINDS:
         if kind == "pilot":
@@ -213,11 +213,11 @@ def _compare(
     return compared
 
 
-class _Runs(NamedTuple):
+class _TrialRuns(NamedTuple):
     """Runs that are compared; the lists belong together.  ``counted``: failures count by this."""
 
     known: Sequence[Trial]
-    starts: Sequence[Start]
+    starts: Sequence[RunStart]
     groups: Sequence[Hashable]
     counted: Kind
 
@@ -242,7 +242,7 @@ class _Runs(NamedTuple):
         half = self.of([i for i, place in enumerate(places) if place != name or nodes[i] in better])
         return finding_of(half.tables(half.strata(), kind).get(name, []))
 
-    def of(self, kept: Collection[int]) -> _Runs:
+    def of(self, kept: Collection[int]) -> _TrialRuns:
         """Return some of them."""
         known, starts = [self.known[i] for i in kept], [self.starts[i] for i in kept]
         return self._replace(known=known, starts=starts, groups=[self.groups[i] for i in kept])
@@ -250,7 +250,7 @@ class _Runs(NamedTuple):
 
 def _blamed(
     known: Sequence[Trial],
-    starts: Sequence[Start],
+    starts: Sequence[RunStart],
     groups: Sequence[Hashable],
     at_fault: Collection[Unit],
 ) -> dict[tuple[str, int, str], Kind]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
-from gwmond.model.experiments import Experiment, Result
+from gwmond.model.experiments import Experiment, PilotResult
 from gwmond.model.facts import Pilot
 from gwmond.model.stored_pilots import CountKey, PilotId
 from gwmond.pilots.open_pilot import OpenPilot
@@ -43,12 +43,12 @@ class Experiments:
         self._begun &= pilots.keys()
         for number, key in list(self._open.items()):
             pilot = pilots.get(number)
-            found = Result.VOID if pilot is None else self._result(key, pilot, known_us)
-            if found is not Result.OPEN:
+            found = PilotResult.VOID if pilot is None else self._result(key, pilot, known_us)
+            if found is not PilotResult.OPEN:
                 del self._open[number]
                 self._changed[number] = key._replace(result=found)
 
-    def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> Result:
+    def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> PilotResult:
         runs = (run.start_us for run in pilot.attempts.values() if not run.summarised)
         watched = Watched(min(runs, default=None), pilot.end_us, pilot.contact_us)
         return result(experiment, watched, known_us, self._wait_us)

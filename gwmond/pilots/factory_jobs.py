@@ -28,7 +28,7 @@ tenth and a minute, and whether HTCondor started, count as contradictions.
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import FactoryJob, Place
+from gwmond.model.factory_jobs import FactoryJob, QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import Decisions, PilotFacts
@@ -130,7 +130,7 @@ class FactoryJobs:
         self._places.keep(name, waits=waits)
 
     def _goes_on(
-        self, pilot: OpenPilot, place: Place, job: FactoryJob | None, told_us: int
+        self, pilot: OpenPilot, place: QueueRecord, job: FactoryJob | None, told_us: int
     ) -> bool:
         """Return whether a pilot without an end is taken to run; if not, let it have ended."""
         now_us = self._now_us
@@ -156,7 +156,9 @@ class FactoryJobs:
         if not pilot.pruned and all(attempt.summarised for attempt in pilot.attempts.values()):
             self._cache.withdraw(pilot)
 
-    def _alone(self, place: Place, job: FactoryJob, watched_us: int | None, *, late: bool) -> bool:
+    def _alone(
+        self, place: QueueRecord, job: FactoryJob, watched_us: int | None, *, late: bool
+    ) -> bool:
         """A job of which no pilot is known; return whether nothing more is expected of it."""
         told = job.started_us is not None or job.line is not None
         if late and job.life is not None and sane(*job.life):
@@ -166,7 +168,7 @@ class FactoryJobs:
         return late or (job.over and not told)
 
     def _use(
-        self, pilot: OpenPilot, job: FactoryJob, place: Place, lookup: Lookup, *, late: bool
+        self, pilot: OpenPilot, job: FactoryJob, place: QueueRecord, lookup: Lookup, *, late: bool
     ) -> bool:
         """A job that is this pilot; return whether it can tell nothing more of it."""
         if pilot.no_output:
@@ -189,7 +191,7 @@ class FactoryJobs:
             self._cache.load_whole(pilot, lookup)
             summaries.tell_line(pilot, line, self._matcher)
 
-    def _make(self, place: Place, job: FactoryJob, watched_us: int | None) -> None:
+    def _make(self, place: QueueRecord, job: FactoryJob, watched_us: int | None) -> None:
         """Let there be a pilot that nothing else tells of."""
         if job.life is None:
             return

@@ -6,7 +6,7 @@ may be called again with the same facts, or with others: the last call counts.
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import FactoryJob, Place
+from gwmond.model.factory_jobs import FactoryJob, QueueRecord
 from gwmond.model.facts import EntryKey
 from gwmond.model.own_names import own_name
 from gwmond.model.pilot_sources import QueueFacts, replace
@@ -38,7 +38,7 @@ def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
     return key._replace(group=_client(job) if job is not None else "")
 
 
-def identity_of(place: Place, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
+def identity_of(place: QueueRecord, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
     """Return the identity of a pilot that only its factory tells of; its schedd is not known."""
     began_us = job.life[0] if job.life is not None else 0
     return PilotIdentity(

@@ -2,9 +2,9 @@
 
 Units: times are microseconds since the epoch.
 
-Facts come by ``Place``: an entry's name and ``cluster.proc``.  Numbers of jobs come again: another
-schedd of the factory counts its own, and one that was set up anew begins from 1.  So the facts of
-a place may be of several jobs; directory and time tell them apart:
+Facts come by ``QueueRecord``: an entry's name and ``cluster.proc``.  Numbers of jobs come again:
+another schedd of the factory counts its own, and one that was set up anew begins from 1.  So the
+facts of a record may be of several jobs; directory and time tell them apart:
 
 - Events of one directory (instance and user) are divided into jobs, and each execution of these is
   a pilot (see ``queue_jobs``).
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gwmond.model.factory_jobs import AGE_US, MOST, FactoryJob, Place
+from gwmond.model.factory_jobs import AGE_US, MOST, FactoryJob, QueueRecord
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     PilotName,
@@ -51,12 +51,12 @@ class Added(NamedTuple):
     ``cut``: there were more than are kept; what is left out is not among the new ones.
     """
 
-    place: Place
+    place: QueueRecord
     new: list[NewFact]
     cut: bool
 
 
-def add(before: Place, facts: Iterable[PlaceFact]) -> Added:
+def add(before: QueueRecord, facts: Iterable[PlaceFact]) -> Added:
     """Return a place with more facts; of very many the oldest are left out."""
     events, lines = _by_what(before.events), _by_what(before.lines)
     came, new = list[PilotOutput](), list[QueueEvent | CompletedPilot]()
@@ -82,7 +82,7 @@ def add(before: Place, facts: Iterable[PlaceFact]) -> Added:
     )
 
 
-def jobs(place: Place) -> list[FactoryJob]:
+def jobs(place: QueueRecord) -> list[FactoryJob]:
     """Return the jobs that the facts of a place are of, by their first time."""
     by_directory: defaultdict[tuple[str, str], list[QueueEvent]] = defaultdict(list)
     for event in place.events:

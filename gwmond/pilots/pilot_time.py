@@ -100,7 +100,7 @@ class Partition(NamedTuple):
     total: Totals
 
 
-class Cause(StrEnum):
+class CorrectionCause(StrEnum):
     """Why time that was settled is not booked any more as it was."""
 
     REVISED = "revised"  # it is settled still, but divided in another way
@@ -112,7 +112,7 @@ class Correction(NamedTuple):
 
     row: Row
     micros: int
-    cause: Cause
+    cause: CorrectionCause
 
 
 class Delta(NamedTuple):
@@ -218,7 +218,9 @@ def advance(
             if divided.settled:
                 _book(increments, divided, (divided.segment.start_us, divided.segment.end_us), q)
         return Delta(increments, (), settled_to_us)
-    corrections: dict[Cause, Counter[Row]] = {cause: Counter() for cause in Cause}
+    corrections: dict[CorrectionCause, Counter[Row]] = {
+        cause: Counter() for cause in CorrectionCause
+    }
     for interval, was, now in _overlay(old, new):
         old_one = was if was is not None and was.settled else None
         new_one = now if now is not None and now.settled else None
@@ -226,10 +228,10 @@ def advance(
             if new_one is not None:
                 _book(increments, new_one, interval, q)
         elif new_one is None:
-            corrections[Cause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
+            corrections[CorrectionCause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
         elif old_one.described != new_one.described:
-            corrections[Cause.REVISED].subtract(dict(_booked(old_one, interval, q)))
-            corrections[Cause.REVISED].update(_booked(new_one, interval, q))
+            corrections[CorrectionCause.REVISED].subtract(dict(_booked(old_one, interval, q)))
+            corrections[CorrectionCause.REVISED].update(_booked(new_one, interval, q))
     signed = tuple(
         Correction(row, micros, cause)
         for cause, rows in corrections.items()

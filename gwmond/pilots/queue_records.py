@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
-from gwmond.model.factory_jobs import Place, place_name
+from gwmond.model.factory_jobs import QueueRecord, place_name
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.pilots.factory_records import NewFact, PlaceFact, add
 from gwmond.pilots.rules import Lookup, sane
@@ -49,7 +49,7 @@ class QueueRecords:
     """Places of which more may follow, by name; ``left_out`` counts what is not used, and why."""
 
     def __init__(self) -> None:
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, QueueRecord] = {}
         self._told_us: dict[str, int] = {}
         self._changed: set[str] = set()
         self._fresh: set[str] = set()  # of which something was told, at the time of the next use
@@ -62,10 +62,10 @@ class QueueRecords:
     def __contains__(self, name: str) -> bool:
         return name in self._places
 
-    def __getitem__(self, name: str) -> Place:
+    def __getitem__(self, name: str) -> QueueRecord:
         return self._places[name]
 
-    def load(self, places: Iterable[Place]) -> None:
+    def load(self, places: Iterable[QueueRecord]) -> None:
         """Go on with places that are open."""
         for place in places:
             self._places[place.name] = place
@@ -91,11 +91,11 @@ class QueueRecords:
                 new.append(fact)
         stored = self._stored_of({place_name(*place) for place in told}, lookup)
         for place, some in told.items():
-            new += self._add(Place(*place, open=False), some, stored)
+            new += self._add(QueueRecord(*place, open=False), some, stored)
         return new
 
     def _add(
-        self, unknown: Place, facts: Sequence[PlaceFact], stored: Mapping[str, Place]
+        self, unknown: QueueRecord, facts: Sequence[PlaceFact], stored: Mapping[str, QueueRecord]
     ) -> list[NewFact]:
         """Take in the facts of a place, which is ``unknown`` if it neither is here nor stored."""
         name = unknown.name
@@ -169,7 +169,7 @@ class QueueRecords:
         for names in (self._dirty, self._changed, self._fresh, self._unread):
             names.discard(name)
 
-    def rows(self) -> tuple[Place, ...]:
+    def rows(self) -> tuple[QueueRecord, ...]:
         """Return the places that are not stored as they are."""
         return tuple(self._places[name] for name in sorted(self._dirty))
 
@@ -181,11 +181,11 @@ class QueueRecords:
                 del self._places[name]
                 self._told_us.pop(name, None)
 
-    def _put(self, place: Place) -> None:
+    def _put(self, place: QueueRecord) -> None:
         self._places[place.name] = place
         self._dirty.add(place.name)
 
-    def _stored_of(self, names: Iterable[str], lookup: Lookup) -> dict[str, Place]:
+    def _stored_of(self, names: Iterable[str], lookup: Lookup) -> dict[str, QueueRecord]:
         """Return the places of these that are stored, and not in memory."""
         unknown = set(names) - self._places.keys()
         return lookup.find_places(unknown) if unknown else {}

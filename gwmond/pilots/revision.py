@@ -28,7 +28,7 @@ AT_ONCE = 1000
 """So many pilots are changed before they are stored."""
 
 
-class Change(NamedTuple):
+class SizeChange(NamedTuple):
     """What is to become of some pilots of an entry; ``rules``: by which their size is assumed."""
 
     size: Resources
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 def changes(
     entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]], q: int
-) -> Iterator[tuple[Change, Sequence[PilotId]]]:
+) -> Iterator[tuple[SizeChange, Sequence[PilotId]]]:
     """Yield which pilots are to become what, of those that are not so already.
 
     Where no pilot of the entry tells a size, or a site, what was assumed of it stays.
@@ -57,7 +57,7 @@ def changes(
         reported = kind.reported
         filled = sizes.fill(entry, *reported[:3])
         size, rules = _filled(kind, reported, filled, sizes.told(entry))
-        change = Change(
+        change = SizeChange(
             size,
             rules,
             kind.site if reported.site or site is None else site,
@@ -115,7 +115,7 @@ class Revision:
                 self._apply(pilot, some[pilot.id])
             yield len(some)
 
-    def _apply(self, pilot: OpenPilot, change: Change) -> None:
+    def _apply(self, pilot: OpenPilot, change: SizeChange) -> None:
         before = [step.size for step in pilot.steps]
         size = DefaultSize(change.size, tuple(sorted(change.rules)))
         decisions = replace(pilot.facts.decisions, size=size)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from gwmond.model.endings import EARLY_US
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB
@@ -118,7 +118,7 @@ class Lookup(Protocol):
     def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
         """Return an entry's pilots that can be booked anew, by what is told and assumed of them."""
 
-    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+    def find_places(self, names: Collection[str]) -> dict[str, QueueRecord]:
         """Return what the factory's queue and summary told at these places."""
 
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:

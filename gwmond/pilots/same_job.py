@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from gwmond.model.factory_jobs import GUARD_US, ZONES_US, FactoryJob, Place
+from gwmond.model.factory_jobs import GUARD_US, ZONES_US, FactoryJob, QueueRecord
 from gwmond.model.own_names import may_be_of
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import replace
@@ -38,7 +38,7 @@ class Matches:
 
     def __init__(
         self,
-        place: Place,
+        place: QueueRecord,
         jobs: Sequence[FactoryJob],
         told: Sequence[OpenPilot],
         made: Sequence[OpenPilot],
@@ -106,7 +106,7 @@ def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
     return pilot.end_us in {*job.written_us, job.ended_us} or job.fits(pilot.start_us)
 
 
-def _is_of(place: Place, pilot: OpenPilot) -> bool:
+def _is_of(place: QueueRecord, pilot: OpenPilot) -> bool:
     """Return whether a pilot was made of what is told at a place: some of that was its end."""
     ends = [(event.at_us, event.name.user) for event in place.events]
     ends += [(line.written_us or 0, line.name.user) for line in place.lines]

@@ -36,7 +36,7 @@ STRATUM_JOBS = 40
 STRATUM_US = 20 * 60_000_000
 
 
-class Start(NamedTuple):
+class RunStart(NamedTuple):
     """A run: its job and what that has in common with others, when it began, and if it failed.
 
     ``group`` is a ``group_name``, or the user alone.
@@ -48,7 +48,7 @@ class Start(NamedTuple):
     failed: bool
 
 
-def groups_of(starts: Sequence[Start]) -> list[Hashable]:
+def groups_of(starts: Sequence[RunStart]) -> list[Hashable]:
     """Return the group of each run."""
     levels = {(start.job, start.group): _levels(start.job, start.group) for start in starts}
     size = Counter(level for of_job in levels.values() for level in of_job)
@@ -78,7 +78,7 @@ class Strata:
     """
 
     def __init__(
-        self, starts: Sequence[Start], groups: Sequence[Hashable], places: Sequence[str]
+        self, starts: Sequence[RunStart], groups: Sequence[Hashable], places: Sequence[str]
     ) -> None:
         self._starts = starts
         self.number = [0] * len(starts)

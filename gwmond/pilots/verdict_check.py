@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.experiments import CHECKED, Experiment, Result, Verdict
+from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.times import SECOND_US
 
@@ -36,7 +36,7 @@ class Verdicts(NamedTuple):
     """What a poll at ``at_us`` says of entries, and the names of all pilots that it has seen."""
 
     at_us: int
-    entries: Mapping[EntryKey, Verdict]
+    entries: Mapping[EntryKey, SiteVerdict]
     pilots: frozenset[str]
 
 
@@ -64,8 +64,8 @@ def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Ver
     )
 
 
-def _verdict(row: EntryTime) -> Verdict:
-    return Verdict(row.state, row.reason, row.evidence)
+def _verdict(row: EntryTime) -> SiteVerdict:
+    return SiteVerdict(row.state, row.reason, row.evidence)
 
 
 def registered(
@@ -89,12 +89,12 @@ def registered(
         yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, at_us)
 
 
-def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int) -> Result:
+def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int) -> PilotResult:
     """Return what became of an experiment; ``known_us``: all runs that began before are known."""
     until_us = experiment.registered_us + wait_us
     if watched.first_run_us is not None and watched.first_run_us <= until_us:
-        return Result.RAN
+        return PilotResult.RAN
     if watched.end_us is not None and watched.end_us < until_us:
-        return Result.VOID if known_us >= watched.end_us else Result.OPEN
+        return PilotResult.VOID if known_us >= watched.end_us else PilotResult.OPEN
     there_us = watched.contact_us if watched.end_us is None else watched.end_us
-    return Result.IDLE if min(there_us, known_us) >= until_us else Result.OPEN
+    return PilotResult.IDLE if min(there_us, known_us) >= until_us else PilotResult.OPEN

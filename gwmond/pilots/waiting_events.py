@@ -15,7 +15,7 @@ MAX_CHARACTERS = 900_000
 """A cursor's state has at most a million; what is beyond waits in memory only."""
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     """A line that waits, as it is stored; ``name`` has what the line tells."""
 
     kind: str
@@ -46,7 +46,7 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
             for name, value in pilot_name.name._asdict().items()
             if value not in {"", None}
         }
-        row = Row(
+        row = EventRow(
             pilot_name.kind,
             pilot_name.at_us,
             *waits,
@@ -66,7 +66,7 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
 
 def load(stored: str) -> dict[CentralEvent, Waits]:
     """Return the same lines."""
-    rows = [Row(*row) for row in json.loads(stored)] if stored else []
+    rows = [EventRow(*row) for row in json.loads(stored)] if stored else []
     return {
         CentralEvent(
             path="",

@@ -154,7 +154,7 @@ def original(printed: Printed, by_statistics: int = 0, from_start: int = 0) -> N
 
 
 @dataclass(slots=True)
-class Pilots:
+class ArchivedPilots:
     """The pilots of one frontend at one entry; ``archive`` is None unless it is compared."""
 
     archive: Archive | None
@@ -175,14 +175,14 @@ class Analysis:
 
     period: Period
     compare: bool
-    cells: dict[tuple[str, str], Pilots] = field(default_factory=dict)
+    cells: dict[tuple[str, str], ArchivedPilots] = field(default_factory=dict)
 
     def add(self, pilot_figures: PilotFigures) -> None:
         """Count a pilot."""
         key = pilot_figures.frontend, pilot_figures.entry
         if key not in self.cells:
             archive = Archive(self.period.length_us // MICRO) if self.compare else None
-            self.cells[key] = Pilots(archive)
+            self.cells[key] = ArchivedPilots(archive)
         cell = self.cells[key]
         cell.sums.add(pilot_figures)
         if cell.archive is not None:

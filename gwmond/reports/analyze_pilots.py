@@ -229,7 +229,7 @@ def _from_totals(row: PilotRow, life_us: int) -> _RunTime:
 
 @dataclass(slots=True)
 class PilotSums(CountedJobs):
-    """PilotSums over pilots that ended; times are microseconds.
+    """Sums over pilots that ended; times are microseconds.
 
     ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
     ``validated_us``: life of those of which it is known whether it did, and when the validation

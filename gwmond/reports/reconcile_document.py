@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from gwmond.model.factory_totals import FactoryKind, RunTime
-from gwmond.model.reconciliation import UNEXPLAINED, Cause, Reconciled, Reconciliation
-from gwmond.model.reconciliation import Part as Portion
+from gwmond.model.reconciliation import UNEXPLAINED, Cause, CausePart, Reconciled, Reconciliation
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, rfc3339
@@ -267,7 +266,7 @@ class _Total(Reconciled):
 def total(rows: Iterable[Reconciled]) -> Reconciled:
     """Return the sums of all entries, under the name ``all``."""
     found = _Total("all")
-    numbers, parts = Counter[FactoryKind](), dict[Cause, Portion]()
+    numbers, parts = Counter[FactoryKind](), dict[Cause, CausePart]()
     for row in rows:
         found.ended += row.ended
         found.pilots_us += row.pilots_us
@@ -281,8 +280,8 @@ def total(rows: Iterable[Reconciled]) -> Reconciled:
             found.factory_us = (found.factory_us or 0) + row.factory_us
             found.told_us += row.pilots_us
         for cause, part in row.parts.items():
-            before = parts.get(cause, Portion(0, 0))
-            parts[cause] = Portion(before.pilots + part.pilots, before.us + part.us)
+            before = parts.get(cause, CausePart(0, 0))
+            parts[cause] = CausePart(before.pilots + part.pilots, before.us + part.us)
     found.numbers, found.parts = dict(numbers), parts
     return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gwmond.config.settings import Ledger as Options
+from gwmond.config.settings import LedgerOptions
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
@@ -25,7 +25,7 @@ from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
 from gwmond.sites.capacity import PeakWindow
-from gwmond.sites.integrate import Increment
+from gwmond.sites.integrate import SiteTime
 
 if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.service.pilot_keeper import PilotKeeper
@@ -37,7 +37,7 @@ _PROBLEMS_A_COMMIT = 100
 class Keeper:
     """The daemon's hold on its ledger; ``accounted`` is the time up to which time was accounted."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LedgerOptions) -> None:
         self._options = options
         self._ledger: Ledger | None = None
         self._stored: Tick | None = None
@@ -83,7 +83,7 @@ class Keeper:
         self,
         tick: Tick,
         elapsed: Elapsed,
-        increments: Iterable[Increment],
+        increments: Iterable[SiteTime],
         memory: Memory,
         problems: Iterable[Problem],
         pilots: PilotKeeper | None = None,

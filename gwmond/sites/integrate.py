@@ -18,7 +18,7 @@ from gwmond.model.states import State
 from gwmond.model.units import Resource
 
 
-class Increment(NamedTuple):
+class SiteTime(NamedTuple):
     """Micro canonical seconds to add to the counter of one entry, resource, state and reason."""
 
     resource: Resource
@@ -30,14 +30,14 @@ class Increment(NamedTuple):
 
 def integrate(
     evaluation: Evaluation, elapsed: Elapsed, known_entries: AbstractSet[EntryKey]
-) -> list[Increment]:
+) -> list[SiteTime]:
     """Return the increments of the counters for the interval that ends with ``evaluation``.
 
     Invariant: the increments of one of ``known_entries`` sum to (provisioned + spare) x elapsed;
     where the interval is unknown to capacity x elapsed, all ``unknown`` with the interval's reason.
     Entries seen for the first time add nothing: the time before is not known.
     """
-    increments: list[Increment] = []
+    increments: list[SiteTime] = []
     for (key, resource), row in sorted(evaluation.rows.items()):
         if key not in known_entries:
             continue
@@ -46,7 +46,7 @@ def integrate(
         else:
             amounts = [(State.UNKNOWN.value, elapsed.reason, row.capacity.units * SCALE)]
         increments += [
-            Increment(resource, state, reason, key, amount * elapsed.ms)
+            SiteTime(resource, state, reason, key, amount * elapsed.ms)
             for state, reason, amount in amounts
             if amount * elapsed.ms > 0
         ]

@@ -24,7 +24,7 @@ HEALTH = "/-/healthy"
 _METHODS = ["GET", "HEAD"]
 
 
-class State(Protocol):
+class Served(Protocol):
     """What the daemon shows; each is made once a poll, and swapped whole."""
 
     @property
@@ -100,7 +100,7 @@ class Guard:
 
 
 def create(
-    state: State,
+    state: Served,
     token_file: str,
     hosts: Collection[str] = (),
     connections: Connections | None = None,

@@ -82,9 +82,9 @@ def test_every_option_is_explained() -> None:
 
 def test_default_ledger_is_in_the_state_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd's StateDirectory has the ledger, the first where there are several."""
-    assert config.Ledger().url == "sqlite:////var/lib/gwmond/ledger.sqlite"
+    assert config.LedgerOptions().url == "sqlite:////var/lib/gwmond/ledger.sqlite"
     monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/other:/var/lib/more")
-    assert config.Ledger().url == "sqlite:////var/lib/other/ledger.sqlite"
+    assert config.LedgerOptions().url == "sqlite:////var/lib/other/ledger.sqlite"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.experiments import Result
+from gwmond.model.experiments import PilotResult
 from gwmond.model.states import State
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import Scene, pledged
@@ -58,8 +58,8 @@ def test_verdicts_that_pilots_confirm(
     with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         found = {experiment.entry.site: experiment for experiment in ledger.experiments(0, 10**17)}
     assert {site: (key.verdict.state, key.result) for site, key in found.items()} == {
-        "Starved": (BOTTLENECK, Result.RAN),
-        "Bored": (NO_DEMAND, Result.IDLE),
+        "Starved": (BOTTLENECK, PilotResult.RAN),
+        "Bored": (NO_DEMAND, PilotResult.IDLE),
     }
     assert (found["Starved"].verdict.reason, found["Starved"].verdict.evidence) == (
         "not_submitted",

@@ -15,8 +15,8 @@ from gwmond.ledger import LedgerReader, Retention
 from gwmond.ledger.pilot_life import booked, life_of
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
-from gwmond.model.experiments import CHECKED, Experiment, Result, Verdict
-from gwmond.model.factory_jobs import Place
+from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
@@ -210,12 +210,12 @@ def batch(number: int) -> PilotBatch:
 def experiments(number: int) -> tuple[Experiment, ...]:
     """One pilot that registers, and what became of the one of the batch before."""
 
-    def of(pilot: int, result: Result = Result.OPEN) -> Experiment:
-        verdict = Verdict(CHECKED[pilot % 2], "held_pilots" if pilot % 2 else "", "measured")
+    def of(pilot: int, result: PilotResult = PilotResult.OPEN) -> Experiment:
+        verdict = SiteVerdict(CHECKED[pilot % 2], "held_pilots" if pilot % 2 else "", "measured")
         who = identity(pilot)
         return Experiment(pilot, who.key, who.group, verdict, now_us(pilot), result)
 
-    results = Result.RAN, Result.IDLE, Result.VOID, Result.RAN
+    results = PilotResult.RAN, PilotResult.IDLE, PilotResult.VOID, PilotResult.RAN
     before = (of(number - 1, results[number % 4]),) if number > 1 else ()
     return (*before, of(number))
 
@@ -228,13 +228,13 @@ def _verdicts(checked: Iterable[Experiment]) -> Counter[CountKey]:
     )
 
 
-def places(number: int) -> tuple[Place, ...]:
+def places(number: int) -> tuple[QueueRecord, ...]:
     """What a factory's queue told of a job of its; every third waits for more."""
     at = now_us(number)
     name = PilotName(instance="instance", user="fe", cluster=number, proc=0)
     told = [QueueEvent("", name, state, at + n) for n, state in enumerate(QueueState)]
     line = CompletedPilot("", name, at + 9, 100, True, 90, 1, 50, 40, 45, 100, 400, 0, 900)
-    place = Place("entry", f"{number}.0", checked=("ambiguous",), open=number % 3 == 0)
+    place = QueueRecord("entry", f"{number}.0", checked=("ambiguous",), open=number % 3 == 0)
     return (add(place, [*told, line]).place,)
 
 

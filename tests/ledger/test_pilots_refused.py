@@ -13,7 +13,7 @@ from structlog.typing import EventDict
 from gwmond.ledger import Ledger, LedgerRefused, pilot_writes, place_rows, store
 from gwmond.ledger.pilot_codec import Values, pilot_values
 from gwmond.ledger.schema import pilots, series, series_hours
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.model.records import JobRecord
@@ -198,7 +198,7 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
 def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the queue told of one job is left out alone."""
 
-    def values(place: Place) -> dict[str, object]:
+    def values(place: QueueRecord) -> dict[str, object]:
         if place.entry == "bad":
             raise ValueError("a bug")
         return real(place)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from gwmond.model.endings import EARLY_US
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import short_node
 from gwmond.model.pilot_facts import AttemptKey, PilotLife, estimates
@@ -42,7 +42,7 @@ class Stored:
         self.hours: Counter[tuple[int, PilotSeries]] = Counter()
         self.counts: Counter[CountKey] = Counter()
         self.corrections = 0
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, QueueRecord] = {}
         self.cursors: dict[tuple[str, str], Cursor] = {}
         self.experiments: dict[PilotId, Experiment] = {}
 
@@ -170,7 +170,7 @@ class Stored:
                 ].append(row.id)
         return dict(found)
 
-    def find_places(self, names: Collection[str]) -> dict[str, Place]:
+    def find_places(self, names: Collection[str]) -> dict[str, QueueRecord]:
         """Return what the factory's queue told at these places."""
         return {name: self.places[name] for name in names if name in self.places}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gwmond.model.experiments import Result, Verdict
+from gwmond.model.experiments import PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey, PilotBatch
@@ -15,14 +15,14 @@ from tests.pilots.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
 
 US = 1_000_000
 KEY = EntryKey("Site", "entry")
-BOTTLENECK = Verdict(State.PROVISIONING_BOTTLENECK, "held_pilots", "measured")
-NO_DEMAND = Verdict(State.INSUFFICIENT_DEMAND, "", "estimated")
+BOTTLENECK = SiteVerdict(State.PROVISIONING_BOTTLENECK, "held_pilots", "measured")
+NO_DEMAND = SiteVerdict(State.INSUFFICIENT_DEMAND, "", "estimated")
 
 
 class Checked(Play):
     """Polls that take verdicts along, and that can lose what they would have stored."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: SiteVerdict) -> None:
         super().__init__()
         self.verdict = verdict
         self.seen: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Checked(Play):
             if count_key.what == "verdicts"
         }
 
-    def result(self) -> Result:
+    def result(self) -> PilotResult:
         """What became of the one experiment."""
         (key,) = self.stored.experiments.values()
         return key.result
@@ -82,7 +82,7 @@ def test_a_pilot_that_runs_a_job_confirms_a_bottleneck() -> None:
 
 
 @pytest.mark.parametrize("verdict", [BOTTLENECK, NO_DEMAND])
-def test_a_pilot_that_stays_idle_confirms_that_there_is_no_demand(verdict: Verdict) -> None:
+def test_a_pilot_that_stays_idle_confirms_that_there_is_no_demand(verdict: SiteVerdict) -> None:
     """Ten minutes after it registered, and once all runs of that time are known."""
     play = Checked(verdict)
     play.begin(60, [pilot(60, 30)])
@@ -110,7 +110,7 @@ def test_a_pilot_that_dies_early_is_no_experiment() -> None:
     play.begin(60, [pilot(60, 30)])
     play.poll(120, [pilot(120, 30)])
     play.rest(180)
-    assert (play.verdicts(), play.result()) == ({}, Result.VOID)
+    assert (play.verdicts(), play.result()) == ({}, PilotResult.VOID)
 
 
 def test_an_experiment_goes_on_after_a_restart() -> None:
@@ -132,7 +132,7 @@ def test_a_result_that_was_not_stored_counts_once() -> None:
     for at in (900, 960):
         batch = play.lost(at, [pilot(at, 30)])
         assert batch.counts[key] == 1
-        assert [experiment.result for experiment in batch.experiments] == [Result.IDLE]
+        assert [experiment.result for experiment in batch.experiments] == [PilotResult.IDLE]
         assert play.verdicts() == {}
     for at in range(1020, 1500, POLL_S):
         play.poll(at, [pilot(at, 30)])

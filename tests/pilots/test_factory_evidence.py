@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.factory_jobs import MOST, FactoryJob, Place
+from gwmond.model.factory_jobs import MOST, FactoryJob, QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
 from gwmond.pilots.factory_records import add, jobs
 
@@ -35,10 +35,10 @@ def found(*facts: QueueEvent | CompletedPilot) -> list[FactoryJob]:
     """The jobs of some facts, told in any order."""
     shuffled = [*facts, *facts[:1]]
     random.Random(1).shuffle(shuffled)
-    place = Place("e", "7.0")
+    place = QueueRecord("e", "7.0")
     for fact in shuffled:
         place = add(place, [fact]).place
-    assert place == add(Place("e", "7.0"), facts).place
+    assert place == add(QueueRecord("e", "7.0"), facts).place
     return jobs(place)
 
 
@@ -188,7 +188,7 @@ def test_jobs_of_which_each_end_is_lost() -> None:
 def test_which_events_are_kept() -> None:
     """The last of very many, and it is known since when all are, and that some are not."""
     several = [event(S.STARTED, at) for at in range(MOST)]
-    place, new, cut = add(Place("e", "7.0"), several[1:])
+    place, new, cut = add(QueueRecord("e", "7.0"), several[1:])
     assert (place.cut_us, new, cut) == (0, several[1:], False)
     last = event(S.ENDED, 9000)
     place, new, cut = add(place, [*several, last])
@@ -196,7 +196,7 @@ def test_which_events_are_kept() -> None:
     assert (new, cut) == ([last], True)
     assert add(place, several[1:]) == (place, [], False)
     assert add(place, several) == (place, [], True)
-    place, _, cut = add(Place("e", "7.0"), [line(at) for at in range(MOST + 1)])
+    place, _, cut = add(QueueRecord("e", "7.0"), [line(at) for at in range(MOST + 1)])
     assert (place.cut_us, cut) == ((T0 + 1) * US, True)
 
 
@@ -261,10 +261,10 @@ def test_order_and_repetition_do_not_matter(
     facts: list[QueueEvent | CompletedPilot], rng: random.Random
 ) -> None:
     """A place is its facts; jobs begin before they end, and each line is of one at most."""
-    place = add(Place("e", "7.0"), facts).place
+    place = add(QueueRecord("e", "7.0"), facts).place
     again = [*facts, *facts]
     rng.shuffle(again)
-    assert add(add(Place("e", "7.0"), again[:7]).place, again[7:]).place == place
+    assert add(add(QueueRecord("e", "7.0"), again[:7]).place, again[7:]).place == place
     every = jobs(place)
     lines = [pilot_name.line for pilot_name in every if pilot_name.line is not None]
     assert len(set(lines)) == len(lines)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gwmond.model.factory_jobs import MOST as MOST_OF_PLACE
-from gwmond.model.factory_jobs import Place
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKind, frontend_of
 from gwmond.model.facts import EntryKey
 from gwmond.model.monitor import Monitor
@@ -210,7 +210,7 @@ def test_copies_of_files_count_once(restart: bool) -> None:
 def test_a_copy_is_not_another_job() -> None:
     """Whose a log is its path tells; a copy at another path tells less, in any order."""
     copies = list(map(copied, EVENTS))
-    place = Place("ce1", "7.0")
+    place = QueueRecord("ce1", "7.0")
     assert add(place, [*EVENTS, *copies]).place == add(place, EVENTS).place
     assert add(add(place, copies).place, EVENTS).place == add(place, EVENTS).place
     assert len(jobs(add(place, [*copies, *EVENTS]).place)) == 1

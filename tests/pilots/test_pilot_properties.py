@@ -15,7 +15,7 @@ from gwmond.model.units import RESOURCES
 from gwmond.pilots.pilot_segments import cut
 from gwmond.pilots.pilot_time import (
     Amounts,
-    Cause,
+    CorrectionCause,
     Row,
     advance,
     own_category,
@@ -182,7 +182,7 @@ def test_any_two_versions_differ_by_what_is_added_and_corrected(
     assert not (delta.corrections and before is None)
     revised: Counter[tuple[str, str, int]] = Counter()
     for correction in delta.corrections:
-        if correction.cause is Cause.WITHDRAWN:
+        if correction.cause is CorrectionCause.WITHDRAWN:
             assert correction.micros < 0
         elif before is not None and set(before.steps) == set(after.steps):
             revised[correction.row.resource, correction.row.measure, correction.row.hour] += (

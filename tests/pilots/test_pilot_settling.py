@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.pilot_facts import Category, Outcome, Resources
-from gwmond.pilots.pilot_time import Cause, advance, partition
+from gwmond.pilots.pilot_time import CorrectionCause, advance, partition
 from tests.build.pilots import BROKEN, CUT, GOOD, HELD, HOUR, S, hours, job, pilot, us
 from tests.build.site_sums import by_category, fold, residual
 
@@ -80,7 +80,7 @@ def test_a_better_fact_corrects_what_was_settled() -> None:
         for correction in delta.corrections
     }
     assert changed == {
-        (category, measure): (sign * 1800 * S, Cause.REVISED)
+        (category, measure): (sign * 1800 * S, CorrectionCause.REVISED)
         for category, sign in ((Category.GOODPUT, -1), (Category.MISCONFIGURATION_BADPUT, 1))
         for measure in ("resource", "canonical")
     }
@@ -107,7 +107,7 @@ def test_a_pilot_that_comes_back_goes_on() -> None:
     gone, back = pilot(end=1800), pilot(end=None, now=HOUR)
     delta = advance(gone, back)
     assert delta.increments == {}
-    assert {correction.cause for correction in delta.corrections} == {Cause.WITHDRAWN}
+    assert {correction.cause for correction in delta.corrections} == {CorrectionCause.WITHDRAWN}
     assert {correction.row: -correction.micros for correction in delta.corrections} == partition(
         gone
     ).settled

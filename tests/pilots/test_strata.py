@@ -8,12 +8,12 @@ import pytest
 
 from gwmond.model.records import group_name
 from gwmond.pilots.exact_test import Stratum
-from gwmond.pilots.strata import MIN_GROUP, STRATUM_JOBS, STRATUM_US, Start, Strata, groups_of
+from gwmond.pilots.strata import MIN_GROUP, STRATUM_JOBS, STRATUM_US, RunStart, Strata, groups_of
 
 
-def start(number: int, *, failed: bool = False, at: float | None = None, job: str = "") -> Start:
+def start(number: int, *, failed: bool = False, at: float | None = None, job: str = "") -> RunStart:
     at_us = round((number if at is None else at) * 1e6)
-    return Start(job or f"ap#{number}.0#1", "eve run.sh", at_us, failed)
+    return RunStart(job or f"ap#{number}.0#1", "eve run.sh", at_us, failed)
 
 
 def play(results: str, places: str | None = None) -> Strata:
@@ -22,13 +22,13 @@ def play(results: str, places: str | None = None) -> Strata:
     return Strata(starts, [0] * len(starts), list(places or "a" * len(starts)))
 
 
-def jobs(number: int, group: str, cluster: int | None = None) -> list[Start]:
+def jobs(number: int, group: str, cluster: int | None = None) -> list[RunStart]:
     """So many jobs of one group, in one cluster or in one each."""
     ids = [f"ap.example.org#{cluster or n + 1000}.{n}#1" for n in range(number)]
-    return [Start(name, group, 0, failed=False) for name in ids]
+    return [RunStart(name, group, 0, failed=False) for name in ids]
 
 
-def kinds(starts: Sequence[Start]) -> set[str]:
+def kinds(starts: Sequence[RunStart]) -> set[str]:
     return {group[0] for group in groups_of(starts)}  # type: ignore[index]
 
 

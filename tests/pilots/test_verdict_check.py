@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.experiments import Experiment, Result, Verdict
+from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
 from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
@@ -15,11 +15,11 @@ WAIT_US = 600 * US
 STARVING = EntryKey("Site", "starving")
 BORED = EntryKey("Site", "bored")
 FULL = EntryKey("Site", "full")
-BOTTLENECK = Verdict(State.PROVISIONING_BOTTLENECK, "held_pilots", "measured")
-NO_DEMAND = Verdict(State.INSUFFICIENT_DEMAND, "", "estimated")
+BOTTLENECK = SiteVerdict(State.PROVISIONING_BOTTLENECK, "held_pilots", "measured")
+NO_DEMAND = SiteVerdict(State.INSUFFICIENT_DEMAND, "", "estimated")
 BEFORE = Verdicts(
     T0 * US,
-    {STARVING: BOTTLENECK, BORED: NO_DEMAND, FULL: Verdict(State.FULL, "", "measured")},
+    {STARVING: BOTTLENECK, BORED: NO_DEMAND, FULL: SiteVerdict(State.FULL, "", "measured")},
     frozenset({"old@node"}),
 )
 
@@ -84,21 +84,21 @@ OPEN = Experiment(1, STARVING, "g", BOTTLENECK, at(0))
 @pytest.mark.parametrize(
     ("run", "end", "contact", "known", "expected"),
     [
-        (None, None, 0, 0, Result.OPEN),
-        (600, None, 600, 500, Result.RAN),  # known from a slot before all histories were read
-        (5, 30, 30, 0, Result.RAN),
-        (601, None, 700, 599, Result.OPEN),  # a run that began earlier may still be told
-        (601, None, 700, 600, Result.IDLE),
-        (None, None, 700, 600, Result.IDLE),
-        (None, None, 599, 9999, Result.OPEN),  # nothing was heard of it since: it may be dead
-        (None, 599, 590, 598, Result.OPEN),
-        (None, 599, 590, 599, Result.VOID),
-        (None, 600, 600, 600, Result.IDLE),
-        (650, 600, 600, 9999, Result.IDLE),
+        (None, None, 0, 0, PilotResult.OPEN),
+        (600, None, 600, 500, PilotResult.RAN),  # known from a slot before all histories were read
+        (5, 30, 30, 0, PilotResult.RAN),
+        (601, None, 700, 599, PilotResult.OPEN),  # a run that began earlier may still be told
+        (601, None, 700, 600, PilotResult.IDLE),
+        (None, None, 700, 600, PilotResult.IDLE),
+        (None, None, 599, 9999, PilotResult.OPEN),  # nothing was heard of it since: it may be dead
+        (None, 599, 590, 598, PilotResult.OPEN),
+        (None, 599, 590, 599, PilotResult.VOID),
+        (None, 600, 600, 600, PilotResult.IDLE),
+        (650, 600, 600, 9999, PilotResult.IDLE),
     ],
 )
 def test_what_becomes_of_it(
-    run: int | None, end: int | None, contact: int, known: int, expected: Result
+    run: int | None, end: int | None, contact: int, known: int, expected: PilotResult
 ) -> None:
     """A job within ten minutes, none although it was there and all runs are known, or neither."""
     watched = Watched(
@@ -112,7 +112,7 @@ def test_when_a_verdict_was_right() -> None:
     found = {
         (verdict.state.value, outcome.value): OPEN._replace(verdict=verdict, result=outcome).agreed
         for verdict in (BOTTLENECK, NO_DEMAND)
-        for outcome in Result
+        for outcome in PilotResult
     }
     assert found == {
         ("provisioning_bottleneck", ""): None,

@@ -12,7 +12,7 @@ from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName
 from gwmond.model.pilot_facts import Category
-from gwmond.model.reconciliation import Cause, Part, Reconciled, Reconciliation
+from gwmond.model.reconciliation import Cause, CausePart, Reconciled, Reconciliation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.reconcile import reconcile, unexplained_ratio
@@ -88,17 +88,17 @@ def compared(
 
 
 CAUSES = {
-    Cause.OUTSIDE: (life(-2, 3), job(-2, 3, 3.1, 5), Part(1, 2 * H)),
-    Cause.RUNNING: (life(20, None), job(20, None), Part(1, -4 * H)),
-    Cause.LINE_LATER: (life(20, 23.9), job(20, 23.9, 24.1, 3.9), Part(1, -round(3.9 * H))),
-    Cause.LINE_EARLIER: (life(-2, 0.5), job(-2, -1, -0.9, 1), Part(1, -H // 2)),
-    Cause.NO_LINE: (life(2, 5), job(2, 5), Part(1, -3 * H)),
-    Cause.NO_DURATION: (life(2, 5), job(2, 5, 5.1, 0), Part(1, -3 * H)),
-    Cause.ONLY_JOBS: (life(2, 5, "", origin="jobs"), None, Part(1, -3 * H)),
-    Cause.ESTIMATED: (life(2, 5, estimated=True), job(2, 5, 5.1, 3.5), Part(1, H // 2)),
-    Cause.NOT_RECORDED: (life(2, 5), None, Part(1, -3 * H)),
-    Cause.UNKNOWN_PILOT: (None, job(2, 5, 5.1, 3), Part(1, 3 * H)),
-    Cause.DIFFERENT: (life(2, 5), job(2, 5, 5.1, 2), Part(1, -H)),
+    Cause.OUTSIDE: (life(-2, 3), job(-2, 3, 3.1, 5), CausePart(1, 2 * H)),
+    Cause.RUNNING: (life(20, None), job(20, None), CausePart(1, -4 * H)),
+    Cause.LINE_LATER: (life(20, 23.9), job(20, 23.9, 24.1, 3.9), CausePart(1, -round(3.9 * H))),
+    Cause.LINE_EARLIER: (life(-2, 0.5), job(-2, -1, -0.9, 1), CausePart(1, -H // 2)),
+    Cause.NO_LINE: (life(2, 5), job(2, 5), CausePart(1, -3 * H)),
+    Cause.NO_DURATION: (life(2, 5), job(2, 5, 5.1, 0), CausePart(1, -3 * H)),
+    Cause.ONLY_JOBS: (life(2, 5, "", origin="jobs"), None, CausePart(1, -3 * H)),
+    Cause.ESTIMATED: (life(2, 5, estimated=True), job(2, 5, 5.1, 3.5), CausePart(1, H // 2)),
+    Cause.NOT_RECORDED: (life(2, 5), None, CausePart(1, -3 * H)),
+    Cause.UNKNOWN_PILOT: (None, job(2, 5, 5.1, 3), CausePart(1, 3 * H)),
+    Cause.DIFFERENT: (life(2, 5), job(2, 5, 5.1, 2), CausePart(1, -H)),
 }
 
 
@@ -118,7 +118,7 @@ def test_a_cause_alone(cause: Cause) -> None:
 def test_lines_that_were_read_twice() -> None:
     """What the sums have beside the lines that are known one by one."""
     row = compared((life(2, 5), job(2, 5, 5.1, 3)), extra_s=3 * 3600)
-    assert row.parts == {Cause.REPEATED_LINES: Part(1, 3 * H)}
+    assert row.parts == {Cause.REPEATED_LINES: CausePart(1, 3 * H)}
 
 
 def test_a_pilot_that_agrees() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.config.settings import Ledger as Options
+from gwmond.config.settings import LedgerOptions
 from gwmond.ledger.errors import LedgerFailed, LedgerFull, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
@@ -18,7 +18,7 @@ from gwmond.model.names import Standing
 from gwmond.service.keeper import Keeper, remembered
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
 from gwmond.sites.capacity import PeakWindow
-from gwmond.sites.integrate import Increment
+from gwmond.sites.integrate import SiteTime
 
 A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
 T0 = 1_700_000_000  # 800 s into its hour
@@ -31,8 +31,8 @@ def tick(number: float) -> Tick:
     return Tick(T0 + seconds, 500 + seconds, 600 + seconds, "boot")
 
 
-def increment(amount: int, entry: EntryKey = A, state: str = "provisioned") -> Increment:
-    return Increment("cpu", state, "", entry, amount)
+def increment(amount: int, entry: EntryKey = A, state: str = "provisioned") -> SiteTime:
+    return SiteTime("cpu", state, "", entry, amount)
 
 
 def key(entry: EntryKey = A, state: str = "provisioned") -> model.SiteKey:
@@ -44,7 +44,7 @@ class Life:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.keeper = Keeper(Options(url=url))
+        self.keeper = Keeper(LedgerOptions(url=url))
         self.memory = EMPTY
 
     def poll(self, number: float, *amounts: int, problems: Sequence[Problem] = ()) -> list[Problem]:
@@ -339,7 +339,7 @@ def test_problems_are_kept_within_bounds(life: Life) -> None:
 def test_old_hours_are_pruned(tmp_path: Path) -> None:
     """Hours beyond their retention are forgotten, totals are not."""
     life = Life(f"sqlite:///{tmp_path}/ledger.sqlite")
-    life.keeper = Keeper(Options.model_validate({"url": life.url, "hours_retention": "1h"}))
+    life.keeper = Keeper(LedgerOptions.model_validate({"url": life.url, "hours_retention": "1h"}))
     life.poll(0)
     life.poll(1, 100)
     life.poll(300, 10)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gwmond.model.elapsed import Elapsed, Tick, elapsed
 from gwmond.model.evaluation import SCALE, Evaluation
 from gwmond.model.waiting import Waiting
-from gwmond.sites.integrate import Increment, integrate
+from gwmond.sites.integrate import SiteTime, integrate
 from gwmond.sites.site_time import evaluate
 from tests.build.facts import NOW, A, B, C, facts, group, peak, pilot, request, totals
 
@@ -37,10 +37,10 @@ def test_states_become_canonical_seconds() -> None:
     """Use and the parts of the spare are multiplied by the time that elapsed, exactly."""
     found = integrate(evaluation(), MINUTE, {A, B})
     assert found == [
-        Increment("cpu", "provisioned", "", A, 8 * 60 * PER_SECOND),
-        Increment("cpu", "provisioning_bottleneck", "nothing_requested", A, 38 * 60 * PER_SECOND),
-        Increment("cpu", "insufficient_demand", "", A, 54 * 60 * PER_SECOND),
-        Increment("cpu", "provisioned", "", B, 8 * 60 * PER_SECOND),
+        SiteTime("cpu", "provisioned", "", A, 8 * 60 * PER_SECOND),
+        SiteTime("cpu", "provisioning_bottleneck", "nothing_requested", A, 38 * 60 * PER_SECOND),
+        SiteTime("cpu", "insufficient_demand", "", A, 54 * 60 * PER_SECOND),
+        SiteTime("cpu", "provisioned", "", B, 8 * 60 * PER_SECOND),
     ]
 
 
@@ -48,8 +48,8 @@ def test_an_unknown_interval_is_all_unknown() -> None:
     """When the interval is unknown so is the whole capacity, with the interval's reason."""
     found = integrate(evaluation(), Elapsed(500_000, False, "missed_poll"), {A, B})
     assert found == [
-        Increment("cpu", "unknown", "missed_poll", A, 100 * 500 * PER_SECOND),
-        Increment("cpu", "unknown", "missed_poll", B, 50 * 500 * PER_SECOND),
+        SiteTime("cpu", "unknown", "missed_poll", A, 100 * 500 * PER_SECOND),
+        SiteTime("cpu", "unknown", "missed_poll", B, 50 * 500 * PER_SECOND),
     ]
 
 
@@ -57,7 +57,7 @@ def test_unknown_pilots_are_no_use_of_zero() -> None:
     """Where pilots are unknown the whole capacity goes to unknown, none of it to provisioned."""
     unknown = evaluate(facts(capacities=peak({A: 100}), pilots=None), NOW)
     assert integrate(unknown, MINUTE, {A}) == [
-        Increment("cpu", "unknown", "pilots", A, 100 * 60 * PER_SECOND)
+        SiteTime("cpu", "unknown", "pilots", A, 100 * 60 * PER_SECOND)
     ]
 
 
