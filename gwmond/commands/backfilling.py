@@ -103,13 +103,13 @@ def _told(
             why += f" before the daemon's first poll at {polled}; --to names another end"
         return [f"{output}: no series: {why}"]
     span = f"{rfc3339(hours.first * HOUR_US)} to {rfc3339(hours.last * HOUR_US)}"
-    told = [f"{output}: {written.series} series, {written.samples} samples, {span}"]
+    lines = [f"{output}: {written.series} series, {written.samples} samples, {span}"]
     if polled is not None and poll_us is not None and hours.last * HOUR_US > poll_us:
-        told.append(
+        lines.append(
             f"the daemon first polled at {polled}: what Prometheus has scraped since then must not "
             "be there a second time (--to)"
         )
-    return told
+    return lines
 
 
 def _time(text: str | None, *, end: bool) -> int | None:

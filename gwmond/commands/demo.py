@@ -76,11 +76,11 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         )
         demo = honoured.model_copy(update={"replay": replay, "poll": poll})
         scheme = "https" if demo.http.tls_cert else "http"
-        told = (
+        greeting = (
             f"gwmond demo: {scheme}://{demo.http.listen} shows a recorded pool, "
             f"{arguments.speed:g} times as fast as it was. Stop it with Ctrl-C."
         )
-        return run.serve(demo, lambda: demo, told)
+        return run.serve(demo, lambda: demo, greeting)
 
 
 def _unfit(url: str) -> str:

@@ -195,8 +195,8 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         raise ConfigError("--failures: not with --style")
     if arguments.format == "html" or arguments.hours_only:
         option = "--hours-only" if arguments.hours_only else "--format html"
-        told = ", ".join(analyze_report.FORMS)
-        raise ConfigError(f"{option}: not with --style, whose formats are {told}")
+        forms = ", ".join(analyze_report.FORMS)
+        raise ConfigError(f"{option}: not with --style, whose formats are {forms}")
     with usage():
         period = parse_period(arguments.since, arguments.until, now_us)
         places = arguments.site, arguments.entry, arguments.group

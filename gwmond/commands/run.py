@@ -50,7 +50,7 @@ def _warn(config: Config, arguments: argparse.Namespace) -> None:
             )
 
 
-def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
+def serve(config: Config, reload: Callable[[], Config], greeting: str = "") -> int:
     """Run until told to stop; ``reload`` says what the configuration is after SIGHUP.
 
     ``told`` is printed once nothing stands in the way: the address is ours, the pool is there.
@@ -58,8 +58,8 @@ def serve(config: Config, reload: Callable[[], Config], told: str = "") -> int:
     log.configure(config.log)
     try:
         daemon = Service(config, reload)
-        if told:
-            print(told, flush=True)
+        if greeting:
+            print(greeting, flush=True)
         daemon.run()
     except PortError as error:
         complain(str(error))

@@ -218,11 +218,11 @@ def _factory_jobs(connection: Connection, months: Months) -> Dataset:
             place = place_row(values)
             for job in jobs(place):
                 line = job.line
-                told = [getattr(line, name) if line else None for name in _OF_LINE]
+                numbers = [getattr(line, name) if line else None for name in _OF_LINE]
                 times = job.submitted_us, job.started_us, job.ended_us
                 summary = (line.written_us, line.condor_started) if line else (None, None)
                 who = job.instance, job.user, job.client
-                yield last_us, (place.entry, place.number, *who, *times, *summary, *told)
+                yield last_us, (place.entry, place.number, *who, *times, *summary, *numbers)
 
     count = connection.scalar(select(func.count()).select_from(factory_jobs).where(*within)) or 0
     complete = stored_state(connection).pilots_pruned_us

@@ -143,11 +143,11 @@ class PilotAccounting:
 
     def _relabel(self, now_us: int, lookup: Lookup) -> None:
         """Post pilots that turned out to be others under their right names."""
-        for pilot, told in self._ads.relabelled:
+        for pilot, named in self._ads.relabelled:
             if pilot.id not in self._cache.pilots:
                 continue  # it was left out
-            identity = self._ads.kept_apart(told, pilot.identity)
-            if identity == pilot.identity != told:
+            identity = self._ads.kept_apart(named, pilot.identity)
+            if identity == pilot.identity != named:
                 continue  # it differs only in names that are not kept apart
             self._cache.load_whole(pilot, lookup)
             only_runs(pilot, self._matcher)

@@ -137,14 +137,14 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
     ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
     contradictions: set[Contradiction] = set()
     for field in FIELDS:
-        told = [(fact, _values(fact, field)) for fact in facts]
-        told = [(fact, values) for fact, values in told if _tells(field, values)]
-        if not told:
+        candidates = [(fact, _values(fact, field)) for fact in facts]
+        candidates = [(fact, values) for fact, values in candidates if _tells(field, values)]
+        if not candidates:
             continue
-        best, kept = min(told, key=lambda known: _rank(field, *known))
+        best, kept = min(candidates, key=lambda known: _rank(field, *known))
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
-        for fact, values in told:
+        for fact, values in candidates:
             if fact.source in {best.source, _S.INFERRED}:
                 continue
             if _differ(field, kept, values, tolerance_us):
@@ -162,8 +162,8 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
 
 def tells_exit(fact: AttemptFact) -> bool:
     """Return whether a history tells how the program exited: then that was not lost after all."""
-    told = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
-    return fact.source not in _WEAK and (told or fact.ending.completed is True)
+    exited = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
+    return fact.source not in _WEAK and (exited or fact.ending.completed is True)
 
 
 def executing(facts: Iterable[AttemptFact]) -> int | None:

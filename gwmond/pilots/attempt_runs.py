@@ -57,11 +57,11 @@ def gather(
     for fact in facts:
         jobs[fact.job].add(fact)
     gathered: defaultdict[AttemptKey, list[AttemptFact]] = defaultdict(list)
-    for job, told in jobs.items():
-        numbered = _runs(told)
+    for job, job_facts in jobs.items():
+        numbered = _runs(job_facts)
         for run, of_run in numbered.items():
             gathered[AttemptKey(job, run)] += of_run
-        groups = _by_start([fact for fact in told if fact.run is None])
+        groups = _by_start([fact for fact in job_facts if fact.run is None])
         found = _Runs(numbered, tolerance_us).of(groups) if numbered and groups else {}
         for index, group in enumerate(groups):
             run = found.get(index, 0)
@@ -137,13 +137,13 @@ def _may_be_one(item: Group, group: Group) -> bool:
     return claim_of(item[0]) is None or all(claim_of(fact) is None for fact in group)
 
 
-def _runs(told: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
+def _runs(job_facts: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
     """Return the facts of one job's runs, the runs of one execution taken together.
 
     Runs are one if they began at the very same time, and no two pilots are told of them.
     """
     runs: defaultdict[int, list[AttemptFact]] = defaultdict(list)
-    for fact in told:
+    for fact in job_facts:
         if fact.run is not None:
             runs[fact.run].append(fact)
     joined: dict[int, list[AttemptFact]] = {}

@@ -148,8 +148,8 @@ class CollectorAds:
 
     def _new(self, at_us: int, shown: Pilot) -> OpenPilot:
         """Return a pilot that was not known before a collector showed it."""
-        told = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
-        start_us = next((time_us for time_us in told if sane(time_us)), at_us)
+        times = (shown.began * SECOND_US, shown.last_heard * SECOND_US)
+        start_us = next((time_us for time_us in times if sane(time_us)), at_us)
         identity = _identity(shown, shown.started or start_us // SECOND_US)
         self.late = self.late or start_us < at_us - LATE_US
         return self._add(identity, PilotFacts(ads=AdFacts(heard_us=start_us, began_us=start_us)))
@@ -187,8 +187,8 @@ class CollectorAds:
         """Take in a pilot that only advertises that its validation failed."""
         pilot = failed.find(self._cache, shown)
         if pilot is None:
-            told = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
-            start_us = min((time_us for time_us in told if sane(time_us)), default=at_us)
+            times = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
+            start_us = min((time_us for time_us in times if sane(time_us)), default=at_us)
             facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, heard_us=start_us))
             pilot = self._add(_identity(shown, start_us // SECOND_US), facts)
         failed.follow(pilot, shown, at_us, self.sizes)
@@ -208,10 +208,10 @@ class CollectorAds:
             began = shown.started and pilot.contact_us >= shown.began * SECOND_US - guard
             if pilot.implied and began:
                 return pilot
-        told = self._told_by_files(shown) if shown.factory_job else None
-        if told is None and not shown.started:
+        known = self._told_by_files(shown) if shown.factory_job else None
+        if known is None and not shown.started:
             return next((pilot for pilot in same if pilot.end_us is None), None)
-        return told
+        return known
 
     def _told_by_files(self, shown: Pilot) -> OpenPilot | None:
         """Return the pilot of which only its factory's files have told so far."""

@@ -76,10 +76,10 @@ class FactoryFacts:
         outputs = [fact for fact in facts if isinstance(fact, PilotOutput)]
         if outputs:
             self.places.reported(self._outputs.take(outputs, lookup))
-        told = [
+        place_facts = [
             fact for fact in facts if isinstance(fact, QueueEvent | CompletedPilot | PilotOutput)
         ]
-        return self.places.take(told, lookup) if told else []
+        return self.places.take(place_facts, lookup) if place_facts else []
 
     def settle(self, now_us: int, comes: ExpectedInput, lookup: Lookup) -> None:
         """Use what can be used by now, and by what more may be told."""

@@ -100,12 +100,12 @@ class FactoryJobs:
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
         here = self._cache.at_place(place.entry, place.number)
         made = [pilot for pilot in here if pilot.no_output]
-        told = [pilot for pilot in here if not pilot.no_output]
+        shown = [pilot for pilot in here if not pilot.no_output]
         jobs = factory_records.jobs(place)
-        matches = Matches(place, jobs, told, made)
+        matches = Matches(place, jobs, shown, made)
         used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
         waits = False
-        for pilot in told:
+        for pilot in shown:
             waits |= pilot.waits and self._goes_on(pilot, place, used.get(pilot.id), told_us)
         for index, job in enumerate(jobs):
             due_us = job.due_us(told_us, self._rules.quiet_us)
@@ -120,7 +120,7 @@ class FactoryJobs:
             waits |= not done
             if not done and not late and due_us is not None:
                 self._places.again(name, due_us)
-        for pilot in told:
+        for pilot in shown:
             if pilot.id not in used and not pilot.pruned and pilot.start_us >= place.cut_us:
                 amend(pilot, None)
                 self._name(pilot, named(pilot, None))
@@ -160,12 +160,12 @@ class FactoryJobs:
         self, place: QueueRecord, job: FactoryJob, watched_us: int | None, *, late: bool
     ) -> bool:
         """A job of which no pilot is known; return whether nothing more is expected of it."""
-        told = job.started_us is not None or job.line is not None
+        known = job.started_us is not None or job.line is not None
         if late and job.life is not None and sane(*job.life):
             self._make(place, job, watched_us)
-        elif late and told:
+        elif late and known:
             self._places.once(place.name, "no_times")
-        return late or (job.over and not told)
+        return late or (job.over and not known)
 
     def _use(
         self, pilot: OpenPilot, job: FactoryJob, place: QueueRecord, lookup: Lookup, *, late: bool

@@ -63,8 +63,8 @@ class OpenAttempt:
             return max(self.merged.end_us, self.start_us)
         if not self.merged.ending.over:
             return None
-        told = min(fact.written_us for fact in self.facts if fact.ending.over)
-        return max(told, self.start_us)
+        over_us = min(fact.written_us for fact in self.facts if fact.ending.over)
+        return max(over_us, self.start_us)
 
     def is_claim(self, shown: AttemptFact) -> bool:
         """Return whether a claim that a slot shows now is this attempt."""

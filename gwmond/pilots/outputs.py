@@ -146,16 +146,16 @@ class Outputs:
         pilot_name, known = output.name, pilot.identity
         if known.origin != "files" or pilot.pruned:
             return
-        told = self._identity(output, pilot.start_us)
+        identity = self._identity(output, pilot.start_us)
         before = pilot.facts.output
         new_site = pilot_name.site and before is not None and not before.site
         better = known._replace(
-            name=told.name if pilot_name.startd and is_own(known.name) else known.name,
-            factory_job=told.factory_job if known.factory_job[:1] == "#" else known.factory_job,
-            factory=pilot_name.factory or known.factory or told.factory,
-            group=told.group or known.group,
-            node=known.node or told.node,
-            key=told.key if new_site else known.key,
+            name=identity.name if pilot_name.startd and is_own(known.name) else known.name,
+            factory_job=identity.factory_job if known.factory_job[:1] == "#" else known.factory_job,
+            factory=pilot_name.factory or known.factory or identity.factory,
+            group=identity.group or known.group,
+            node=known.node or identity.node,
+            key=identity.key if new_site else known.key,
         )
         if better != known:
             self._ads.relabelled.append((pilot, better))
@@ -214,11 +214,11 @@ class Outputs:
         by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
         for fact in facts:
             by_job[fact.job].append(fact)
-        for job, told in by_job.items():
-            if job in self._cache.jobs or len(pilot.attempts) + len(told) <= MOST_RUNS:
-                self._matcher.add(job, told)
+        for job, job_facts in by_job.items():
+            if job in self._cache.jobs or len(pilot.attempts) + len(job_facts) <= MOST_RUNS:
+                self._matcher.add(job, job_facts)
             else:
-                self.crowded += len(told)
+                self.crowded += len(job_facts)
 
 
 def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
@@ -227,13 +227,13 @@ def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
     known = before or OutputFacts(min(times, default=FAR_US), max(times, default=0), unnamed=True)
     failure = output.failure
     cores, memory_mib, gpus = plausible(output.cores, output.memory_mib, output.gpus)
-    told = output.validation is not Validation.UNKNOWN
+    is_known = output.validation is not Validation.UNKNOWN
     return OutputFacts(
         first_us=min(known.first_us, *times),
         last_us=max(known.last_us, *times),
         start_us=_or(output.start_us, known.start_us),
         end_us=_or(output.end_us, known.end_us),
-        validation=output.validation if told else known.validation,
+        validation=output.validation if is_known else known.validation,
         validation_end_us=_or(output.validation_end_us, known.validation_end_us),
         registered=_or(output.registered, known.registered),
         ran_jobs=_or(ran_jobs(output), known.ran_jobs),

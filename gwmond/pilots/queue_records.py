@@ -77,7 +77,7 @@ class QueueRecords:
 
         What is of no place, or of no time that makes sense, is among them.
         """
-        told: defaultdict[tuple[str, str], list[PlaceFact]] = defaultdict(list)
+        by_place: defaultdict[tuple[str, str], list[PlaceFact]] = defaultdict(list)
         new: list[NewFact] = []
         for fact in facts:
             name = fact.name
@@ -86,11 +86,11 @@ class QueueRecords:
                 self.left_out["bad_time"] += not isinstance(fact, PilotOutput)
                 new.append(fact)
             elif name.cluster is not None and name.proc is not None:
-                told[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
+                by_place[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
             else:
                 new.append(fact)
-        stored = self._stored_of({place_name(*place) for place in told}, lookup)
-        for place, some in told.items():
+        stored = self._stored_of({place_name(*place) for place in by_place}, lookup)
+        for place, some in by_place.items():
             new += self._add(QueueRecord(*place, open=False), some, stored)
         return new
 

@@ -56,7 +56,7 @@ def changes(
     for kind, ids in kinds.items():
         reported = kind.reported
         filled = sizes.fill(entry, *reported[:3])
-        size, rules = _filled(kind, reported, filled, sizes.told(entry))
+        size, rules = _filled(kind, reported, filled, sizes.reported(entry))
         change = SizeChange(
             size,
             rules,

@@ -81,9 +81,9 @@ class RunMatcher:
     def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
         known = {fact for attempt in self._cache.jobs.get(job, ()) for fact in attempt.facts}
-        told = set(facts)
-        new = {fact for fact in told - known if not _said_again(fact, known)}
-        refuted = {fact for fact in known if _is_refuted(fact, told)}
+        added = set(facts)
+        new = {fact for fact in added - known if not _said_again(fact, known)}
+        refuted = {fact for fact in known if _is_refuted(fact, added)}
         if new or refuted:
             self._merge(job, (known - refuted) | new)
 
@@ -284,13 +284,13 @@ def _said_again(fact: AttemptFact, known: Iterable[AttemptFact]) -> bool:
     return not any(latest.written_us <= end_us < fact.written_us for end_us in ends)
 
 
-def _is_refuted(fact: AttemptFact, told: Iterable[AttemptFact]) -> bool:
+def _is_refuted(fact: AttemptFact, new: Iterable[AttemptFact]) -> bool:
     """Return whether it was assumed that a run was over which a slot goes on to show."""
     return fact.source is Source.INFERRED and any(
         told_fact.source is Source.LIVE_SLOT
         and told_fact.written_us > fact.written_us
         and (told_fact.pilot, claim_of(told_fact)) == (fact.pilot, claim_of(fact))
-        for told_fact in told
+        for told_fact in new
     )
 
 

@@ -40,11 +40,11 @@ class Matches:
         self,
         place: QueueRecord,
         jobs: Sequence[FactoryJob],
-        told: Sequence[OpenPilot],
+        pilots: Sequence[OpenPilot],
         made: Sequence[OpenPilot],
     ) -> None:
-        fitting = [[pilot for pilot in told if _fits(pilot, job)] for job in jobs]
-        taken = {pilot.id: _choose(pilot, jobs, fitting) for pilot in told}
+        fitting = [[pilot for pilot in pilots if _fits(pilot, job)] for job in jobs]
+        taken = {pilot.id: _choose(pilot, jobs, fitting) for pilot in pilots}
         claims = Counter(pilot.id for some in fitting for pilot in some)
         self.told: dict[int, OpenPilot] = {}
         self.alone: set[int] = set()
@@ -55,12 +55,12 @@ class Matches:
             if len(some) == 1 and claims[some[0].id] == 1:
                 self.told[index] = some[0]
             elif not some and any(
-                _covers(pilot, job) and _submission(job) in taken[pilot.id] for pilot in told
+                _covers(pilot, job) and _submission(job) in taken[pilot.id] for pilot in pilots
             ):
                 self.covered.add(index)
             elif not some and not any(
                 _fits(pilot, job, ZONES_US) and _submission(job) not in taken[pilot.id]
-                for pilot in told
+                for pilot in pilots
             ):
                 self.alone.add(index)
         of_jobs = [

@@ -70,7 +70,7 @@ class Sizes:
         if gpus is not None and 0 <= gpus <= MAX_CORES:
             _add(self._gpus[entry], gpus, number)
 
-    def told(self, entry: str) -> frozenset[Assumption]:
+    def reported(self, entry: str) -> frozenset[Assumption]:
         """Return which of a pilot's facts any pilot of an entry has told."""
         known = {
             Assumption.SIZE: bool(self._sizes.get(entry)),
@@ -120,11 +120,11 @@ class Sizes:
             cores = self._unit.cores if cores is None else cores
             memory = cores * self._unit.memory_mib if memory_mib is None else memory_mib
             return cores, min(memory, MAX_MEMORY_MIB)
-        told = cores, memory_mib
+        reported = cores, memory_mib
         same = {
             size: number
             for size, number in (known or {}).items()
-            if all(mine in {None, its} for mine, its in zip(told, size, strict=True))
+            if all(mine in {None, its} for mine, its in zip(reported, size, strict=True))
         }
         if alike := most(Counter(same)):
             return alike

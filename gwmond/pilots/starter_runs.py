@@ -35,7 +35,7 @@ class Better:
             for rank in range(_rank(attempt)) if number else ():
                 self._runs[number, rank].append(attempt)
                 spans[number, rank] += _spans(attempt, guard_us)
-        self._spans = {job: union(told) for job, told in spans.items()}
+        self._spans = {job: union(intervals) for job, intervals in spans.items()}
 
     def knows(self, job: str, start_us: int) -> bool:
         """Return whether something better tells of a run of a log."""
@@ -63,8 +63,8 @@ def known_better(
     of_logs = [attempt for attempt in of_pilot if is_of_log(attempt)]
     better = Better(of_pilot, guard_us) if of_logs else None
     for attempt in of_logs if better is not None else ():
-        told = (fact.start_us for fact in attempt.facts if fact.source is Source.STARTER_LOG)
-        if better and any(at is not None and better.knows(attempt.key.job, at) for at in told):
+        starts = (fact.start_us for fact in attempt.facts if fact.source is Source.STARTER_LOG)
+        if better and any(at is not None and better.knows(attempt.key.job, at) for at in starts):
             yield attempt, better.nearest(attempt)
 
 

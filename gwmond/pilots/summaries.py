@@ -108,10 +108,10 @@ def ran_jobs(output: PilotOutput) -> bool | None:
     Only one that is whole can tell that there was none: by its statistics or HTCondor's logs.
     """
     total = output.jobs.total.jobs if output.jobs is not None else None
-    told = [number for number in (total, output.activations) if number is not None]
-    if output.attempts or output.runs or any(told):
+    numbers = [number for number in (total, output.activations) if number is not None]
+    if output.attempts or output.runs or any(numbers):
         return True
-    logs = told or any(name.endswith("Log") or "Log." in name for name in output.logs)
+    logs = numbers or any(name.endswith("Log") or "Log." in name for name in output.logs)
     return False if output.end_us is not None and logs else None
 
 
@@ -264,12 +264,12 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     known_us = pilot.until_us - pilot.start_us
     if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
         found.append("summary_duration")
-    told = verdict(line)
+    outcome = verdict(line)
     started = pilot.validation in {Validation.PASSED, Validation.STARTED}
     passed = started or bool(pilot.attempts) or pilot.ran_jobs
     failed = pilot.validation is Validation.FAILED and Assumption.VALIDATION not in pilot.assumed
-    if (told is Validation.FAILED and passed) or (
-        told in {Validation.PASSED, Validation.STARTED} and failed
+    if (outcome is Validation.FAILED and passed) or (
+        outcome in {Validation.PASSED, Validation.STARTED} and failed
     ):
         found.append("summary_condor_started")
     if _jobs(pilot, line):

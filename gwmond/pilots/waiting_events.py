@@ -41,7 +41,7 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
     rows: list[str] = []
     left = MAX_CHARACTERS
     for pilot_name, waits in waiting.items():
-        told = {
+        values = {
             name: value
             for name, value in pilot_name.name._asdict().items()
             if value not in {"", None}
@@ -54,7 +54,7 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
             pilot_name.slot,
             pilot_name.message,
             pilot_name.exit_code,
-            told,
+            values,
         )
         rows.append(json.dumps(row, separators=(",", ":")))
         left -= len(rows[-1]) + 1

@@ -219,65 +219,65 @@ class Analysis:
         printed = Printed()
         for cell in cells:
             if cell.archive is not None:
-                printed.add(cell.archive.told(), cell.archive.numberless)
+                printed.add(cell.archive.counts(), cell.archive.numberless)
         return Compared(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
 
 
 def notes(analysis: Analysis) -> list[str]:
     """Return what one has to know to read it, with how much of it is known."""
     sums = analysis.row().sums
-    told = [
+    lines = [
         "Pilots that ended in the period, each with its whole life, in wall-clock time of pilots: "
         "one of 8 cores counts as one, and a job on 1 of its cores uses an eighth of its time."
     ]
     if min(sums.known_started, sums.known_validation) < sums.pilots:
-        told.append(
+        lines.append(
             f"Whether HTCondor started is known of {sums.known_started} of {sums.pilots} pilots "
             f"(strt, fval), when validation ended of {sums.known_validation} (val, idle): columns "
             "of entries are shares of those. Shares of all time are those of blocks, where others' "
             'time without jobs is "time not known", and of lines of frontends.'
         )
     if sums.known_jobs < sums.pilots:
-        told.append(
+        lines.append(
             f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
             "0job is the share."
         )
     if sums.numbered < sums.pilots:
-        told.append(told_numbered(sums.numbered, sums.pilots))
+        lines.append(told_numbered(sums.numbered, sums.pilots))
     if sums.by_statistics:
-        told.append(told_by_statistics(sums.by_statistics, sums.pilots))
+        lines.append(told_by_statistics(sums.by_statistics, sums.pilots))
     if sums.size_assumed:
-        told.append(
+        lines.append(
             f"Of {sums.size_assumed} of {sums.pilots} pilots the cores are assumed, and so is the "
             "time used."
         )
     if sums.settled < sums.pilots:
-        told.append(
+        lines.append(
             f"{sums.pilots - sums.settled} of {sums.pilots} pilots are not settled yet: their "
             "figures may change."
         )
     if sums.pruned:
-        told.append(
+        lines.append(
             f"Of {sums.pruned} of {sums.pilots} pilots not all runs are kept any more: their time "
             "used is from totals, and the length of these runs is not known."
         )
     if analysis.compare:
-        told.append(
+        lines.append(
             '"analyze_entries" is what the original would print of the same pilots after its '
             "roundings (docs/analyze.md)."
         )
     if analysis.compare and sums.from_start:
-        told.append(
+        lines.append(
             f"Of {sums.from_start} of {sums.pilots} pilots it is not known of all runs when their "
             'program began: these runs count in "analyze_entries" from their start, the transfer '
             "of input included, which the original leaves out. What rests on these is marked ~."
         )
     if analysis.compare and sums.by_statistics:
-        told.append(
+        lines.append(
             "Where only statistics tell of jobs, the original has their number too, and counts as "
             "good only what exited with status 0; neither is stored."
         )
-    return told
+    return lines
 
 
 def records(analysis: Analysis) -> Iterator[dict[str, Any]]:

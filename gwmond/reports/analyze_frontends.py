@@ -233,7 +233,7 @@ def text(of: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -
     if not of.means:
         return ["No ad of a client or of the factory was watched in this period."]
     title = f"for {of.length / 3600:.1f} hours."
-    told = [RULE, f"Period of {of.length / 3600:.1f} hours:", "", *_block(of)]
+    lines = [RULE, f"Period of {of.length / 3600:.1f} hours:", "", *_block(of)]
     rule = ["", RULE, RULE]
     names = [*map(shown, of.clients), *(of.entries() if entries else ())]
     wide = name_width(names, ORIGINAL if compare else "")
@@ -250,18 +250,18 @@ def text(of: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -
                 yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
 
     if not entries:
-        told += [*rule, f"Frontend stats {title}", ""]
+        lines += [*rule, f"Frontend stats {title}", ""]
         return [
-            *told,
+            *lines,
             *table("", ((shown(c), c, None) for c in of.clients)),
             *_legend(compare=compare),
         ]
-    told += [*rule, f"Per Entry (all frontends) stats {title}", ""]
-    told += [*table("", ((entry, None, entry) for entry in of.entries())), *rule]
-    told += [f"Per Entry (per frontend) stats {title}"]
+    lines += [*rule, f"Per Entry (all frontends) stats {title}", ""]
+    lines += [*table("", ((entry, None, entry) for entry in of.entries())), *rule]
+    lines += [f"Per Entry (per frontend) stats {title}"]
     for client in of.clients:
-        told += ["", *table(shown(client), ((e, client, e) for e in of.entries(client)))]
-    return [*told, *_legend(compare=compare)]
+        lines += ["", *table(shown(client), ((e, client, e) for e in of.entries(client)))]
+    return [*lines, *_legend(compare=compare)]
 
 
 def _legend(*, compare: bool) -> list[str]:
@@ -282,8 +282,8 @@ def _block(of: FrontendMeans) -> Iterator[str]:
             continue
         yield f"{label:<15} {printline(seconds(name), seconds(share), of.length, cut=False)}"
     base = None if line.difference is None else line.difference[1] * of.length
-    told = printline(seconds("RunDiff"), base, of.length, cut=False)
-    yield f"RunDiff (Running-ClientRegistered): {told}"
+    text = printline(seconds("RunDiff"), base, of.length, cut=False)
+    yield f"RunDiff (Running-ClientRegistered): {text}"
 
 
 def _cells(line: FrontendLine, *, cut: bool) -> list[str]:

@@ -90,8 +90,8 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
         empty = not watched.means
 
     def parts() -> list[Part]:
-        told = [Paragraph(text) for text in (age.text, *notes)]
-        return [Paragraph(title, "title"), *told, TextLines("", lines)]
+        paragraphs = [Paragraph(text) for text in (age.text, *notes)]
+        return [Paragraph(title, "title"), *paragraphs, TextLines("", lines)]
 
     def record() -> dict[str, Any]:
         return {

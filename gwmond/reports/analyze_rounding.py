@@ -164,7 +164,7 @@ class Archive:
                 self._rows[name][row] += value
             self._numberless[row] += numberless
 
-    def told(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """Return the sums as analyze_entries gets them: the mean rate times the period, cut."""
         if self._told is None:
             self._told = {name: self._cut(rows) for name, rows in self._rows.items()}
@@ -199,18 +199,18 @@ class Printed:
     idle: float = 0.0
     numberless: int = 0
 
-    def add(self, told: Mapping[str, int], numberless: int = 0) -> None:
+    def add(self, counts: Mapping[str, int], numberless: int = 0) -> None:
         """Add what was told of one frontend at one entry."""
-        self.pilots += told.get("Glideins", 0)
-        self.jobs += told.get("JobsNr", 0)
-        self.failed += told.get("FailedNr", 0)
-        self.without_jobs += told.get("JobsNr_None", 0)
-        self.time += told.get("Lasted", 0)
-        self.used += told.get("JobsLasted", 0)
-        self.goodput += told.get("JobsGoodput", 0)
-        self.all_validation += told.get("validation_All", 0)
-        self.validation += _ranges(told, "validation")
-        self.idle += _ranges(told, "idle")
+        self.pilots += counts.get("Glideins", 0)
+        self.jobs += counts.get("JobsNr", 0)
+        self.failed += counts.get("FailedNr", 0)
+        self.without_jobs += counts.get("JobsNr_None", 0)
+        self.time += counts.get("Lasted", 0)
+        self.used += counts.get("JobsLasted", 0)
+        self.goodput += counts.get("JobsGoodput", 0)
+        self.all_validation += counts.get("validation_All", 0)
+        self.validation += _ranges(counts, "validation")
+        self.idle += _ranges(counts, "idle")
         self.numberless += numberless
 
     @property
@@ -224,8 +224,10 @@ class Printed:
         return self.time - self.goodput
 
 
-def _ranges(told: Mapping[str, int], waste: str) -> float:
-    return math.fsum(told.get(f"{waste}_{name}", 0) * (by * 1e-3) for name, by in MILLS_OF.items())
+def _ranges(counts: Mapping[str, int], waste: str) -> float:
+    return math.fsum(
+        counts.get(f"{waste}_{name}", 0) * (by * 1e-3) for name, by in MILLS_OF.items()
+    )
 
 
 def km(number: float) -> str:

@@ -59,22 +59,22 @@ def entries_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     everything = analysis.row()
     length = analysis.period.length_us / MICRO
     wide = name_width([*analysis.entries(), _ALL], ORIGINAL if analysis.compare else "")
-    told = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
-    told += block(everything, length, None)
-    told += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
-    told.append(_header(wide))
+    lines = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
+    lines += block(everything, length, None)
+    lines += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
+    lines.append(_header(wide))
     for entry in ordered(analysis.entries(), lambda name: analysis.row(entry=name), sort):
-        told += _entry(entry, analysis.row(entry=entry), wide)
-    told += _entry(_ALL, everything, wide)
-    told += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
+        lines += _entry(entry, analysis.row(entry=entry), wide)
+    lines += _entry(_ALL, everything, wide)
+    lines += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
     for frontend in analysis.frontends:
-        told += [RULE, f"{shown(frontend)}:", ""]
-        told += [*block(analysis.row(frontend), length, everything), "", _header(wide)]
+        lines += [RULE, f"{shown(frontend)}:", ""]
+        lines += [*block(analysis.row(frontend), length, everything), "", _header(wide)]
         rows = {entry: analysis.row(frontend, entry) for entry in analysis.entries(frontend)}
         for entry in ordered(rows, rows.__getitem__, sort):
-            told += _entry(entry, rows[entry], wide)
-        told += [*_entry(_ALL, analysis.row(frontend), wide), ""]
-    return [*told, RULE, "LEGEND:", "", *LEGEND]
+            lines += _entry(entry, rows[entry], wide)
+        lines += [*_entry(_ALL, analysis.row(frontend), wide), ""]
+    return [*lines, RULE, "LEGEND:", "", *LEGEND]
 
 
 def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
@@ -82,18 +82,18 @@ def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     if not analysis.cells:
         return [NOTHING]
     length = analysis.period.length_us / MICRO
-    told = _title(f"Frontend stats for {length / 3600:.1f} hours.")
+    lines = _title(f"Frontend stats for {length / 3600:.1f} hours.")
     names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
     pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
     wide = name_width(map(shown, analysis.frontends), ORIGINAL if analysis.compare else "")
-    told.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
+    lines.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
     for frontend in ordered(analysis.frontends, analysis.row, sort):
         row = analysis.row(frontend)
-        told.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
+        lines.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
         if row.printed is not None:
             its = _frontend(row.printed, length, cut=True)
-            told.append(f"{f'  {ORIGINAL}':<{wide}} {its}")
-    return told
+            lines.append(f"{f'  {ORIGINAL}':<{wide}} {its}")
+    return lines
 
 
 def shown(frontend: str) -> str:
@@ -108,12 +108,12 @@ def _title(text: str) -> list[str]:
 def block(row: Compared, length: float, everything: Compared | None) -> list[str]:
     """Return a block; that of all pilots says "Total" where the others have their share."""
     numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
-    told: list[str] = []
+    lines: list[str] = []
 
     def say(mine: str, its: str | None, wide: int = 0) -> None:
-        told.append(mine)
+        lines.append(mine)
         if its is not None:
-            told.append(f"{_BELOW:<{wide}}{its}")
+            lines.append(f"{_BELOW:<{wide}}{its}")
 
     def amount(numbers: Numbers, name: str, *, cut: bool) -> str:
         base = None if name == "time" else numbers.time
@@ -130,7 +130,7 @@ def block(row: Compared, length: float, everything: Compared | None) -> list[str
         glideins(printed, all_printed) if printed else None,
     )
     say(f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else None)
-    told.append("")
+    lines.append("")
     wide = len(t) + 17 if printed is None else max(len(t) + 17, len(_BELOW))
     for label, name in _LINES:
         its = None
@@ -139,10 +139,10 @@ def block(row: Compared, length: float, everything: Compared | None) -> list[str
         say(f"{f'{t}{label}:':<{wide}}{amount(numbers, name, cut=False)}", its, wide)
         if name == "idle" and (rest := not_known(numbers)) is not None:
             mine = printline(rest, numbers.time, length, cut=False, guess=numbers.by_statistics)
-            told.append(f"{f'{t}time not known:':<{wide}}{mine}")
+            lines.append(f"{f'{t}time not known:':<{wide}}{mine}")
     say(_per(numbers), _per(printed) if printed else None)
     say(_efficiency(numbers), _efficiency(printed) if printed else None)
-    return told
+    return lines
 
 
 def not_known(numbers: Numbers) -> float | None:
@@ -183,8 +183,8 @@ def printline(
     share = ""
     if number is not None:
         percent = 100 * seconds / number if number else None
-        told = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
-        share = f" - {told:>{2 if cut else 5}}%"
+        shown = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
+        share = f" - {shown:>{2 if cut else 5}}%"
     hours, slots = km(seconds / 3600), km(seconds / length)
     return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
 
@@ -196,8 +196,8 @@ def _per(numbers: Numbers) -> str:
 
 def _efficiency(numbers: Numbers) -> str:
     values = (numbers.efficiency, numbers.goodput_fraction)
-    told = ("-" if value is None else f"{value:.2f}" for value in values)
-    efficiency, goodput = (marked(text, numbers.estimated) for text in told)
+    texts = ("-" if value is None else f"{value:.2f}" for value in values)
+    efficiency, goodput = (marked(text, numbers.estimated) for text in texts)
     return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
@@ -224,13 +224,13 @@ def _entry(name: str, row: Compared, wide: int) -> Iterator[str]:
 
 
 def _cells(numbers: Numbers, *, cut: bool) -> list[str]:
-    told = {name: _percent(share(numbers), cut=cut) for name, share in SHARES.items()}
+    percents = {name: _percent(share(numbers), cut=cut) for name, share in SHARES.items()}
     for name, amount in AMOUNTS.items():
-        told[name] = (
+        percents[name] = (
             str(int(amount(numbers))) if cut or name == "total" else f"{amount(numbers):.1f}"
         )
     guess = numbers.estimated
-    return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in told.items()]
+    return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in percents.items()]
 
 
 def _percent(share: float | None, *, cut: bool) -> str:

@@ -27,7 +27,7 @@ from gwmond.reports.validation_phases import phases_of
 MOST = 20
 """How many lines by entry and node are shown, unless another number is asked for."""
 _CLASSES = {failure_class.value for failure_class in FailureClass}
-_NOT_TOLD = "(not told)"
+_NOT_RECORDED = "(not recorded)"
 
 DEFINITION = (
     "pilots that ended in the period and whose validation had failed, by entry, node, class and "
@@ -123,7 +123,7 @@ def _names(headers: tuple[str, ...], heads: int = 0) -> list[Column[FailureLine]
 
 def _named(key: FailureKey) -> tuple[str, ...]:
     place = key.site, key.entry, key.node or "(not known)"
-    return (*place, key.kind or _NOT_TOLD, key.test or _NOT_TOLD)
+    return (*place, key.kind or _NOT_RECORDED, key.test or _NOT_RECORDED)
 
 
 NAMES = ("site", "entry", "node", "class", "test")
@@ -220,7 +220,7 @@ class Failures:
             nodes.update({key.node} - {""})
         return [
             FailureLine(
-                (kind or _NOT_TOLD, test or _NOT_TOLD),
+                (kind or _NOT_RECORDED, test or _NOT_RECORDED),
                 failed,
                 self.ended.total(),
                 str(len(entries)),

@@ -111,7 +111,7 @@ class Figures(CountedJobs):
         """Return the block of text that analyze_entries prints."""
         length = self.length("h")
         jobs = number_text(self.jobs, self.numbered, self.pilots)
-        told = [
+        lines = [
             f"Pilots: {self.pilots}",
             f"Jobs: {jobs} (avg jobs/pilot: {self.per_pilot}, avg job length: {length})",
         ]
@@ -129,20 +129,20 @@ class Figures(CountedJobs):
             if name == "time not known" and not micros:
                 continue
             amount = self.mark(hours(micros)) if of_jobs else hours(micros)
-            told.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
+            lines.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
         for what, known in (
             ("HTCondor started (strt)", self.known_started),
             ("jobs ran (0job)", self.known_jobs),
         ):
             if known < self.pilots:
-                told.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
+                lines.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
         shares = (
             ("Time used/time wasted", ratio(self.used, self.waste)),
             ("Time efficiency", ratio(self.used, self.time)),
             ("Goodput fraction", ratio(self.good, self.time)),
         )
-        told.append("   ".join(f"{name}: {self.mark(quotient(share))}" for name, share in shares))
-        return told
+        lines.append("   ".join(f"{name}: {self.mark(quotient(share))}" for name, share in shares))
+        return lines
 
     def mark(self, text: str) -> str:
         """Return a figure with a mark if it is estimated."""

@@ -75,8 +75,8 @@ def _one(cursor: Cursor, now_us: int) -> str:
     if cursor.complete_us is None:
         return f"cursor {cursor.source} {cursor.kind}: {_untimed(cursor.kind)}"
     known_us = min(cursor.complete_us, now_us)  # never ahead of now: a copy is read as of later
-    told = f"{rfc3339(known_us // SECOND_US * SECOND_US)} ({span(now_us - known_us)} ago)"
-    return f"cursor {cursor.source} {cursor.kind}: complete until {told}"
+    text = f"{rfc3339(known_us // SECOND_US * SECOND_US)} ({span(now_us - known_us)} ago)"
+    return f"cursor {cursor.source} {cursor.kind}: complete until {text}"
 
 
 def _many(kind: str, some: list[Cursor], now_us: int) -> str:
@@ -85,14 +85,14 @@ def _many(kind: str, some: list[Cursor], now_us: int) -> str:
     what = f"{len(some)} sources"
     if all(map(os.path.isabs, paths)):
         what = f"{len(some)} {_NAMES.get(kind, 'directories')} in {os.path.commonpath(paths)}"
-    told = (
+    text = (
         f"read until {rfc3339(min(*read, now_us) // SECOND_US * SECOND_US)}"
         if read
         else _untimed(kind)
     )
     if 0 < len(read) < len(some):
-        told += f", of {len(some) - len(read)} nothing yet"
-    return f"cursors {kind}: {what}, {told} (each: --cursors)"
+        text += f", of {len(some) - len(read)} nothing yet"
+    return f"cursors {kind}: {what}, {text} (each: --cursors)"
 
 
 def _untimed(kind: str) -> str:

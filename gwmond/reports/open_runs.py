@@ -52,13 +52,13 @@ def open_runs(
     from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415
     from gwmond.pilots.waits import waits  # noqa: PLC0415
 
-    told = {
+    read_us = {
         cursor.source: cursor.complete_us or 0
         for cursor in cursors.values()
         if cursor.kind in SCHEDD_KINDS
     }
-    newest_us = max(told.values(), default=0)
-    silent = {name for name, at in told.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
+    newest_us = max(read_us.values(), default=0)
+    silent = {name for name, at in read_us.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
     pilots = {pilot.id: OpenPilot.of(pilot, loaded_from_us=0) for _, pilot in rows}
     attempts = [OpenAttempt.of(row, pilots[pilot.id]) for row, pilot in rows]
     return waits(attempts, rules, silent_us, silent, decided_later_us)

@@ -273,8 +273,8 @@ def _category(category: Category | None) -> Cell:
 
 
 def _codes(run: RunStory) -> str:
-    told = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
-    return ", ".join([*told, *([run.reason.value] if run.reason else [])])
+    codes = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
+    return ", ".join([*codes, *([run.reason.value] if run.reason else [])])
 
 
 def _evidence(own_span: OwnSpan) -> str:

@@ -121,9 +121,9 @@ def _compare(
     if length != duration:
         cause = Cause.ESTIMATED if life.estimated else Cause.DIFFERENT
         entry.add(cause, duration - length)
-    told = job.line.jobs_s if job.line is not None else None
-    if told and life.jobs_wall_us:
-        entry.fits[_fit(told * SECOND_US, life)] += 1
+    jobs_s = job.line.jobs_s if job.line is not None else None
+    if jobs_s and life.jobs_wall_us:
+        entry.fits[_fit(jobs_s * SECOND_US, life)] += 1
 
 
 def _fit(told_us: int, life: FactoryLife) -> str:
@@ -164,8 +164,8 @@ def unexplained_ratio(rows: Iterable[Reconciled]) -> float | None:
 
     That is the larger of both: the factory's of all these entries, or gwmond's.
     """
-    told = [row for row in rows if row.factory_us is not None]
-    if not told:
+    compared = [row for row in rows if row.factory_us is not None]
+    if not compared:
         return None
-    most = max(sum(row.factory_us or 0 for row in told), sum(row.pilots_us for row in told))
-    return sum(row.doubtful_us for row in told) / most if most else 0.0
+    most = max(sum(row.factory_us or 0 for row in compared), sum(row.pilots_us for row in compared))
+    return sum(row.doubtful_us for row in compared) / most if most else 0.0

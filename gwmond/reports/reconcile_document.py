@@ -50,7 +50,7 @@ def record(row: Reconciled) -> dict[str, Any]:
     """Return an entry flat; keys have units, ``parts`` and ``fits`` are spread out."""
     numbers = row.numbers
 
-    def told(kind: FactoryKind) -> int | None:
+    def number(kind: FactoryKind) -> int | None:
         """Return a number; a zero of files is not stored, but told if others of its source are."""
         source = kind.value.partition("_")[0]
         known = source in _OF_FILES and any(
@@ -75,22 +75,22 @@ def record(row: Reconciled) -> dict[str, Any]:
         "job_core_seconds_by_category": row.booked_core_us / SECOND_US,
         "job_core_seconds_shared": row.shared_core_us / SECOND_US,
         "factory_told": row.factory_us is not None,
-        "factory_queue_started": told(K.QUEUE_STARTED),
-        "factory_queue_ended": told(K.QUEUE_ENDED),
-        "factory_queue_removed": told(K.QUEUE_REMOVED),
-        "factory_queue_held": told(K.QUEUE_HELD),
-        "factory_lines": told(K.SUMMARY_PILOTS),
-        "factory_lines_without_duration": told(K.SUMMARY_NO_DURATION),
+        "factory_queue_started": number(K.QUEUE_STARTED),
+        "factory_queue_ended": number(K.QUEUE_ENDED),
+        "factory_queue_removed": number(K.QUEUE_REMOVED),
+        "factory_queue_held": number(K.QUEUE_HELD),
+        "factory_lines": number(K.SUMMARY_PILOTS),
+        "factory_lines_without_duration": number(K.SUMMARY_NO_DURATION),
         "factory_pilot_seconds": None if row.factory_us is None else row.factory_us / SECOND_US,
-        "factory_validation_seconds": told(K.SUMMARY_VALIDATION_SECONDS),
-        "factory_condor_seconds": told(K.SUMMARY_CONDOR_SECONDS),
-        "factory_jobs": told(K.SUMMARY_JOBS),
-        "factory_job_seconds": told(K.SUMMARY_JOB_SECONDS),
+        "factory_validation_seconds": number(K.SUMMARY_VALIDATION_SECONDS),
+        "factory_condor_seconds": number(K.SUMMARY_CONDOR_SECONDS),
+        "factory_jobs": number(K.SUMMARY_JOBS),
+        "factory_job_seconds": number(K.SUMMARY_JOB_SECONDS),
         "factory_job_seconds_are": _kind_of_sum(row),
         **{f"factory_job_lines_{fit}": row.fits[fit] for fit in FITS},
         "registered_slot_seconds": watched(K.CLIENT_SLOTS_TOTAL_SECONDS),
         "claimed_slot_seconds": watched(K.CLIENT_SLOTS_RUNNING_SECONDS),
-        "slots_watched_seconds": told(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS),
+        "slots_watched_seconds": number(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS),
         "residual_seconds": None if residual is None else residual / SECOND_US,
         "residual_ratio": row.residual_ratio,
         "unexplained_seconds": None if unexplained is None else unexplained / SECOND_US,
@@ -292,8 +292,8 @@ def explanations(rows: Iterable[Reconciled]) -> list[str]:
     found = {cause for row in every for cause in row.parts}
     ordered = [cause for cause in Cause if cause in found - UNEXPLAINED]
     ordered += [cause for cause in Cause if cause in found & UNEXPLAINED]
-    told = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
+    meanings = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in every for kind in row.numbers}
     if every and not any(kind.startswith("summary") for kind in kinds):
-        told.append(NO_LINES)
-    return told
+        meanings.append(NO_LINES)
+    return meanings

