@@ -68,7 +68,6 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("outcome", "outcome", "(pilots' own time)"),
         Grouping("hour", "time_us", step_us=HOUR_US),
         Grouping("day", "time_us", step_us=DAY_US),
-        Grouping("week", "time_us", step_us=7 * DAY_US),
     )
 }
 STEPS: Mapping[str, int] = {name: by.step_us for name, by in GROUPINGS.items() if by.step_us}
