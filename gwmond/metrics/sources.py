@@ -120,18 +120,6 @@ FAMILIES = (
         ),
     ),
     Family(
-        "gwmond_names_kept",
-        "gauge",
-        "",
-        "Entries and frontend groups that are kept apart. Unit: names." + POLLED,
-        ("kind",),
-        lambda s: (
-            (Sample(("entries",), len(s.names.entries)), Sample(("groups",), len(s.names.groups)))
-            if s.names
-            else ()
-        ),
-    ),
-    Family(
         "gwmond_poll_duration_seconds",
         "gauge",
         "seconds",
