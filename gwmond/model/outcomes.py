@@ -199,8 +199,6 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.exited and e.exit_signal is not None),
     Rule("exited_zero", _GOOD, "exit_zero", "ExitCode 0, and the same",
          lambda e: e.exited and e.exit_code == 0),
-    Rule("exited_as_shell", _GOOD, "exit_of_shell", "bash(1): 128+n if signal n ended a command",
-         lambda e: e.exited and 128 < (e.exit_code or 0) <= 192),
     Rule("exited_nonzero", _GOOD, "exit_nonzero", "ExitCode, and the same", lambda e: e.exited),
     # --- What else is known ------------------------------------------------------------------
     Rule("removed", _OTHER, "removed", "JobStatus 3 or RemoveReason, and no code",

@@ -153,7 +153,6 @@ CASES: list[tuple[str, Ending]] = [
     ("exited_zero", over(exit_code=0, vacate_code=1009, starter_status=0)),
     ("exited_zero", DONE._replace(draining=True, startd_ended=True)),
     ("exited_zero", DONE._replace(starter_status=LOST_SHADOW)),
-    ("exited_as_shell", over(exit_code=137)),
     ("exited_nonzero", over(exit_code=3)),
     ("exited_nonzero", DONE._replace(exit_code=3, hold_code=3)),  # ON_EXIT_HOLD
     ("exited_nonzero", over(exit_code=3, hold_code=3)),
@@ -213,7 +212,7 @@ def test_every_line_has_a_case_and_a_name_of_its_own() -> None:
 CATEGORIES = {
     GOOD: """
         completed_signal completed_zero completed_nonzero completed
-        exited_signal exited_zero exited_as_shell exited_nonzero""",
+        exited_signal exited_zero exited_nonzero""",
     MISCONFIGURED: """
         starter_killed_early reconnect_failed_early never_began not_started
         container_failed_early starter_failed_early activation_broken""",
@@ -250,10 +249,9 @@ def test_only_conclusions_without_a_record_are_estimated() -> None:
 
 def test_labels_are_bounded() -> None:
     assert {rule.outcome for rule in RULES} | {"early_exit", "summarised"} == LABELS
-    assert len(LABELS) < 50
+    assert len(LABELS) < 40
     assert {label for label in LABELS if label.startswith("exit_")} == {
-        *("exit_zero", "exit_nonzero", "exit_signal", "exit_unknown", "exit_retried"),
-        "exit_of_shell",
+        *("exit_zero", "exit_nonzero", "exit_signal", "exit_unknown", "exit_retried")
     }
 
 
