@@ -35,8 +35,8 @@ esac
 """
 
 WRAPPER = r"""#!/bin/sh
-# USER_JOB_WRAPPER of the sick node: whatever the job is, it fails at once.
-set -- "$2" 0.2 exit 1
+# USER_JOB_WRAPPER of the sick node: whatever the job is, it fails as soon as it can be seen.
+set -- "$2" 3 exit 1
 """ + JOB.partition("\n")[2]
 
 

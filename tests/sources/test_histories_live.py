@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,32 +39,43 @@ class Stage(NamedTuple):
 
 
 #: The scenario lasts longer on a machine that does much else.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
 def stage(htcondor: str) -> Iterator[Stage]:
+    """The scenario on a pool of its own; once more where the machine was too busy for it."""
+    with ExitStack() as stack:
+        try:
+            found = _played(stack, htcondor)
+        except TimeoutError:
+            stack.close()
+            found = _played(stack, htcondor)
+        yield found
+
+
+def _played(stack: ExitStack, htcondor: str) -> Stage:
+    pool = stack.enter_context(CondorPool(htcondor=htcondor, config=scenario.CONFIG))
     found: list[Claims] = []
-    with CondorPool(htcondor=htcondor, config=scenario.CONFIG) as pool:
 
-        def during(pilots: dict[str, Pilot]) -> None:
-            def ask() -> Claims | None:
-                terms = Terms(LiveAccess(), pool.collector, Attributes(), time.time())
-                ((seen, _), _) = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)
-                return seen if len(seen.records) >= 10 else None
+    def during(pilots: dict[str, Pilot]) -> None:
+        def ask() -> Claims | None:
+            terms = Terms(LiveAccess(), pool.collector, Attributes(), time.time())
+            ((seen, _), _) = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)
+            return seen if len(seen.records) >= 10 else None
 
-            found.append(pool.wait_for("claims in the collector", ask))
+        found.append(pool.wait_for("claims in the collector", ask))
 
-        played = scenario.play(pool, during)
-        first, second = (scenario.daemon(pool, "Schedd", name) for name in pool.schedds)
-        yield Stage(
-            pool=pool,
-            schedds=(first, second),
-            startd=scenario.daemon(pool, "StartDaemon", played.pilots["main"].name),
-            files=scenario.startd_files(played),
-            cases={cluster: case for case, cluster in played.clusters.items()},
-            claims=found[0],
-        )
+    played = scenario.play(pool, during)
+    first, second = (scenario.daemon(pool, "Schedd", name) for name in pool.schedds)
+    return Stage(
+        pool=pool,
+        schedds=(first, second),
+        startd=scenario.daemon(pool, "StartDaemon", played.pilots["main"].name),
+        files=scenario.startd_files(played),
+        cases={cluster: case for case, cluster in played.clusters.items()},
+        claims=found[0],
+    )
 
 
 def ask(daemon: Daemon, kind: str, state: str = "", limits: HistoryLimits = MANY) -> HistoryAnswer:
