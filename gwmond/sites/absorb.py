@@ -237,18 +237,20 @@ def _rests(grid: _Grid, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Beside
     """
     order = [at for at, shape in enumerate(shapes) if shape.size.gpus <= 0]
     order.sort(key=lambda at: (shapes[at].size, grid.wall[at]), reverse=True)
-    for at in order[:_RESTS] if len(shapes) > 1 else ():
-        jobs, fit = 0.0, np.zeros(len(shapes))
-        for piece in grid.pieces():
-            filled = piece.whole(piece.free)[:, at].min(axis=1)
-            filled = np.where(piece.lasts[:, at], filled, 0.0)
+    large = order[:_RESTS] if len(shapes) > 1 else []
+    jobs, fit = np.zeros(len(large)), np.zeros((len(large), len(shapes)))
+    for piece in grid.pieces() if large else ():
+        lasts = piece.lasts
+        fills = np.where(lasts, piece.whole(piece.free).min(axis=2), 0.0)
+        for index, at in enumerate(large):
+            filled = fills[:, at]
             rest = np.maximum(piece.free - filled[:, None] * piece.asked[at], 0.0)
-            more = np.where(piece.lasts & (filled[:, None] > 0), piece.whole(rest).min(axis=2), 0)
-            jobs += float(piece.many @ filled)
-            fit += piece.many @ more
-        if fit.any():
-            beside = {shape: int(n) for shape, n in zip(shapes, fit.tolist(), strict=True) if n}
-            yield shapes[at], Beside(int(jobs), beside)
+            more = np.where(lasts & (filled[:, None] > 0), piece.whole(rest).min(axis=2), 0)
+            jobs[index] += piece.many @ filled
+            fit[index] += piece.many @ more
+    for at, number, fitting in zip(large, jobs.tolist(), fit.tolist(), strict=True):
+        if beside := {shape: int(n) for shape, n in zip(shapes, fitting, strict=True) if n}:
+            yield shapes[at], Beside(int(number), beside)
 
 
 def _fit(grid: _Grid) -> tuple[list[Hold], Need]:

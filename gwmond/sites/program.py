@@ -179,23 +179,15 @@ def build(
     ).reshape(len(RESOURCES), len(sink_at))
     made_by = np.array(leaves, dtype=np.float64).reshape(len(leaves), 3).T
     source, sink = columns[0].astype(np.int64), columns[1].astype(np.int64)
+    home = np.arange(len(sinks))
+    home[len(berths) : len(berths) + len(rests)] = [sink_at[rest.berth] for rest in rests]
     made = Program(
         *(bundles, berths, rests, entries, source, sink),
         *(columns[2], columns[3], columns[4:6], columns[6:8], room),
-        np.stack((sink, _homes(sink, berths, rests))),
+        np.stack((sink, home[sink])),
         (made_by[0], made_by[1].astype(np.int64), made_by[2].astype(np.int64)),
     )
     return made._replace(room=_usable(made))
-
-
-def _homes(sink: Ints, berths: Sequence[Berth], rests: Sequence[Rest]) -> Ints:
-    """Return the sinks, of rests their berths."""
-    berth_at = {berth: at for at, berth in enumerate(berths)}
-    home = np.array([berth_at[rest.berth] for rest in rests], dtype=np.int64)
-    found = sink.copy()
-    in_rest = (sink >= len(berths)) & (sink < len(berths) + len(rests))
-    found[in_rest] = home[sink[in_rest] - len(berths)]
-    return found
 
 
 def _rank(rest: Rest) -> tuple[object, ...]:
