@@ -19,6 +19,7 @@ from gwmond.model.units import MICRO
 from gwmond.reports.analyze_pilots import PilotFigures, PilotSums, total
 from gwmond.reports.analyze_rounding import Archive, Printed, data_sets
 from gwmond.reports.pilot_jobs import told_by_statistics, told_numbered
+from gwmond.reports.render.formats import ratio
 
 
 class KnownOf(NamedTuple):
@@ -73,26 +74,22 @@ class Numbers(NamedTuple):
     @property
     def efficiency(self) -> float | None:
         """Time used / time."""
-        return _share(self.used, self.time)
+        return ratio(self.used, self.time)
 
     @property
     def goodput_fraction(self) -> float | None:
         """What is not badput / time."""
-        return _share(self.time - self.badput, self.time)
-
-
-def _share(some: float | None, number: float) -> float | None:
-    return None if some is None or not number else some / number
+        return ratio(self.time - self.badput, self.time)
 
 
 SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
-    "strt": lambda sums: _share(sums.failed, sums.base.started),
-    "fval": lambda sums: _share(sums.all_validation, sums.base.started_s),
-    "0job": lambda sums: _share(sums.without_jobs, sums.base.jobs),
-    "val": lambda sums: _share(sums.validation, sums.base.validated_s),
-    "idle": lambda sums: _share(sums.idle, sums.base.validated_s),
-    "wst": lambda sums: _share(sums.waste, sums.time),
-    "badp": lambda sums: _share(sums.badput, sums.time),
+    "strt": lambda sums: ratio(sums.failed, sums.base.started),
+    "fval": lambda sums: ratio(sums.all_validation, sums.base.started_s),
+    "0job": lambda sums: ratio(sums.without_jobs, sums.base.jobs),
+    "val": lambda sums: ratio(sums.validation, sums.base.validated_s),
+    "idle": lambda sums: ratio(sums.idle, sums.base.validated_s),
+    "wst": lambda sums: ratio(sums.waste, sums.time),
+    "badp": lambda sums: ratio(sums.badput, sums.time),
 }
 AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
     "waste": lambda sums: sums.waste / 3600,
@@ -109,7 +106,7 @@ def exact(sums: PilotSums) -> Numbers:
     return Numbers(
         pilots=sums.pilots,
         jobs=sums.jobs,
-        job_length=_share(sums.lengths_us / MICRO, sums.known_lengths),
+        job_length=ratio(sums.lengths_us / MICRO, sums.known_lengths),
         failed=sums.failed,
         all_validation=sums.failed_us / MICRO,
         without_jobs=sums.without_jobs,
@@ -136,7 +133,7 @@ def original(printed: Printed, by_statistics: int = 0, from_start: int = 0) -> N
     return Numbers(
         pilots=printed.pilots,
         jobs=printed.jobs,
-        job_length=_share(printed.used - printed.numberless, printed.jobs),
+        job_length=ratio(printed.used - printed.numberless, printed.jobs),
         failed=printed.failed,
         all_validation=printed.all_validation,
         without_jobs=printed.without_jobs,
@@ -315,7 +312,7 @@ def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
     return {
         "pilots": numbers.pilots,
         "jobs": numbers.jobs if numbers.numbered or not numbers.pilots else None,
-        "jobs_per_pilot": _share(numbers.jobs, numbers.numbered),
+        "jobs_per_pilot": ratio(numbers.jobs, numbers.numbered),
         "average_job_length_seconds": numbers.job_length,
         "time_seconds": numbers.time,
         "used_seconds": numbers.used,
@@ -325,7 +322,7 @@ def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
         "badput_seconds": numbers.badput,
         "nosuccess_seconds": numbers.nosuccess,
         "slots": numbers.time / period_s,
-        "used_per_wasted": _share(numbers.used, numbers.waste),
+        "used_per_wasted": ratio(numbers.used, numbers.waste),
         "efficiency": numbers.efficiency,
         "goodput_fraction": numbers.goodput_fraction,
         **{f"{name}_share": share(numbers) for name, share in SHARES.items()},

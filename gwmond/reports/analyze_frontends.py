@@ -22,7 +22,7 @@ from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.reports.analyze_rounding import km
 from gwmond.reports.analyze_text import RULE, name_width, printline, shown
-from gwmond.reports.render.formats import plain
+from gwmond.reports.render.formats import plain, ratio
 
 ORIGINAL = "analyze_frontends"
 
@@ -102,7 +102,7 @@ class FrontendLine:
 
 
 def _ratio(numbers: tuple[float, float] | None) -> float | None:
-    return None if numbers is None or not numbers[1] else numbers[0] / numbers[1]
+    return None if numbers is None else ratio(*numbers)
 
 
 def line_of(means: Mapping[str, float]) -> FrontendLine:

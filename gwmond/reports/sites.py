@@ -11,13 +11,12 @@ from gwmond.model.evaluation import SCALE, EntryTime, entry_states, overall
 from gwmond.model.facts import EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, Snapshot
 from gwmond.model.states import State
-from gwmond.model.units import RESOURCES, Resource
+from gwmond.model.units import RESOURCES, Resource, known_sum
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, right, words
 from gwmond.reports.render.table import Cell, Column, table
 
 T = TypeVar("T")
-N = TypeVar("N", int, float)
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
@@ -151,24 +150,24 @@ def site_rows(snapshot: Snapshot) -> list[SiteRow]:
                 reason=largest.reason,
                 limits=largest.limits,
                 capacity_units=sum(r.capacity_units for r in rows),
-                provisioned_units=_sum([r.provisioned_units for r in rows]),
-                busy_units=_sum([r.busy_units for r in rows]),
+                provisioned_units=known_sum(r.provisioned_units for r in rows),
+                busy_units=known_sum(r.busy_units for r in rows),
                 spare_units=sum(r.spare_units for r in rows),
                 provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
                 insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),
                 other_units=sum(r.other_units for r in rows),
-                untaken_units=_sum([r.untaken_units for r in rows]),
-                registered_pilots=_sum([r.registered_pilots for r in rows]),
-                pending_pilots=_sum([r.pending_pilots for r in rows]),
-                held_pilots=_sum([r.held_pilots for r in rows]),
-                requested_pilots=_sum([r.requested_pilots for r in rows]),
+                untaken_units=known_sum(r.untaken_units for r in rows),
+                registered_pilots=known_sum(r.registered_pilots for r in rows),
+                pending_pilots=known_sum(r.pending_pilots for r in rows),
+                held_pilots=known_sum(r.held_pilots for r in rows),
+                requested_pilots=known_sum(r.requested_pilots for r in rows),
                 matching_idle_jobs=_at_least(max, [r.matching_idle_jobs for r in rows], whole),
                 assigned_idle_jobs=_at_least(_tenths, [r.assigned_idle_jobs for r in rows], whole),
                 jobs_whole=whole,
                 evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
                 capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
-                verdicts_checked=_sum([r.verdicts_checked for r in rows]),
-                verdicts_agreed=_sum([r.verdicts_agreed for r in rows]),
+                verdicts_checked=known_sum(r.verdicts_checked for r in rows),
+                verdicts_agreed=known_sum(r.verdicts_agreed for r in rows),
             )
         )
     return result
@@ -266,11 +265,6 @@ def _limits(totals: EntryTotals | None) -> str:
 
 def _part(row: EntryTime, state: State) -> float:
     return sum(part.amount for part in row.parts if part.state is state) / SCALE
-
-
-def _sum(values: list[N | None]) -> N | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _at_least(together: Callable[[list[T]], T], values: list[T | None], whole: bool) -> T | None:

@@ -33,7 +33,7 @@ class Paragraph(NamedTuple):
 
 
 class TextLines(NamedTuple):
-    """TextLines that are shown as they are."""
+    """Lines that are shown as they are."""
 
     title: str
     lines: Sequence[str]
