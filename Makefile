@@ -24,6 +24,8 @@ SAY := @printf '== %s\n'
 
 export PIP_ROOT_USER_ACTION := ignore
 export DEBIAN_FRONTEND := noninteractive
+# Else each of the many processes of the tests compiles gwmond anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -49,7 +51,8 @@ lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 
 pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	    --durations 20 $(PYTEST_ARGS)
 
 lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest versions that pyproject.toml allows
 	$(SAY) 'pytest with the lowest versions'

@@ -5,12 +5,14 @@ A pool which cannot be had is a failure with its remedy in the text (SetupError)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import structlog
+from xdist.scheduler import LoadFileScheduling
 
 from gwmond import cli
 from tests.examples import load_profile
@@ -21,28 +23,49 @@ load_profile()
 
 #: Files that take minutes: begun first, each by a worker of its own, they end with the others.
 LONG = (
-    "proof/test_ledger",
+    "proof/test_ledger.py",
+    "referee/test_negotiator.py",
     "daemon/test_restart.py",
-    "referee/test_htcondor",
+    "daemon/test_first_hour.py",
+    "recordings/test_live_runs.py",
+    "proof/",
     "daemon/test_pilots",
     "daemon/test_reconciled.py",
     "daemon/test_faults.py",
-    "proof/",
-    "daemon/test_ledger_faults.py",
-    "daemon/test_advertised.py",
-    "daemon/test_central_logs.py",
-    "daemon/test_monitored.py",
-    "systemd/",
+    "daemon/test_commands.py",
+    "sources/test_histories_live.py",
     "daemon/",
-    "recordings/test_live_runs.py",
+    "systemd/",
+    "gwms/test_import",
     "commands/test_demo.py",
-    "sources/test_histories_live",
     "pool/",
     "recordings/",
     "sites/test_flow.py",
     "sites/test_properties.py",
     "pilots/test_pilot_properties.py",
 )
+
+#: Files of which no test needs what another one has set up: their tests run side by side.
+DIVIDED = (
+    *("advertised", "central_logs", "counting", "faults", "lasting_problems", "ledger_faults"),
+    *("pilots", "reconciled", "restart"),
+)
+
+
+class Units(LoadFileScheduling):  # type: ignore[misc]
+    """Gives workers files to run: in those of ``DIVIDED`` tests, in others each version alone."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if file in {f"tests/daemon/test_{name}.py" for name in DIVIDED}:
+            return nodeid
+        return f"{file} {''.join(re.findall('htcondor[0-9]+', nodeid))}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Units | None:
+    """Divide the tests among the workers (``pytest -n 6 --dist loadfile``)."""
+    return Units(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,14 +78,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["23", "25"], ids=lambda version: f"htcondor{version}")
 def htcondor(request: pytest.FixtureRequest) -> str:
-    """The version of a module's pools: its HTCONDOR, else 23.
-
-    A file of tests that take minutes has a second one beside it, which has the same tests and
-    HTCONDOR = "25": so another worker can run it.
-    """
-    return str(getattr(request.module, "HTCONDOR", "23"))
+    """The version of a module's pools: its tests run with each, the two side by side."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Fixture: a pool of a module's own version of HTCondor, in which scenarios are tried."""
+"""Fixture: a pool of each version of HTCondor, in which scenarios are tried."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.referee.trial import Trial, judge
 
 @pytest.fixture(scope="module")
 def trial(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    htcondor: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[int], Trial]]:
-    """Tries the scenario of a seed; ``HTCONDOR`` of the module is the pool's version."""
-    with CondorPool(config=POOL_CONFIG, htcondor=request.module.HTCONDOR) as pool:
+    """Tries the scenario of a seed."""
+    with CondorPool(config=POOL_CONFIG, htcondor=htcondor) as pool:
         arena = Arena(pool)
         yield lambda seed: judge(pool, arena, tmp_path_factory.mktemp("asked"), draw(seed))
