@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.build.command_line import gwmond
 from tests.gwms import generate, simulated
 from tests.gwms.simulated import Pilot
 
@@ -33,19 +32,10 @@ def told(root: Path, pilots: list[Pilot], *more: str) -> Records:
         for name, content in generate.files(pilot).items():
             (folder / name).write_bytes(content)
     ledger = "--ledger", f"sqlite:///{root}/ledger.sqlite"
-    gwmond = sys.executable, "-m", "gwmond"
-    done = subprocess.run(
-        [*gwmond, "import", *ledger, str(root / "client")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+    done = gwmond("import", *ledger, root / "client")
     assert done.returncode == 0, done.stderr
     options = "--style", "analyze-entries", "--format", "json", *PERIOD, *more
-    done = subprocess.run(
-        [*gwmond, "report", *ledger, *options], capture_output=True, text=True, check=False
-    )
+    done = gwmond("report", *ledger, *options)
     assert done.returncode == 0, done.stderr
     return {
         (one["part"], one["frontend"], one["entry"]): one

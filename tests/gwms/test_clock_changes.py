@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.sources.gwms import pilot_err, pilot_output, starter_log
 from gwmond.sources.gwms.rare import clock_changes
 from gwmond.sources.gwms.texts import Zone
+from tests.build.command_line import gwmond
 from tests.examples import examples
 from tests.gwms import generate, simulated
 from tests.gwms.simulated import Job, Pilot
@@ -279,10 +278,7 @@ def test_an_import_over_a_change(tmp_path: Path) -> None:
         for name, content in generate.files(truth).items():
             (folder / name).write_bytes(content)
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    command = [sys.executable, "-m", "gwmond", "import", "--ledger", url]
-    done = subprocess.run(
-        [*command, str(tmp_path / "factory")], capture_output=True, text=True, check=False
-    )
+    done = gwmond("import", "--ledger", url, tmp_path / "factory")
     assert done.returncode == 0, done.stderr
     with LedgerReader.open(url) as reader:
         rows = list(reader.pilot_rows())

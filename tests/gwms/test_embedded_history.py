@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gwmond.model.records import JobRecord
 from gwmond.sources.gwms import embedded_history
 from gwmond.sources.htcondor import history_files
+from tests.build.histories import RECORDINGS
 from tests.examples import examples
 from tests.gwms import generate, simulated
-from tests.sources.test_histories import RECORDINGS
 
 ROWS = json.loads((RECORDINGS / "startd_history.json").read_text())
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -14,24 +15,18 @@ import pytest
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from tests.build.command_line import gwmond
+from tests.build.imports import command, pilots, run, totals
 from tests.gwms import generate, simulated
 
 NUMBER, SEED = 300, 7
-Totals = dict[tuple[str, ...], int]
 
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A factory's directory, with all its defects; of every seventh pilot the output is lost."""
     directory = tmp_path_factory.mktemp("factory")
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.gwms.generate", str(directory)),
-            *("--number", str(NUMBER), "--seed", str(SEED)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    generate.write(directory, SEED, NUMBER)
     for truth in simulated.pilots(SEED, NUMBER):
         for lost in directory.glob(f"client/{truth.directory}/{truth.stem}.*"):
             if is_lost(truth):
@@ -47,31 +42,6 @@ def is_lost(truth: simulated.Pilot) -> bool:
 def is_told(truth: simulated.Pilot) -> bool:
     """Whether the whole output of a pilot is there."""
     return truth.returned and not is_lost(truth)
-
-
-def command(ledger: Path, *paths: Path) -> list[str]:
-    url = f"sqlite:///{ledger}"
-    return [sys.executable, "-m", "gwmond", "import", "--ledger", url, *map(str, paths)]
-
-
-def run(ledger: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
-    """Import, to the end."""
-    return subprocess.run(
-        command(ledger, *paths), capture_output=True, text=True, check=False, timeout=180
-    )
-
-
-def totals(ledger: Path) -> Totals:
-    """All totals, in micros."""
-    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
-        net = reader.load_pilots().net
-    return {tuple(map(str, series)): micros for series, micros in net.items() if micros}
-
-
-def pilots(ledger: Path) -> dict[str, PilotRow]:
-    """Pilots by the factory's job."""
-    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
-        return {row.identity.factory_job.partition("#")[2]: row for row in reader.pilot_rows()}
 
 
 def spent(row: PilotRow, name: str = "cpu") -> dict[str, float]:
@@ -110,8 +80,7 @@ def imported(factory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_ledger_proves_itself(imported: Path) -> None:
     """Everything sums up, and nothing is left open."""
-    check = [sys.executable, "-m", "gwmond", "ledger", "check", "--ledger"]
-    done = subprocess.run([*check, f"sqlite:///{imported}"], capture_output=True, check=False)
+    done = gwmond("ledger", "check", "--ledger", imported)
     assert done.returncode == 0, done.stdout
     assert all(row.closed for row in pilots(imported).values())
 
@@ -234,12 +203,9 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
 def test_a_pilot_tells_by_which_rules_it_is_told(imported: Path) -> None:
     """Each with its interval, as text and as JSON."""
     row = next(pilot for pilot in pilots(imported).values() if Assumption.JOBS in pilot.assumed)
-    shown = [sys.executable, "-m", "gwmond", "pilot", "--ledger", f"sqlite:///{imported}"]
-    told = subprocess.run([*shown, str(row.id)], capture_output=True, text=True, check=True)
-    assert "estimated, rule no_output: " in told.stdout
-    done = subprocess.run(
-        [*shown, str(row.id), "--format", "json"], capture_output=True, text=True, check=True
-    )
+    shown = "pilot", "--ledger", imported, row.id
+    assert "estimated, rule no_output: " in gwmond(*shown).stdout
+    done = gwmond(*shown, "--format", "json")
     story = json.loads(done.stdout)
     rules = {of["rule"]: of for of in story["rules"]}
     assert rules.keys() == {assumption.value for assumption in row.assumed}
@@ -248,6 +214,41 @@ def test_a_pilot_tells_by_which_rules_it_is_told(imported: Path) -> None:
     assert {run["outcome"] for run in story["runs"]} == {"summarised"}
     assert {run["rule"] for run in story["runs"]} == {"summarised"}
     assert story["validation_end_epoch_seconds"] == (row.validation_end_us or 0) / 10**6
+
+
+def parts(factory: Path) -> list[Path]:
+    """Directories of which each can be imported alone."""
+    return sorted({file.parent for file in factory.rglob("*") if file.is_file()})
+
+
+def lives(ledger: Path) -> list[tuple[object, ...]]:
+    """All that is stored of pilots, and of their runs, without their numbers."""
+    columns = "name, site, entry, factory, start_us, end_us, steps, validation, estimated"
+    runs = "job, run, start_us, end_us, category, outcome, cpu_resource, cpu_canonical"
+    with sqlite3.connect(ledger) as connection:
+        found = [
+            (*row, json.dumps(json.loads(settled), sort_keys=True))
+            for *row, settled in connection.execute(f"SELECT {columns}, settled FROM pilots")
+        ]
+        found += connection.execute(f"SELECT {runs} FROM attempts WHERE job NOT LIKE 's%#p%#%'")
+        found += connection.execute(
+            "SELECT labels, whole, micros FROM series WHERE kind = 'count' AND whole + micros > 0"
+        )
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_in_parts_in_any_order(factory: Path, imported: Path, tmp_path: Path, seed: int) -> None:
+    """The same ledger as at once: sizes and sites that are not told are those of the entry's
+    others, whoever came first."""
+    ledger, some = tmp_path / "ledger.sqlite", parts(factory)
+    random.Random(seed).shuffle(some)
+    assert len(some) > 5
+    for number in range(3):
+        done = run(ledger, *some[number::3])
+        assert done.returncode == 0, done.stderr
+    assert totals(ledger) == totals(imported)
+    assert lives(ledger) == lives(imported)
 
 
 def test_again_is_nothing(imported: Path, factory: Path) -> None:
@@ -259,8 +260,7 @@ def test_again_is_nothing(imported: Path, factory: Path) -> None:
     assert "nothing is new since the last import" in done.stdout
     told = f"gwmond report --ledger {imported} --from 20"
     assert told in done.stdout.splitlines()[-1]
-    asked = [sys.executable, "-m", "gwmond", "report", "--ledger", str(imported), "--site", "no"]
-    err = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    err = gwmond("report", "--ledger", imported, "--site", "no").stderr
     assert "no pilot at all of --site no" in err
     assert "seems not to run" not in err
     assert totals(imported) == before
@@ -296,11 +296,6 @@ def test_options_are_proven_before_the_import(tmp_path: Path) -> None:
         (["--processes", "0"], 2, "--processes: at least 1"),
         (["--openmetrics", str(tmp_path / "none" / "x.om")], 1, "is no directory"),
     ):
-        done = subprocess.run(
-            [*command(tmp_path / "l.sqlite", tmp_path), *option],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = gwmond("import", "--ledger", tmp_path / "l.sqlite", tmp_path, *option)
         assert (done.returncode, why in done.stderr) == (code, True), done.stderr
         assert not (tmp_path / "l.sqlite").exists()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.build.command_line import gwmond
+from tests.build.imports import run, totals
 from tests.gwms import generate, simulated
-from tests.gwms.test_import import run, totals
 
 SEED, NUMBER = 11, 40
 _LINE = "09/10/01 {:02}:{:02}:{:02} (pid:{})"
@@ -36,8 +35,7 @@ def write(root: Path, *, history: bool) -> Path:
 
 def check(ledger: Path) -> None:
     """Let the ledger prove that all sums up."""
-    command = [sys.executable, "-m", "gwmond", "ledger", "check", "--ledger"]
-    done = subprocess.run([*command, f"sqlite:///{ledger}"], capture_output=True, check=False)
+    done = gwmond("ledger", "check", "--ledger", ledger)
     assert done.returncode == 0, done.stdout
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model.stored_pilots import PilotBatch, PilotRow
+from gwmond.model.stored_pilots import PilotBatch
 from gwmond.service.importer import Importer
 from gwmond.sources import child
+from tests.build.imports import contents
 from tests.gwms import generate
 
 NUMBER, SEED = 120, 7
@@ -41,19 +42,6 @@ def run(url: str, root: Path, commits: int | None, patch: pytest.MonkeyPatch) ->
     return made
 
 
-def stored(url: str) -> tuple[object, object, dict[str, PilotRow]]:
-    """Totals, counts, and pilots but for what says when they were accounted."""
-    with Ledger.open(url) as ledger:
-        state = ledger.load_pilots()
-        rows = {
-            row.identity.name: row._replace(id=0, known_until_us=None)
-            for row in ledger.pilot_rows()
-        }
-        assert [check_pilot for check_pilot in ledger.check() if check_pilot.micros] == []
-    totals = {pilot_series: micros for pilot_series, micros in state.net.items() if micros}
-    return totals, {count_key: n for count_key, n in state.numbers.items() if n}, rows
-
-
 def test_killed_after_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was assumed of pilots depends on all that was read, also before it was killed."""
     child.start()
@@ -61,9 +49,9 @@ def test_killed_after_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     whole = f"{tmp_path}/whole.sqlite"
     commits = run(whole, tmp_path / "factory", None, monkeypatch)
     assert commits > 3
-    expected = stored(whole)
+    expected = contents(whole)
     for killed in range(1, commits):
         url = f"{tmp_path}/{killed}.sqlite"
         assert run(url, tmp_path / "factory", killed, monkeypatch) == killed
         run(url, tmp_path / "factory", None, monkeypatch)
-        assert stored(url) == expected, killed
+        assert contents(url) == expected, killed

@@ -22,8 +22,9 @@ from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.service.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child
-from tests.gwms import simulated
-from tests.gwms.test_import import Totals, pilots, totals
+from tests.build.command_line import gwmond
+from tests.build.imports import Totals, pilots, totals
+from tests.gwms import generate, simulated
 
 NUMBER, SEED = 120, 11
 ENDED = "condor_master (condor_MASTER) pid 11 EXITING WITH STATUS 0"
@@ -35,9 +36,7 @@ CONTAINER = "FATAL: container creation failed: mount docker://image: no such fil
 def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A factory's directory without event logs, so that the ends of some pilots are not known."""
     directory = tmp_path_factory.mktemp("factory")
-    command = [sys.executable, "-m", "tests.gwms.generate", str(directory)]
-    numbers = ["--number", str(NUMBER), "--seed", str(SEED)]
-    subprocess.run([*command, *numbers], check=True, capture_output=True)
+    generate.write(directory, SEED, NUMBER)
     for log in directory.rglob("condor_activity_*"):
         log.unlink()
     return directory
@@ -98,9 +97,7 @@ def run(
     logs: list[Path] = [],  # noqa: B006
 ) -> subprocess.CompletedProcess[str]:
     """Import, to the end."""
-    done = subprocess.run(
-        command(ledger, *paths, logs=logs), capture_output=True, text=True, check=False
-    )
+    done = gwmond(*command(ledger, *paths, logs=logs)[3:])
     assert done.returncode == 0, done.stderr
     return done
 
@@ -131,9 +128,7 @@ def read_logs(ledger: Path) -> dict[str, str]:
 
 
 def is_sound(ledger: Path) -> bool:
-    call = [sys.executable, "-m", "gwmond", "ledger", "check", "--ledger"]
-    done = subprocess.run([*call, f"sqlite:///{ledger}"], capture_output=True, check=False)
-    return done.returncode == 0
+    return gwmond("ledger", "check", "--ledger", ledger).returncode == 0
 
 
 @pytest.fixture(scope="module")

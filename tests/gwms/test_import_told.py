@@ -138,7 +138,7 @@ def test_the_command_that_is_told_at_the_end_works(
 def test_no_password_is_told() -> None:
     """The last line is kept in logs of cron."""
     given = ["import", "/x", "--ledger", "postgresql://gwmond:secret@db/gwmond"]
-    told = import_._report(cli.parser(given).parse_args(given))
+    told = import_.report_command(cli.parser(given).parse_args(given))
     assert told.startswith("gwmond report --ledger ")
     assert "secret" not in told
 
@@ -147,4 +147,4 @@ def test_without_options_none_is_told() -> None:
     """The command is as short as what was typed."""
     given = ["import", "/x"]
     arguments = cli.parser(given).parse_args(given)
-    assert import_._report(arguments) == "gwmond report"
+    assert import_.report_command(arguments) == "gwmond report"

@@ -14,9 +14,8 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.service import places
+from tests.build.imports import command, contents, pilots, run, totals
 from tests.gwms import generate, simulated
-from tests.gwms.test_import import command, pilots, run, totals
-from tests.gwms.test_import_killed import stored
 from tests.unprivileged import give_up, unprivileged
 
 NUMBER, SEED = 40, 7
@@ -59,7 +58,7 @@ def expected(original: Path, tmp_path_factory: pytest.TempPathFactory) -> object
     """What a ledger has into which all was imported at once."""
     ledger = tmp_path_factory.mktemp("whole") / "ledger.sqlite"
     assert run(ledger, original).returncode == 0
-    return stored(f"sqlite:///{ledger}")
+    return contents(f"sqlite:///{ledger}")
 
 
 @pytest.fixture
@@ -94,7 +93,7 @@ def test_nothing_can_be_read(factory: Path, expected: object, tmp_path: Path) ->
     done = run(ledger, factory)
     assert done.returncode == 0, done.stderr
     assert "[unreadable]" not in done.stdout
-    assert stored(f"sqlite:///{ledger}") == expected
+    assert contents(f"sqlite:///{ledger}") == expected
 
 
 @pytest.mark.parametrize("kinds", [["out"], ["err"]])
@@ -108,12 +107,12 @@ def test_a_part_can_be_read(
     status, said, _ = unread(ledger, factory)
     assert (status, f"[unreadable]: {number}, such as" in said) == (0, True), said
     assert "is left for the next import" in said
-    assert stored(f"sqlite:///{ledger}") != expected
+    assert contents(f"sqlite:///{ledger}") != expected
     assert run(ledger, factory).returncode == 0
-    assert stored(f"sqlite:///{ledger}") == expected
+    assert contents(f"sqlite:///{ledger}") == expected
     again = run(ledger, factory)
     assert "nothing is new" in again.stdout
-    assert stored(f"sqlite:///{ledger}") == expected
+    assert contents(f"sqlite:///{ledger}") == expected
 
 
 @pytest.mark.parametrize("commits", [2, 5])
@@ -127,7 +126,7 @@ def test_killed_while_a_part_cannot_be_read(
     assert status == -signal.SIGKILL, why
     assert unread(ledger, factory)[0] == 0
     assert run(ledger, factory).returncode == 0
-    assert stored(f"sqlite:///{ledger}") == expected
+    assert contents(f"sqlite:///{ledger}") == expected
 
 
 def test_check_tries_files(tmp_path: Path) -> None:

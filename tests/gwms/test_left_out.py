@@ -16,8 +16,8 @@ from gwmond.model.pilot_evidence import PilotOutput, QueueEvent
 from gwmond.service import problem_words
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from tests.build.imports import pilots as stored
 from tests.gwms import generate, simulated
-from tests.gwms.test_import import pilots as stored
 
 GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
 

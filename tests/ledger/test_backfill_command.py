@@ -18,6 +18,7 @@ from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Ledger, LedgerReader
 from gwmond.metrics import backfill
 from tests.build.pilot_ledger import BASE, write
+from tests.gwms import generate
 from tests.ledger.pilot_batches import batch
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
@@ -211,8 +212,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 def test_import(run: Run, tmp_path: Path) -> None:
     """After an import the file has the hours of what was imported; a second one adds nothing."""
     factory, file = tmp_path / "factory", tmp_path / "past.om"
-    command = [sys.executable, "-m", "tests.gwms.generate", str(factory), "--number", "80"]
-    subprocess.run([*command, "--seed", "3"], check=True, capture_output=True)
+    generate.write(factory, 3, 80)
     ledger = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     arguments = ("import", "--ledger", ledger, factory, "--openmetrics", file, "--label", "job=g")
     code, out, _ = run(*arguments)

@@ -1,0 +1,49 @@
+"""`gwmond import` as it is typed, and what is then in the ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.stored_pilots import PilotRow
+from tests.build.command_line import gwmond
+
+Totals = dict[tuple[str, ...], int]
+
+
+def command(ledger: Path, *paths: Path) -> list[str]:
+    url = f"sqlite:///{ledger}"
+    return [sys.executable, "-m", "gwmond", "import", "--ledger", url, *map(str, paths)]
+
+
+def run(ledger: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
+    """Import, to the end, in this process."""
+    return gwmond(*command(ledger, *paths)[3:])
+
+
+def totals(ledger: Path) -> Totals:
+    """All totals, in micros."""
+    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
+        net = reader.load_pilots().net
+    return {tuple(map(str, series)): micros for series, micros in net.items() if micros}
+
+
+def pilots(ledger: Path) -> dict[str, PilotRow]:
+    """Pilots by the factory's job."""
+    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
+        return {row.identity.factory_job.partition("#")[2]: row for row in reader.pilot_rows()}
+
+
+def contents(url: str) -> tuple[object, object, dict[str, PilotRow]]:
+    """Totals, counts, and pilots but for what says when they were accounted; all is consistent."""
+    with LedgerReader.open(url) as ledger:
+        state = ledger.load_pilots()
+        rows = {
+            row.identity.name: row._replace(id=0, known_until_us=None)
+            for row in ledger.pilot_rows()
+        }
+        assert [wrong for wrong in ledger.check() if wrong.micros] == []
+    net = {series: micros for series, micros in state.net.items() if micros}
+    return net, {key: number for key, number in state.numbers.items() if number}, rows
