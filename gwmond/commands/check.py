@@ -74,7 +74,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
     asked = [start, *_without_own_ad(_named(found.statuses), found)]
-    verdicts = [*map(_verdict, asked), *_local(config)]
+    verdicts = [*map(with_remedy, asked), *check_own(config)]
     notes += _young(found, tick.wall)
     show(report(verdicts, notes), arguments.format)
     return EXIT_OK if all(verdict.status.up for verdict in verdicts) else EXIT_SOURCES_DOWN
@@ -150,7 +150,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     return notes
 
 
-def _local(config: Config) -> list[CheckResult]:
+def check_own(config: Config) -> list[CheckResult]:
     """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
     try:
         bind(config.http).close()
@@ -159,13 +159,13 @@ def _local(config: Config) -> list[CheckResult]:
         http = _failure("http", "listen", "port", str(error))
         if _is_gwmond(config):
             http = _success("http", "running")
-    return [_ledger(config.ledger.url), _verdict(http), *_places(config)]
+    return [check_ledger(config.ledger.url), with_remedy(http), *check_places(config)]
 
 
-def _places(config: Config) -> list[CheckResult]:
+def check_places(config: Config) -> list[CheckResult]:
     """Check the paths of [factory]; its socket may be the daemon's, which runs."""
     return [
-        _verdict(
+        with_remedy(
             _success(place.path, place.key)
             if not place.problem or (place.problem == "in_use" and _is_gwmond(config))
             else _failure(place.path, place.key, place.problem, place.detail)
@@ -187,16 +187,16 @@ def _is_gwmond(config: Config) -> bool:
         return False
 
 
-def _ledger(url: str) -> CheckResult:
+def check_ledger(url: str) -> CheckResult:
     """Open the ledger; what is wrong with it has its own remedy."""
     try:
         LedgerReader.open(url).close()
     except LedgerError as error:
         if isinstance(error, LedgerLocation) and error.what == NOT_THERE:
-            return _verdict(_absent(Path(error.where)))
+            return with_remedy(_absent(Path(error.where)))
         detail = f"{error.where}: {error.what}"
         return CheckResult(_failure("ledger", "open", error.problem, detail), error.remedy)
-    return _verdict(_success("ledger", "open"))
+    return with_remedy(_success("ledger", "open"))
 
 
 def _absent(path: Path) -> Status:
@@ -222,7 +222,7 @@ def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
     return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
 
 
-def _verdict(status: Status) -> CheckResult:
+def with_remedy(status: Status) -> CheckResult:
     """Return a status with what its word says is to do."""
     if status.up and not status.problem:
         return CheckResult(status, "")

@@ -51,7 +51,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Run until told to stop; the temporary ledger is removed."""
-    if arguments.ledger is not None and (why := _unfit(arguments.ledger)):
+    if arguments.ledger is not None and (why := unfit(arguments.ledger)):
         complain(why)
         return EXIT_FAILED
     embedded = resources.files("gwmond") / "data" / "demo.zip"
@@ -83,7 +83,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         return run.serve(demo, lambda: demo, greeting)
 
 
-def _unfit(url: str) -> str:
+def unfit(url: str) -> str:
     """Return why a ledger is not one to replay into; empty if it is a demo's, or not yet there."""
     try:
         with LedgerReader.open(url) as ledger:

@@ -131,7 +131,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
                 raise
             new = _read_until(ledger) != before
             hours = reach_times(hourly.reach(ledger))
-            code = _say(imported, bool(arguments.paths), new, hours, _report(arguments))
+            code = _say(imported, bool(arguments.paths), new, hours, report_command(arguments))
             if arguments.openmetrics is not None:
                 written = backfilling.write(ledger, arguments, arguments.openmetrics)
         finally:
@@ -198,7 +198,7 @@ def _say_interrupted(importer: Importer) -> None:
     )
 
 
-def _report(arguments: argparse.Namespace) -> str:
+def report_command(arguments: argparse.Namespace) -> str:
     """Return the command that reports what was imported, from the same ledger."""
     words = ["gwmond", "report"]
     ledger = arguments.ledger and location.parse(arguments.ledger).shown  # without its password

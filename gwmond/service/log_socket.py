@@ -56,7 +56,9 @@ class LogSocket:
         self.path = path
         self._lock = threading.Lock()
         self._lines: deque[bytes] = deque()
-        self._bytes = self._overflow = self._too_long = 0
+        self._bytes = self._too_long = 0
+        self.overflow = 0
+        """How many lines found no room since the last were taken."""
         self._stopping = False
         self._failure = ""
         self._socket, self._inode = _bind(path)
@@ -67,9 +69,9 @@ class LogSocket:
         """Return what has arrived since the last time, up to so many lines; the rest waits."""
         with self._lock:
             lines = tuple(self._lines.popleft() for _ in range(min(most, len(self._lines))))
-            taken = Received(lines, self._overflow, self._too_long)
+            taken = Received(lines, self.overflow, self._too_long)
             self._bytes -= sum(map(len, lines))
-            self._overflow = self._too_long = 0
+            self.overflow = self._too_long = 0
         return taken
 
     @property
@@ -127,7 +129,7 @@ class LogSocket:
             if too_long:
                 self._too_long += 1
             elif len(self._lines) >= BUFFER_LINES or self._bytes + len(line) > BUFFER_BYTES:
-                self._overflow += bool(line)
+                self.overflow += bool(line)
             elif line:
                 self._lines.append(line.replace(b"\n", b" "))
                 self._bytes += len(line)

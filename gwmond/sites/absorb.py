@@ -49,7 +49,7 @@ Places: TypeAlias = Mapping[Berth, Mapping[Place, int]]
 Pending: TypeAlias = Mapping[EntryKey, Mapping[str, int]]
 """Pending pilots of an entry by frontend group; the group is empty where it is not known."""
 
-_CHUNK = 250_000  # places x shapes at a time, so that memory stays small
+CHUNK = 250_000  # places x shapes at a time, so that memory stays small
 _RESTS = 8  # so many shapes of a berth, the largest, leave a rest that counts
 
 
@@ -190,7 +190,7 @@ class _Grid(NamedTuple):
 
     def pieces(self) -> Iterator[_Grid]:
         """Yield some places after the other, with all shapes."""
-        rows = max(1, _CHUNK // len(self.wall))
+        rows = max(1, CHUNK // len(self.wall))
         for start in range(0, len(self.own), rows):
             some = slice(start, start + rows)
             yield self._replace(

@@ -284,7 +284,7 @@ def test_check_of_this_host(
             "http": {"listen": f"127.0.0.1:{listener.getsockname()[1]}"},
         }
     )
-    verdicts = check._local(config)
+    verdicts = check.check_own(config)
     found = {verdict.status.source: verdict.status for verdict in verdicts}
     listener.close()
     assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
@@ -292,9 +292,9 @@ def test_check_of_this_host(
     assert found["ledger"].detail == f"there is no directory {tmp_path}/missing"
     (tmp_path / "ledger.sqlite").write_bytes(b"no database" * 1000)
     config = Config.model_validate({"ledger": {"url": f"{tmp_path}/ledger.sqlite"}})
-    (ledger,) = (of for of in check._local(config) if of.status.source == "ledger")
+    (ledger,) = (of for of in check.check_own(config) if of.status.source == "ledger")
     assert (ledger.status.problem, ledger.remedy) == ("corrupt", KEEP)
-    common.show(check.report([*verdicts, check._verdict(status("[/]", "slots"))]), "table")
+    common.show(check.report([*verdicts, check.with_remedy(status("[/]", "slots"))]), "table")
     said = capsys.readouterr().out
     assert "what to do: make the directory of [ledger] url" in said
     assert "[/]" in said
@@ -309,13 +309,13 @@ def test_check_before_the_first_start(
 
     state, closed = tmp_path / "state", tmp_path / "closed"
     monkeypatch.setattr(check, "STATE_DIRECTORY", state)
-    verdict = check._ledger(f"sqlite:///{state}/ledger.sqlite")
+    verdict = check.check_ledger(f"sqlite:///{state}/ledger.sqlite")
     absent = verdict.status
     assert absent.up
     assert absent.detail.startswith(f"{state}/ledger.sqlite: not yet there; made at the first")
     assert "gwmond.service" in absent.detail
     state.mkdir()
-    empty = check._ledger(f"sqlite:///{state}/ledger.sqlite").status
+    empty = check.check_ledger(f"sqlite:///{state}/ledger.sqlite").status
     assert (empty.up, empty.detail) == (True, absent.detail.partition(", its directory")[0])
     common.show(check.report([verdict]), "table")
     said = capsys.readouterr().out
@@ -323,13 +323,13 @@ def test_check_before_the_first_start(
     assert f"All is well.\n\nnote: ledger: {absent.detail}" in said
     closed.mkdir(0o555)
     with unprivileged():
-        other = check._ledger(f"sqlite:///{closed}/ledger.sqlite").status
+        other = check.check_ledger(f"sqlite:///{closed}/ledger.sqlite").status
     assert (other.problem, other.detail) == ("no_ledger", f"{closed} cannot be written")
-    missing = check._ledger(f"{state}/a/b")
+    missing = check.check_ledger(f"{state}/a/b")
     assert missing.status.problem == "no_ledger"
     assert missing.remedy.startswith("make the directory of [ledger] url")
     Ledger.open(f"{state}/ledger.sqlite").close()
-    there = check._ledger(f"{state}/ledger.sqlite").status
+    there = check.check_ledger(f"{state}/ledger.sqlite").status
     assert (there.up, there.detail) == (True, "")
 
 
@@ -347,7 +347,7 @@ def test_check_of_a_ledger_has_its_own_remedy(
     server = "postgresql://user:secretpw@127.0.0.1:1/x"
     with unprivileged():
         found = {
-            url: check._ledger(url)
+            url: check.check_ledger(url)
             for url in (str(tmp_path), "sqlite:///:memory:", long, str(cut), str(kept), server)
         }
     assert [of.status.problem for of in found.values()] == [
@@ -372,7 +372,7 @@ def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> 
     from gwmond.commands import check  # noqa: PLC0415
 
     def late(kind: str, seconds: float, problem: str, detail: str) -> check.CheckResult:
-        return check._verdict(
+        return check.with_remedy(
             Status("ap1", kind, False, seconds, 0, 0, None, 0, 0, problem, detail)
         )
 
@@ -527,7 +527,7 @@ def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
 
     def found(**factory: Any) -> list[tuple[str, str]]:
         config = Config.model_validate({"factory": factory})
-        verdicts = check._places(config)
+        verdicts = check.check_places(config)
         assert all(verdict.remedy != WORDS["failed"].remedy for verdict in verdicts)
         assert list(tmp_path.rglob("*.new")) == []
         return [(verdict.status.kind, verdict.status.problem) for verdict in verdicts]

@@ -61,4 +61,4 @@ def test_a_ledger_to_keep(tmp_path: Path) -> None:
         tick = ledger.load().tick
     assert tick is not None
     assert tick.boot_id.startswith(REPLAY)
-    assert demo._unfit(f"{tmp_path}/kept.sqlite") == ""
+    assert demo.unfit(f"{tmp_path}/kept.sqlite") == ""

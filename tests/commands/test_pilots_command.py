@@ -74,6 +74,11 @@ def test_what_runs_now(run: Run, fresh: tuple[Path, int]) -> None:
     assert cpu(pilot["categories"]) == {"pilot_overhead": 960.0}
     total = 960.0 + pilot["unsettled"]["cpu"]["resource_seconds"]
     assert total == 4 * (LAST - 3600)
+
+
+def test_what_runs_now_as_a_table(run: Run, fresh: tuple[Path, int]) -> None:
+    """With the job's user, and of when it is."""
+    path, _ = fresh
     code, out, err = run("pilots", "--ledger", path)
     assert (code, err) == (0, "")
     assert "running 1 job" in out
@@ -319,10 +324,16 @@ def test_a_pilot_that_is_not_the_only_one(run: Run, ledger: Path) -> None:
     assert 'no pilot "4711"' in err
 
 
-def test_a_life(run: Run, ledger: Path) -> None:
-    """All of it: times, rules, evidence, contradictions, and sums without a residual."""
+@pytest.fixture
+def life(run: Run, ledger: Path) -> dict[str, Any]:
+    """All that is told of one pilot."""
     _, out, _ = run("pilot", "1", "--ledger", ledger, "--format", "json")
-    life = json.loads(out)
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_runs_have_their_rules(life: dict[str, Any]) -> None:
+    """What decides on an outcome, and what that was read from."""
     first, second, third = life["runs"]
     assert (first["rule"], second["rule"], third["rule"]) == (
         "completed_zero",
@@ -332,6 +343,11 @@ def test_a_life(run: Run, ledger: Path) -> None:
     assert third["outcome"] == "pilot_shutdown"
     assert third["codes"] == {"vacate_code": 1005}
     assert first["rule_source"] == "JobStatus 4, ExitCode 0"
+
+
+def test_sources_of_a_run_that_contradict_each_other_are_named(life: dict[str, Any]) -> None:
+    """Which is believed, too; and how long the run then was."""
+    first = life["runs"][0]
     assert set(first["sources"]) == {
         *("startd_history", "epoch_history", "schedd_history", "live_slot")
     }
@@ -340,6 +356,10 @@ def test_a_life(run: Run, ledger: Path) -> None:
     ]
     assert first["duration_seconds"] == 3600.0
     assert first["amounts"]["cpu"]["canonical_seconds"] == 7200.0
+
+
+def test_parts_of_a_life_sum_to_all_of_it(life: dict[str, Any]) -> None:
+    """Without a residual, and to what was booked."""
     for resource in ("cpu", "gpu"):
         for measure in ("resource_seconds", "canonical_seconds"):
             parts = [*life["runs"], *life["own_time"]]

@@ -19,12 +19,12 @@ from tests.unprivileged import unprivileged
 
 def test_a_place_without_a_ledger_and_a_ledger_of_a_demo(url: str) -> None:
     """A new place is taken, and again what a replay has written there."""
-    assert demo._unfit(url) == ""
+    assert demo.unfit(url) == ""
     replayed = batch(1)._replace(tick=ReplayClock(1000.0, 600.0, 60.0).tick())
     with Ledger.open(url) as ledger:
-        assert demo._unfit(url) == ""
+        assert demo.unfit(url) == ""
         ledger.commit(replayed)
-    assert demo._unfit(url) == ""
+    assert demo.unfit(url) == ""
 
 
 def test_a_ledger_of_a_live_pool(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +43,7 @@ def test_a_ledger_with_imported_files_only(file: Path) -> None:
     with Ledger.open(str(file)) as ledger:
         cursor = Cursor("/logs", "files", "read", None)
         ledger.commit_pilots(PilotBatch(before=0, now_us=0, cursors=(cursor,)))
-    assert "has a live pool's time" in demo._unfit(str(file))
+    assert "has a live pool's time" in demo.unfit(str(file))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_ledger_of_a_demo_into_which_files_were_read(url: str, kind: str, take
         ledger.commit(batch(1)._replace(tick=ReplayClock(1000.0, 600.0, 60.0).tick()))
         cursor = Cursor("/logs", kind, "read", None)
         ledger.commit_pilots(PilotBatch(before=1, now_us=0, cursors=(cursor,)))
-    assert (demo._unfit(url) == "") == taken
+    assert (demo.unfit(url) == "") == taken
 
 
 @pytest.mark.parametrize("scheme", ["postgre", "mysql"])
@@ -102,4 +102,4 @@ def test_a_place_where_none_can_be_made(tmp_path: Path, capsys: pytest.CaptureFi
 def test_what_is_no_ledger(file: Path) -> None:
     """It is told, and left as it is."""
     file.write_bytes(b"no database" * 1000)
-    assert str(file) in demo._unfit(str(file))
+    assert str(file) in demo.unfit(str(file))

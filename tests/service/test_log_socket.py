@@ -126,7 +126,7 @@ def test_a_flood_is_bounded_and_counted(
         for number in range(10_000):
             client.send(b"<13>1 line %d" % number)
         client.send(b"")
-    taken = wait_until("all", lambda: (listening._overflow == 7000 and listening.take()) or None)
+    taken = wait_until("all", lambda: (listening.overflow == 7000 and listening.take()) or None)
     assert (len(taken.lines), taken.overflow, taken.too_long) == (3000, 7000, 0)
     assert taken.lines[0] == b"<13>1 line 0"
     assert listening.take() == ((), 0, 0)
@@ -138,7 +138,7 @@ def test_bytes_are_bounded_too(listening: LogSocket, monkeypatch: pytest.MonkeyP
     with sender(listening.path) as client:
         for _ in range(20):
             client.send(b"x" * 1000)
-    taken = wait_until("all", lambda: (listening._overflow == 10 and listening.take()) or None)
+    taken = wait_until("all", lambda: (listening.overflow == 10 and listening.take()) or None)
     assert len(taken.lines) == 10
 
 

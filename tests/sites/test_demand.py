@@ -246,7 +246,7 @@ def test_places_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     free = {Place(Size(i, 2000 * i), 10 * i): i for i in range(1, 9)}
     whole = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for chunk in (1, 4, 5, 1000):
-        monkeypatch.setattr("gwmond.sites.absorb._CHUNK", chunk)
+        monkeypatch.setattr("gwmond.sites.absorb.CHUNK", chunk)
         assert absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000) == whole
     jobs = {shape: hold[HERE].jobs for shape, hold in whole.holds.items()}
     assert jobs == {shapes[0]: 204, shapes[1]: 3 * 6 + 3 * 7 + 4 * 8}
