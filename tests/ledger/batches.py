@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from gwmond.ledger import (
     EntryState,
     Increment,
     Ledger,
+    LedgerLocked,
     LedgerReader,
     LedgerState,
     Peak,
@@ -123,3 +125,23 @@ def commit_many(url: str, commits: int) -> Ledger:
 def killed_after(url: str, commits: int) -> None:
     """Bring a ledger up to that many commits in a process that dies of SIGKILL then."""
     in_child(lambda: commit_many(url, commits))
+
+
+def take_over(url: str, seconds: float = 120) -> Ledger:
+    """Open a ledger whose owner was just killed; a server may take a moment to notice."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return Ledger.open(url)
+        except LedgerLocked:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def await_commits(done: int, number: int) -> int:
+    """Read that so many commits were acknowledged from a pipe; return how many, if it ends."""
+    seen = 0
+    while seen < number and (data := os.read(done, number - seen)):
+        seen += len(data)
+    return seen

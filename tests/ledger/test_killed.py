@@ -13,29 +13,9 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger import Ledger, LedgerLocked, LedgerReader, sqlite
-from tests.ledger.batches import batch, commit_many, fork, prove
+from tests.ledger.batches import await_commits, batch, commit_many, fork, prove, take_over
 
 KILLS = 25
-
-
-def take_over(url: str, seconds: float = 120) -> Ledger:
-    """Open a ledger whose owner was just killed; a server may take a moment to notice."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return Ledger.open(url)
-        except LedgerLocked:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-
-
-def await_commits(done: int, number: int) -> int:
-    """Read that so many commits were acknowledged from a pipe; return how many, if it ends."""
-    seen = 0
-    while seen < number and (data := os.read(done, number - seen)):
-        seen += len(data)
-    return seen
 
 
 def _commit_for_ever(url: str, ready: Connection, done: int) -> None:

@@ -10,9 +10,8 @@ from multiprocessing.connection import Connection
 from gwmond.ledger import LedgerReader
 from gwmond.model.stored_pilots import PilotBatch
 from tests.ledger import batches
-from tests.ledger.batches import fork
+from tests.ledger.batches import await_commits, fork, take_over
 from tests.ledger.pilot_batches import batch, prove_pilots
-from tests.ledger.test_killed import await_commits, take_over
 
 KILLS = 10
 MOST = 45

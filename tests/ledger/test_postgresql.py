@@ -23,9 +23,8 @@ from gwmond.ledger import (
     TimedProblem,
 )
 from gwmond.model.facts import Problem
-from tests.ledger.batches import EPOCH, batch, prove
+from tests.ledger.batches import EPOCH, batch, prove, take_over
 from tests.ledger.server import PASSWORD, Server
-from tests.ledger.test_killed import take_over
 from tests.ledger.tmpfs import Tmpfs
 
 

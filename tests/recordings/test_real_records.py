@@ -12,7 +12,7 @@ from gwmond.sources.htcondor import claims, histories
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import Writer
-from tests.recordings.test_runs import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made
+from tests.build.recordings import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made
 from tests.sources.fake_history import SCHEDD
 from tests.sources.make import classad
 

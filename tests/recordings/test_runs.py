@@ -6,7 +6,6 @@ import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -20,42 +19,10 @@ from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.recording.shifted import moved
+from tests.build.recordings import BEGIN, CLAIMS, EVERY_S, HOST, NEVER, SHIFT_S, Made, make
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 from tests.sources.make import classad
-
-BEGIN = 1_700_000_000
-EVERY_S = 60
-SHIFT_S = 7_000_000
-HOST = "c:9618"
-CLAIMS = f"collector/{HOST}/claims"
-NEVER = Query("epochs", "", "true", ())
-
-
-class Made(NamedTuple):
-    """A recording, and what its history held in each frame."""
-
-    path: Path
-    written: list[list[Row]]
-
-    def at(self, frame: int, shift: int = 0) -> ReplayAccess:
-        return ReplayAccess(str(self.path), float(BEGIN + EVERY_S * frame + 1), float(shift))
-
-
-def make(path: Path, kind: str, frames: Sequence[Sequence[Row]], claimed: bool = True) -> Made:
-    """Record a history that grows in each frame."""
-    fake, taken = FakeHistory(kind), recorded_runs.TakenHistory()
-    written: list[list[Row]] = []
-    writer = Writer(path, {"collectors": [HOST]})
-    for number, new in enumerate(frames):
-        fake.rows += new
-        written.append(list(fake.rows))
-        (found, taken, more), _ = recorded_runs.take(fake, SCHEDD, kind, taken, 0)
-        assert not more
-        answers = {recorded_runs.stream(SCHEDD.name, kind): found}
-        writer.add(BEGIN + EVERY_S * number, answers | ({CLAIMS: []} if claimed else {}))
-    writer.close()
-    return Made(path, written)
 
 
 def rows(number: int, first: int = 1) -> list[Row]:

@@ -17,7 +17,7 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import AttemptRow
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.pilots.attempt_facts import executing
@@ -26,26 +26,8 @@ from gwmond.reports.analyze_pilots import PilotFigures, figures_of
 from gwmond.reports.analyze_rounding import Archive, Finished, Printed, data_sets
 from gwmond.reports.analyze_text import entries_text
 from gwmond.reports.figures import COLUMNS, Figures
+from tests.build.ended import LATE, LIFE, ORIGIN, pilot
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
-
-ORIGIN = 1_700_000_000 * 10**6
-LIFE = 4 * HOUR
-LATE = ORIGIN + 100 * HOUR
-
-
-def pilot(**changes: object) -> PilotRow:
-    """A pilot of four cores and four hours that has ended, and is closed."""
-    some = pilot_at(1, LATE)
-    assert some is not None
-    row = some.row._replace(
-        start_us=ORIGIN,
-        end_us=ORIGIN + LIFE,
-        steps=(Step(ORIGIN, Resources(4, 8000)),),
-        assumed={},
-        settled={},
-        ran_jobs=False,
-    )
-    return row._replace(**changes)  # type: ignore[arg-type]
 
 
 def run(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.reports.render import document
-from tests.test_layers import FILES, imports
+from tests.build.code import FILES, imports
 
 
 def cells(*row: object) -> list[str]:

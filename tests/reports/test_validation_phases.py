@@ -11,8 +11,8 @@ from gwmond.model.stored_pilots import PilotRow
 from gwmond.reports.categories import Kind
 from gwmond.reports.failures import Failed, Failures
 from gwmond.reports.validation_phases import phases_json, phases_of, phases_text
+from tests.build.ended import LIFE, ORIGIN, pilot
 from tests.ledger.pilot_batches import HOUR
-from tests.reports.test_analyze_pilots import LIFE, ORIGIN, pilot
 
 MINUTE = HOUR // 60
 UNITS = 4

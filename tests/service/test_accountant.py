@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 
-from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerFull
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.snapshot import Snapshot
 from gwmond.pilots.factory_numbers import FactoryNumbers
-from tests.pool.adtext import Ad
+from tests.build.polls import Polls, made
 from tests.pool.feign import failed_validation, glidein, glideresource, partitionable_slot
-from tests.service.test_poller import Polls
 from tests.sources.make import NOW, heard
-
-
-def made(tmp_path: Path, histories: dict[str, Any], factory: dict[str, Any] | None = None) -> Polls:
-    """A pool with one idle pilot, of which one is to take leave."""
-    polls = Polls(tmp_path)
-    config = Config.model_validate(
-        {
-            "pool": {"collectors": ["cm"]},
-            "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
-            "site": {"collector_distrust": "1ms"},
-            "histories": {"startds": [], **histories},
-            "factory": factory or {},
-        }
-    )
-    polls.poller = polls.poller.successor(config, polls.pool, polls.keeper, polls.poller.memory)
-    collector: Ad = {"Name": "cm", "StatsLastUpdateTime": NOW, "StatsLifetime": 100_000}
-    polls.pool.answers["cm", "collector"] = [collector]
-    return polls
 
 
 def spent(found: Snapshot) -> dict[str, float]:

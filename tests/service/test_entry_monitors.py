@@ -9,15 +9,15 @@ from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.htcondor.monitors import FactoryEntry
+from tests.build.answers import Answers
 from tests.build.facts import NOW, A, B, request
-from tests.service.test_pool_state import Scene
 
 FACTORY, GROUP = "glidein@factory", "frontend.main"
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> Answers:
+    return Answers()
 
 
 def client(name: str = GROUP, entry: str = A.entry, **told: int) -> FactoryClient:
@@ -29,11 +29,11 @@ def told(monitor: Monitor) -> dict[str, int]:
     return {name: value for name, value in monitor._asdict().items() if value is not None}
 
 
-def shown(scene: Scene) -> dict[tuple[str, str], EntryRequest]:
+def shown(scene: Answers) -> dict[tuple[str, str], EntryRequest]:
     return {(r.entry.entry, r.group): r for r in scene.take().requests}
 
 
-def test_factory_is_believed_of_its_pilots(scene: Scene) -> None:
+def test_factory_is_believed_of_its_pilots(scene: Answers) -> None:
     """The factory's own ad stands before its copy, the frontend's word before what was heard."""
     copy = Monitor(status_running=1, status_held=2, client_jobs_idle=3, asked_idle=4)
     scene.requests(request(A, running=1, held=2, submitted_wait=0)._replace(monitor=copy))
@@ -58,7 +58,7 @@ def test_factory_is_believed_of_its_pilots(scene: Scene) -> None:
     assert (found.running, found.held, found.submitted_wait) == (10, 2, 6)
 
 
-def test_accounting_rests_on_glideresource_ads(scene: Scene) -> None:
+def test_accounting_rests_on_glideresource_ads(scene: Answers) -> None:
     """What is shown of a request changes nothing in what is accounted."""
     scene.requests(request(A, running=1, pending=3))
     before = scene.take().totals
@@ -69,7 +69,7 @@ def test_accounting_rests_on_glideresource_ads(scene: Scene) -> None:
     assert [r.running for r in after.requests] == [50]
 
 
-def test_a_stale_answer_of_the_factory_is_not_used(scene: Scene) -> None:
+def test_a_stale_answer_of_the_factory_is_not_used(scene: Answers) -> None:
     """A WMS collector that fell silent leaves the copies in glideresource ads."""
     scene.requests(request(A, running=1)._replace(monitor=Monitor(status_running=1)))
     scene.answer("wms:f", "factoryclient", (client(status_running=50),), age=500)
@@ -78,7 +78,7 @@ def test_a_stale_answer_of_the_factory_is_not_used(scene: Scene) -> None:
     assert (found.running, told(found.monitor)) == (1, {"status_running": 1})
 
 
-def test_advertised_against_requested(scene: Scene) -> None:
+def test_advertised_against_requested(scene: Answers) -> None:
     """At its limit a factory says that 0 are requested; what the client asks stands beside it."""
     scene.requests(request(A, requested_idle=2)._replace(monitor=Monitor(asked_idle=2)))
     scene.answer("wms:f", "factoryclient", (client(requested_idle=0),))
@@ -86,7 +86,7 @@ def test_advertised_against_requested(scene: Scene) -> None:
     assert (found.asked_idle, found.requested_idle) == (2, 0)
 
 
-def test_asks_of_glideclient_ads(scene: Scene) -> None:
+def test_asks_of_glideclient_ads(scene: Answers) -> None:
     """They count where a glideresource ad has none, added over a client's credentials."""
     scene.requests(
         request(A, requested_idle=None, requested_max=None),
@@ -103,7 +103,7 @@ def test_asks_of_glideclient_ads(scene: Scene) -> None:
     assert told(found[B.entry, GROUP].monitor) == {"asked_idle": 1}
 
 
-def test_clients_without_glideresource_ads(scene: Scene) -> None:
+def test_clients_without_glideresource_ads(scene: Answers) -> None:
     """On a factory's host, whose collector has no glideresource ads, its clients are shown."""
     scene.requests()
     one = client(status_running=10, status_wait=1, client_jobs_idle=5, client_slots_idle=2)
@@ -123,14 +123,14 @@ def test_clients_without_glideresource_ads(scene: Scene) -> None:
     assert state.entries == frozenset()
 
 
-def test_other_frontends_clients_are_not_ours(scene: Scene) -> None:
+def test_other_frontends_clients_are_not_ours(scene: Answers) -> None:
     """Where glideresource ads tell of our groups, a factory's other clients are not shown."""
     scene.requests(request(A))
     scene.answer("wms:f", "factoryclient", (client("other.main"), client(), client(entry="ce9")))
     assert set(shown(scene)) == {(A.entry, GROUP), ("ce9", GROUP)}
 
 
-def test_replicas_of_a_wms_collector(scene: Scene) -> None:
+def test_replicas_of_a_wms_collector(scene: Answers) -> None:
     """Of two collectors that tell of one client, the one that heard of it last is believed."""
     scene.requests(request(A))
     old = client(status_running=1)._replace(last_heard=NOW - 100)
@@ -148,7 +148,7 @@ def entry(
     return FactoryEntry(name, factory, numbers, "Site", heard)
 
 
-def test_numbers_of_entries(scene: Scene) -> None:
+def test_numbers_of_entries(scene: Answers) -> None:
     """The factory's own ad of an entry stands before copies; factories add up."""
     copies = (entry(A.entry, "f1", 1, 10, NOW - 60), entry(A.entry, "f2", 5, 20, NOW - 60))
     newer = entry(A.entry, "f2", 6, 20, NOW)
@@ -161,14 +161,14 @@ def test_numbers_of_entries(scene: Scene) -> None:
     }
 
 
-def test_number_that_one_factory_does_not_tell(scene: Scene) -> None:
+def test_number_that_one_factory_does_not_tell(scene: Answers) -> None:
     """A sum over factories is absent when one of them does not tell its part."""
     copies = (entry(A.entry, "f1", 1, 10, NOW), entry(A.entry, "f2", None, 20, NOW))
     scene.answer("cm", "glideresource", Requests((request(A),), (), (), copies))
     assert scene.take().entry_monitors == {A: EntryMonitor(Monitor(), None, None, 30)}
 
 
-def test_entries_without_glideresource_ads(scene: Scene) -> None:
+def test_entries_without_glideresource_ads(scene: Answers) -> None:
     """On a factory's host all its entries are shown, at the sites that their ads name."""
     scene.requests()
     scene.answer("wms:f", "factory", (entry("ce9", "f1", 70, 80, NOW),))

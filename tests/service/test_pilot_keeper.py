@@ -14,8 +14,8 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.stored_pilots import PilotBatch, PilotRow
 from gwmond.service.pilot_keeper import PilotKeeper
+from tests.build.polls import made
 from tests.pilots.play import T0, record
-from tests.service.test_accountant import made
 
 KIND = "factory_files"
 FULL = LedgerFull("L", "no space left", "Free some.")

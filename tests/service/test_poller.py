@@ -2,106 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 import structlog
 
-from gwmond.config.settings import Config
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
-from gwmond.model.elapsed import Tick
-from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.facts import Problem
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
-from gwmond.service.keeper import Keeper
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
-from gwmond.service.pool import Pool
 from gwmond.service.problem_words import WORDS
-from gwmond.sources.htcondor.access import Access
-from tests.pool.adtext import Ad, Expr, Value, ad_text
-from tests.pool.feign import glidein, glideresource, partitionable_slot
-from tests.sources.feigned_access import Feigned
+from tests.build.polls import ENTRY, Polls, job, made
+from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.make import NOW, heard
-
-ENTRY = EntryKey("Site", "entry")
-Ads = Sequence[Mapping[str, Value] | str]
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    speed = 1.0
-
-    def __init__(self) -> None:
-        self.passed = 0.0
-
-    def tick(self) -> Tick:
-        return Tick(NOW + self.passed, 100 + self.passed, 200 + self.passed, "boot")
-
-
-class FeignedPool(Pool):
-    """A pool whose daemons say what a test tells them to."""
-
-    def __init__(self, config: Config, log: Path) -> None:
-        super().__init__(config)
-        self.answers: dict[tuple[str, str], Ads] = {}
-        self.clock = self.time = Clock()
-        self._log = log
-
-    def access(self, tick: Tick) -> Access:  # noqa: ARG002
-        texts = {
-            key: tuple(ad if isinstance(ad, str) else ad_text(ad) for ad in ads)
-            for key, ads in self.answers.items()
-        }
-        return Feigned(texts, str(self._log))
-
-    def asked(self) -> list[str]:
-        """What was asked since the last time, as "daemon kind"."""
-        lines = self._log.read_text().splitlines()
-        self._log.write_text("")
-        return lines
-
-
-class Polls:
-    """A poller of a pool with one site: 8 cores run, 80 could, and 12 jobs wait."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.config = Config.model_validate(
-            {
-                "pool": {"collectors": ["cm"]},
-                "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
-                "site": {"pledge": [{"entry": "entry", "cores": 80}]},
-            }
-        )
-        self.pool = FeignedPool(self.config, tmp_path / "log")
-        self.keeper = Keeper(self.config.ledger)
-        self.poller = Poller(self.config, self.pool, self.keeper)
-        self.hear()
-
-    def hear(self) -> None:
-        """The collector hears of everybody now."""
-        now = int(self.pool.time.tick().wall)
-        slot = partitionable_slot("p", started=NOW - 60, now=now, glidein=glidein(), Cpus=0)
-        schedd: Ad = {"Name": "ap1", "MyAddress": "<ap1>", "JobsUnmaterialized": 0}
-        self.pool.answers |= {
-            ("cm", "slots"): [heard(slot, now)],
-            ("cm", "templates"): [heard(slot, now)],
-            ("cm", "schedds"): [heard(schedd, now)],
-            ("cm", "glideresource"): [heard(glideresource(running=1, jobs_idle=12), now)],
-            ("<ap1>", "demand"): [job(12)],
-        }
-
-    def poll(self, seconds: float = 60) -> Snapshot:
-        self.pool.time.passed += seconds
-        return self.poller.poll()
-
-
-def job(count: int, requirements: str = 'TARGET.GLIDEIN_Site == "Site"') -> Ad:
-    ad: Ad = {"JobCount": count, "JobStatus": 1, "RequestCpus": 1, "RequestMemory": 1000}
-    return ad | {"RequestDisk": 1, "Requirements": Expr(requirements)}
 
 
 @pytest.fixture
@@ -232,13 +148,11 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
     ]
     lasting = [problem._replace(records=0) for problem in told]
     with structlog.testing.capture_logs() as logs:
-        polls.poller._count(told)
-        polls.poller._count(lasting)
-        polls.poller._count(lasting[-1:])
-    assert polls.poller._problems == {
-        ("factory", "garbage"): 5,
-        ("factory", "link_outside"): 1,
-    }
+        for noticed in (told, lasting, lasting[-1:]):
+            found = polls.poller.poll(noticed)
+    counted = {word: n for (source, word), n in found.problems.items() if source == "factory"}
+    assert counted == {"garbage": 5, "link_outside": 1}
+    logs = [log for log in logs if log["source"] == "factory"]
     said = [(log["event"], log["problem"], log.get("n"), log.get("detail")) for log in logs]
     assert said == [
         ("problem", "garbage", 5, "/x/a.log: 3 lines; /x/b.log: 2 lines"),
@@ -248,32 +162,35 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
     assert (logs[0]["meaning"], logs[0]["remedy"]) == WORDS["garbage"]
 
 
-class Behind:
-    """An accountant that has more to fetch, of which each time as much is wrong."""
-
-    behind = True
-    shown = None
-    cursors = ()
-
-    def drain(self, *_: object) -> list[Problem]:
-        return [Problem("records", "no_host", "4 records", 4)]
+def spoil(log: Path) -> None:
+    """Write four lines of nonsense into a log of the factory."""
+    with log.open("a") as more:
+        more.write("nonsense\n" * 4)
 
 
-def test_what_is_wrong_with_a_backlog_is_told_once(
-    polls: Polls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def reading(tmp_path: Path) -> tuple[Polls, Path]:
+    """Polls that read a factory's log, also between two of them."""
+    root = tmp_path / "root"
+    root.mkdir()
+    polls = made(tmp_path, {"schedds": False}, {"directories": [str(root)], "every": "1ms"})
+    return polls, root / "completed_jobs_20261121.log"
+
+
+def test_what_is_wrong_with_a_backlog_is_told_once(reading: tuple[Polls, Path]) -> None:
     """Between polls, too: each record counts, the log has one event, and so has the ledger."""
+    polls, file = reading
     found = polls.poll()
-    with structlog.testing.capture_logs() as logs, monkeypatch.context() as patched:
-        patched.setattr(polls.poller, "_accountant", Behind())
+    with structlog.testing.capture_logs() as logs:
         for _ in range(3):
-            found = polls.poller.drain(found, 1.0)
-    assert found.problems["records", "no_host"] == 12
-    assert [(log["event"], log["problem"]) for log in logs] == [("problem", "no_host")]
+            spoil(file)
+            found = polls.poller.drain(found, 10.0)
+    assert found.problems["factory", "garbage"] == 12
+    assert [(log["event"], log["problem"]) for log in logs] == [("problem", "garbage")]
     polls.poll()
     ledger = polls.keeper.ledger
     assert ledger is not None
-    assert [problem.problem.problem for problem in ledger.problems(9)] == ["no_host"]
+    assert [problem.problem.problem for problem in ledger.problems(9)] == ["garbage"]
 
 
 def test_records_are_counted(polls: Polls) -> None:
@@ -289,11 +206,11 @@ def test_unknown_time_is_unknown(polls: Polls) -> None:
     """Time in which pilots were not known, and time that was missed, is unknown with its reason."""
     polls.poll(0)
     polls.pool.answers["cm", "slots"] = ["!timeout"]
-    polls.poller._config = polls.config.model_copy(
-        update={"poll": polls.config.poll.model_copy(update={"interval": 1e-9})}
-    )
+    usual = polls.config
+    at_once = usual.poll.model_copy(update={"interval": 1e-9})
+    polls.reload(usual.model_copy(update={"poll": at_once}))  # any answer but a new one is stale
     polls.poll(60)
-    polls.poller._config = polls.config
+    polls.reload(usual)
     polls.hear()
     found = polls.poll(500)
     assert seconds(found) == {
@@ -306,47 +223,38 @@ def test_successor_goes_on(polls: Polls) -> None:
     """After a reload counters of problems, records and polls go on, and so does the memory."""
     polls.pool.answers["<ap1>", "demand"] = ["!timeout"]
     polls.poll()
-    polls.poller = polls.poller.successor(
-        polls.config, polls.pool, polls.keeper, polls.poller.memory
-    )
+    polls.reload()
     found = polls.poll()
     assert (found.polls, found.problems["ap1", "timeout"]) == (2, 2)
     assert ("provisioned", "") in seconds(found)
 
 
-def test_what_lasts_through_a_reload_is_told_once(
-    polls: Polls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lasts_through_a_reload_is_told_once(reading: tuple[Polls, Path]) -> None:
     """It is over when the new configuration's poller does not find it; the ledger has it, too."""
-
-    def reload() -> None:
-        memory = polls.poller.memory
-        polls.poller = polls.poller.successor(polls.config, polls.pool, polls.keeper, memory)
-
+    polls, file = reading
     polls.pool.answers["<ap1>", "demand"] = ["!timeout"]
     with structlog.testing.capture_logs() as logs:
         found = polls.poll()
-        with monkeypatch.context() as patched:
-            patched.setattr(polls.poller, "_accountant", Behind())
-            polls.poller.drain(found, 1.0)
-        reload()
+        spoil(file)
+        polls.poller.drain(found, 10.0)
+        polls.reload()
         polls.poll()
         polls.hear()
-        reload()
+        polls.reload()
         polls.poll()
     told = [
-        (log["event"], log["problem"]) for log in logs if log.get("source") in {"ap1", "records"}
+        (log["event"], log["problem"]) for log in logs if log.get("source") in {"ap1", "factory"}
     ]
     assert told == [
         ("problem", "timeout"),
-        ("problem", "no_host"),
-        ("problem over", "no_host"),
+        ("problem", "garbage"),
+        ("problem over", "garbage"),
         ("problem over", "timeout"),
     ]
     ledger = polls.keeper.ledger
     assert ledger is not None
     stored = [problem.problem.problem for problem in ledger.problems(9)]
-    assert sorted(stored) == ["no_host", "timeout"]
+    assert sorted(stored) == ["garbage", "timeout"]
 
 
 def test_without_a_keeper_nothing_is_stored(polls: Polls, tmp_path: Path) -> None:

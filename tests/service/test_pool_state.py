@@ -2,109 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from gwmond.config.settings import Config
 from gwmond.model.evaluation import Capacity
 from gwmond.model.facts import (
-    DemandGroup,
     EntryKey,
     EntryRequest,
     FrontendJobs,
     JobCount,
     Limit,
-    Pilot,
     Size,
-    Status,
 )
 from gwmond.model.monitor import Monitor
-from gwmond.model.times import HOUR_S
 from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
-from gwmond.service.pool_state import PoolState, build_state
 from gwmond.sites.capacity import PeakWindow
-from gwmond.sources.htcondor.access import Daemon
-from gwmond.sources.htcondor.collector import CollectorInfo
-from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.factory import FactoryClient, Queue, QueueCount
-from gwmond.sources.htcondor.glideresource import Requests
-from gwmond.sources.htcondor.schedds import Schedds, ScheddSeen
-from gwmond.sources.htcondor.slots import Slots
+from gwmond.sources.htcondor.schedds import Schedds
 from gwmond.sources.htcondor.startds import Startds
-from gwmond.sources.round import Answer, Round
-from tests.build.facts import A2, BIG, NOW, A, B, group, pilot, request, template
-
-MONO = 5000.0
-HOUR = NOW // HOUR_S
-DAY = 86400
-
-
-class Scene:
-    """Answers of daemons, from which a state is taken."""
-
-    def __init__(self, **options: Any) -> None:
-        self.config = Config.model_validate(options)
-        self.answers: dict[tuple[str, str], Answer] = {}
-        self.statuses: dict[tuple[str, str], Status] = {}
-        self.templates = {(t.entry, t.group): t for t in (template(A), template(B))}
-        self.chosen: list[ScheddSeen] = []
-
-    def answer(self, source: str, kind: str, value: Any, age: float = 0, skipped: int = 0) -> None:
-        self.answers[source, kind] = Answer(value, MONO - age)
-        self.statuses[source, kind] = Status(
-            source, kind, True, 0.1, 0.1, 30.0, NOW - age, 1, skipped, "", ""
-        )
-
-    def silent(self, source: str, kind: str) -> None:
-        """A source of which there is no answer yet."""
-        self.statuses[source, kind] = Status(
-            source, kind, False, 0.1, 0, 0, None, 0, 0, "timeout", ""
-        )
-
-    def slots(self, *pilots: Pilot, source: str = "cm", age: float = 0) -> None:
-        named = [p._replace(name=f"{p.name}{number}") for number, p in enumerate(pilots)]
-        self.answer(source, "slots", Slots(tuple(named), (), ()), age)
-
-    def collector(self, started: int | None, source: str = "cm") -> None:
-        self.answer(source, "collector", CollectorInfo(started, "25.0"))
-
-    def requests(self, *requests: EntryRequest, source: str = "cm", age: float = 0) -> None:
-        self.answer(source, "glideresource", Requests(requests, (), ()), age)
-
-    def discovery(self, *names: str, age: float = 0) -> None:
-        """The collector knows these schedds, which are asked."""
-        self.chosen = [ScheddSeen(Daemon(name, "<>"), 0.1, False, 0) for name in names]
-        self.answer("cm", "schedds", Schedds(tuple(self.chosen), ()), age)
-        self.answer("cm", "submitters", Schedds((), ()), age)
-
-    def demand(
-        self,
-        name: str,
-        *groups: DemandGroup,
-        age: float = 0,
-        complete: bool = True,
-        skipped: int = 0,
-    ) -> None:
-        counts = tuple(JobCount(name, g.accounting_group, "idle", g.jobs) for g in groups)
-        self.answer(name, "demand", ScheddDemand(groups, counts, 1, complete, ()), age, skipped)
-
-    def take(self, memory: Memory = EMPTY, now: float = NOW) -> PoolState:
-        found = Round(
-            self.answers,
-            tuple(self.statuses[at] for at in sorted(self.statuses)),
-            (),
-            self.templates,
-            tuple(self.chosen),
-        )
-        return build_state(found, memory, self.config, now, MONO)
+from tests.build.answers import DAY, HOUR, Answers, watched
+from tests.build.facts import A2, BIG, NOW, A, B, group, pilot, request
 
 
 @pytest.fixture
-def scene() -> Scene:
+def scene() -> Answers:
     """A pool that answers everything: a pilot at A, none at B, one schedd, an old collector."""
-    found = Scene()
+    found = Answers()
     found.slots(pilot(A))
     found.collector(NOW - 30 * DAY)
     found.requests(request(A), request(B, running=0))
@@ -113,18 +36,7 @@ def scene() -> Scene:
     return found
 
 
-def watched(*keys: EntryKey, units: int = 8, since: int = NOW - 2 * DAY) -> Memory:
-    """A memory in which each entry has had that many units, for two days."""
-    window = PeakWindow().add(HOUR - 24, units)
-    return Memory(
-        dict.fromkeys(keys, since),
-        {(key, "cpu"): units for key in keys} | {(key, "gpu"): 0 for key in keys},
-        {(key, "cpu"): window for key in keys},
-        {},
-    )
-
-
-def test_everything_is_known(scene: Scene) -> None:
+def test_everything_is_known(scene: Answers) -> None:
     """When everybody has answered, pilots, entries, demand and templates are all known."""
     state = scene.take()
     assert state.pilots_known
@@ -143,7 +55,7 @@ def test_everything_is_known(scene: Scene) -> None:
 @pytest.mark.parametrize(("age", "known"), [(0, True), (120, True), (121, False)])
 def test_answers_are_fresh_for_two_polls(age: float, known: bool) -> None:
     """An answer is used for two polls, then what it told is unknown."""
-    scene = Scene()
+    scene = Answers()
     scene.slots(pilot(A), age=age)
     scene.requests(request(A), age=age)
     scene.discovery("ap1", age=0)
@@ -159,7 +71,7 @@ def test_answers_are_fresh_for_two_polls(age: float, known: bool) -> None:
 
 @pytest.mark.parametrize(("age", "complete"), [(600, True), (601, False)])
 def test_answer_of_a_busy_schedd_is_fresh_for_longer(
-    scene: Scene, age: float, complete: bool
+    scene: Answers, age: float, complete: bool
 ) -> None:
     """The demand of a schedd that is skipped on purpose stays known that much longer."""
     scene.demand("ap1", group(5), age=age, skipped=4)
@@ -168,7 +80,7 @@ def test_answer_of_a_busy_schedd_is_fresh_for_longer(
     assert not scene.take().demand_complete
 
 
-def test_stale_pilots_leave_memory_alone(scene: Scene) -> None:
+def test_stale_pilots_leave_memory_alone(scene: Answers) -> None:
     """While pilots are unknown neither peaks nor units in use change."""
     scene.slots(age=500)
     memory = watched(A)
@@ -178,7 +90,7 @@ def test_stale_pilots_leave_memory_alone(scene: Scene) -> None:
     assert state.memory.peaks == memory.peaks
 
 
-def test_silent_collector_makes_doubtful(scene: Scene) -> None:
+def test_silent_collector_makes_doubtful(scene: Answers) -> None:
     """With one of two collectors silent, entries that show fewer pilots or are new are doubted."""
     new = EntryKey("New", "new")
     scene.slots(pilot(A), pilot(A2), pilot(new))
@@ -194,7 +106,7 @@ def test_silent_collector_makes_doubtful(scene: Scene) -> None:
     assert (new, "cpu") not in state.memory.peaks
 
 
-def test_fewer_gpus_make_doubtful_too(scene: Scene) -> None:
+def test_fewer_gpus_make_doubtful_too(scene: Answers) -> None:
     """An entry that has lost its GPUs only is doubted as well."""
     memory = watched(A)
     memory = memory._replace(provisioned={(A, "cpu"): 8, (A, "gpu"): 2})
@@ -202,7 +114,7 @@ def test_fewer_gpus_make_doubtful_too(scene: Scene) -> None:
     assert scene.take(memory).doubtful[A] == "collector"
 
 
-def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
+def test_collector_that_is_back_ends_all_doubt(scene: Answers) -> None:
     """Once all collectors have answered, fewer pilots are fewer pilots."""
     scene.slots(source="cm2")
     state = scene.take(watched(A, A2, units=80))
@@ -219,7 +131,9 @@ def test_collector_that_is_back_ends_all_doubt(scene: Scene) -> None:
         (None, {}),
     ],
 )
-def test_young_collector(scene: Scene, started: int | None, doubtful: dict[EntryKey, str]) -> None:
+def test_young_collector(
+    scene: Answers, started: int | None, doubtful: dict[EntryKey, str]
+) -> None:
     """A collector is not believed that pilots are gone before two updates: 600 s by default.
 
     Until when is known.
@@ -233,7 +147,7 @@ def test_young_collector(scene: Scene, started: int | None, doubtful: dict[Entry
 
 def test_entry_that_has_vanished_from_a_young_collector() -> None:
     """An entry of which a young collector shows nothing, not even an ad, may be out of sight."""
-    scene = Scene(site={"pledge": [{"site": "Ghost", "cores": 5}]})
+    scene = Answers(site={"pledge": [{"site": "Ghost", "cores": 5}]})
     scene.slots()
     scene.requests(request(A))
     scene.collector(NOW - 60)
@@ -247,7 +161,7 @@ def test_entry_that_has_vanished_from_a_young_collector() -> None:
 
 def test_distrust_is_configured() -> None:
     """How long a young collector is distrusted is an option."""
-    scene = Scene(site={"collector_distrust": "5m"})
+    scene = Answers(site={"collector_distrust": "5m"})
     scene.slots()
     scene.collector(NOW - 301)
     assert scene.take(watched(A)).doubtful == {}
@@ -257,7 +171,7 @@ def test_distrust_is_configured() -> None:
 
 def test_pilots_that_are_silent() -> None:
     """Those heard of more than two updates ago, by our clock, unless the collector has another."""
-    scene = Scene()
+    scene = Answers()
     scene.collector(NOW - DAY)
     scene.slots(pilot(A)._replace(last_heard=NOW - 100))
     assert scene.take().silent_before == NOW - 600
@@ -269,13 +183,13 @@ def test_pilots_that_are_silent() -> None:
     assert scene.take().silent_before is None
 
 
-def test_pilots_of_two_collectors_count_once(scene: Scene) -> None:
+def test_pilots_of_two_collectors_count_once(scene: Answers) -> None:
     """A pilot that both collectors show is one pilot."""
     scene.slots(pilot(A), source="cm2")
     assert len(scene.take().pilots) == 1
 
 
-def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
+def test_pilot_of_which_only_the_startd_is_seen(scene: Answers) -> None:
     """A pilot whose slots are missing is known by its startd, one with slots is not doubled."""
     other = pilot(B)._replace(name="other", accepting=False)
     first = pilot(A, size=Size(1, 1))._replace(name="pilot0")
@@ -290,7 +204,7 @@ def test_pilot_of_which_only_the_startd_is_seen(scene: Scene) -> None:
     assert scene.take().pilots == ()
 
 
-def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> None:
+def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Answers) -> None:
     """It is no capacity, hides nothing and makes no entry known; two collectors show it once."""
     without = scene.take()
     failed = pilot(A)._replace(
@@ -322,7 +236,7 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Scene) -> Non
     [(NOW + 1, 0, 1), (NOW, 0, 0), (None, 700, 1), (None, 701, 0), (NOW + 1, 701, 0)],
 )
 def test_ads_that_outlive_their_pilot(
-    scene: Scene, dies: int | None, silent_s: int, failed: int
+    scene: Answers, dies: int | None, silent_s: int, failed: int
 ) -> None:
     """Of a failed validation they cannot be withdrawn: it is there until it said, or is silent."""
     heard = NOW - silent_s
@@ -343,7 +257,7 @@ def test_ads_that_outlive_their_pilot(
     ],
 )
 def test_a_pilot_below_one_unit_counts_as_one(
-    scene: Scene, free: tuple[Size, ...], jobs: tuple[Size, ...], units: tuple[int, int, int]
+    scene: Answers, free: tuple[Size, ...], jobs: tuple[Size, ...], units: tuple[int, int, int]
 ) -> None:
     """It is busy or idle as a whole, and its entry is named; pilots to come count as well."""
     small = Size(1, 1900)
@@ -356,7 +270,7 @@ def test_a_pilot_below_one_unit_counts_as_one(
     assert state.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
 
 
-def test_a_pilot_of_unknown_size(scene: Scene) -> None:
+def test_a_pilot_of_unknown_size(scene: Answers) -> None:
     """It is there, and of its capacity nothing is known."""
     scene.slots(pilot(A)._replace(size=None, free=()))
     state = scene.take()
@@ -365,7 +279,7 @@ def test_a_pilot_of_unknown_size(scene: Scene) -> None:
     assert (pilot_units.registered, pilot_units.units["cpu"].total) == (1, 0)
 
 
-def test_requests_are_merged_over_collectors(scene: Scene) -> None:
+def test_requests_are_merged_over_collectors(scene: Answers) -> None:
     """The same ad in two collectors is one, the newer; ads of other groups are added."""
     old, new = request(A, requested_idle=5), request(A, requested_idle=7, last_heard=NOW + 1)
     other = request(A, group="frontend.other", requested_idle=20)
@@ -380,7 +294,7 @@ def test_requests_are_merged_over_collectors(scene: Scene) -> None:
     assert scene.take().totals == {A: state.totals[A]}
 
 
-def test_no_ad_is_not_the_same_as_no_answer(scene: Scene) -> None:
+def test_no_ad_is_not_the_same_as_no_answer(scene: Answers) -> None:
     """A collector without glideresource ads says that there are none."""
     scene.requests()
     state = scene.take()
@@ -393,7 +307,7 @@ def test_no_ad_is_not_the_same_as_no_answer(scene: Scene) -> None:
 def test_pledged_site_of_which_nothing_is_seen() -> None:
     """A pledged site counts although nothing runs there; one that is seen is not doubled."""
     pledges = [{"site": "Alpha", "cores": 100}, {"site": "Ghost", "cores": 50.5, "gpus": 2}]
-    scene = Scene(site={"pledge": pledges})
+    scene = Answers(site={"pledge": pledges})
     scene.slots(pilot(A))
     scene.requests(request(A))
     state = scene.take()
@@ -407,13 +321,13 @@ def test_pledged_site_of_which_nothing_is_seen() -> None:
 def test_pledge_of_an_entry_and_of_memory() -> None:
     """An entry's own pledge counts, and its memory where that is what is short."""
     pledges = [{"entry": A.entry, "cores": 100, "memory_mib": 40000}]
-    scene = Scene(site={"pledge": pledges})
+    scene = Answers(site={"pledge": pledges})
     scene.slots(pilot(A), pilot(B))
     assert scene.take().capacities[A, "cpu"] == Capacity(20, "pledge")
     assert scene.take().capacities[B, "cpu"].evidence != "pledge"
 
 
-def test_peak_counts_once_the_entry_was_watched(scene: Scene) -> None:
+def test_peak_counts_once_the_entry_was_watched(scene: Answers) -> None:
     """Within the first day the limit is the capacity, afterwards the peak."""
     young = watched(A, units=40, since=NOW - DAY + 1)
     assert scene.take(young).capacities[A, "cpu"] == Capacity(1000 * 8, "limit")
@@ -430,14 +344,16 @@ def test_peak_counts_once_the_entry_was_watched(scene: Scene) -> None:
         None,
     ],
 )
-def test_peak_counts_at_once_where_there_is_no_limit(scene: Scene, ad: EntryRequest | None) -> None:
+def test_peak_counts_at_once_where_there_is_no_limit(
+    scene: Answers, ad: EntryRequest | None
+) -> None:
     """Where no limit can be told the peak is the capacity from the start."""
     scene.requests(*([ad] if ad else []))
     young = watched(A, units=40, since=NOW - 60)
     assert scene.take(young).capacities[A, "cpu"] == Capacity(40, "peak")
 
 
-def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> None:
+def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Answers) -> None:
     """50 pilots of 8 units, each replaced within 15 minutes: 400 in use, and a peak of 400."""
     old = [pilot(A)._replace(last_heard=NOW - 890)] * 50
     new = [pilot(A)._replace(started=NOW - n, last_heard=NOW) for n in range(50)]
@@ -456,7 +372,7 @@ def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Scene) -> 
     assert scene.take(state.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
 
 
-def test_no_ad_that_is_renewed_is_doubtful(scene: Scene) -> None:
+def test_no_ad_that_is_renewed_is_doubtful(scene: Answers) -> None:
     """The collector answers, but shows the same contacts as eleven minutes ago."""
     before = scene.take()
     assert before.doubtful == {}
@@ -467,7 +383,7 @@ def test_no_ad_that_is_renewed_is_doubtful(scene: Scene) -> None:
 
 def test_precedence_of_capacities() -> None:
     """A pledge goes before a peak, a peak before a limit, and none is below what runs."""
-    scene = Scene(site={"pledge": [{"entry": A.entry, "cores": 5}]})
+    scene = Answers(site={"pledge": [{"entry": A.entry, "cores": 5}]})
     scene.slots(pilot(A), pilot(A2))
     scene.requests(request(A), request(A2), request(B, max_pilots=11, running=10))
     found = scene.take(watched(A, A2, units=40)).capacities
@@ -476,7 +392,7 @@ def test_precedence_of_capacities() -> None:
     assert found[B, "cpu"] == Capacity(88, "limit")
 
 
-def test_peak_leaves_the_window(scene: Scene) -> None:
+def test_peak_leaves_the_window(scene: Answers) -> None:
     """A peak older than the window is forgotten, and with it an entry that is nowhere seen."""
     gone = EntryKey("Gone", "gone")
     window = PeakWindow().add(HOUR - 720, 99)
@@ -490,7 +406,7 @@ def test_peak_leaves_the_window(scene: Scene) -> None:
 
 def test_window_that_was_configured_anew() -> None:
     """A changed peak_window holds for what was remembered before, too."""
-    scene = Scene(site={"peak_window": "10h"})
+    scene = Answers(site={"peak_window": "10h"})
     scene.slots(pilot(A))
     memory = watched(A, units=40)
     found = scene.take(memory)
@@ -498,17 +414,17 @@ def test_window_that_was_configured_anew() -> None:
     assert found.capacities[A, "cpu"] == Capacity(8, "peak")
 
 
-def test_first_sight_is_kept(scene: Scene) -> None:
+def test_first_sight_is_kept(scene: Answers) -> None:
     """An entry's first sight stays, also over a poll in which nothing is known."""
     memory = watched(A)
     after = scene.take(memory).memory
     assert after.first_seen == {A: NOW - 2 * DAY, B: NOW}
-    assert Scene().take(after).memory.first_seen == after.first_seen
+    assert Answers().take(after).memory.first_seen == after.first_seen
     scene.requests()
     assert scene.take(after).memory.first_seen == {A: NOW - 2 * DAY}
 
 
-def test_demand_of_a_schedd_that_is_stale(scene: Scene) -> None:
+def test_demand_of_a_schedd_that_is_stale(scene: Answers) -> None:
     """A schedd that has not answered lately makes the demand incomplete; others' remains."""
     scene.discovery("ap1", "ap2")
     scene.demand("ap2", group(7), age=500)
@@ -517,33 +433,33 @@ def test_demand_of_a_schedd_that_is_stale(scene: Scene) -> None:
     assert [g.jobs for g in state.groups] == [5]
 
 
-def test_demand_of_a_schedd_that_never_answered(scene: Scene) -> None:
+def test_demand_of_a_schedd_that_never_answered(scene: Answers) -> None:
     """A schedd that is known and has never answered makes the demand incomplete."""
     scene.discovery("ap1", "ap2")
     scene.silent("ap2", "demand")
     assert not scene.take().demand_complete
 
 
-def test_demand_without_any_schedd(scene: Scene) -> None:
+def test_demand_without_any_schedd(scene: Answers) -> None:
     """Where no schedd is known at all, no demand is not proven."""
     scene.discovery()
     assert not scene.take().demand_complete
 
 
-def test_demand_that_was_cut(scene: Scene) -> None:
+def test_demand_that_was_cut(scene: Answers) -> None:
     """A schedd that left groups out makes the demand incomplete."""
     scene.demand("ap1", group(5), complete=False)
     assert not scene.take().demand_complete
 
 
 @pytest.mark.parametrize("kind", ["schedds", "submitters"])
-def test_demand_when_schedds_are_not_surely_all_known(scene: Scene, kind: str) -> None:
+def test_demand_when_schedds_are_not_surely_all_known(scene: Answers, kind: str) -> None:
     """While a collector does not tell its schedds there may be more of them."""
     scene.silent("cm2", kind)
     assert not scene.take().demand_complete
 
 
-def test_factory_that_is_silent_does_not_hide_demand(scene: Scene) -> None:
+def test_factory_that_is_silent_does_not_hide_demand(scene: Answers) -> None:
     """A WMS collector knows none of our schedds, so its silence leaves demand complete."""
     scene.silent("wms:factory", "schedds")
     assert scene.take().demand_complete
@@ -562,13 +478,13 @@ def test_factory_that_is_silent_does_not_hide_demand(scene: Scene) -> None:
 )
 def test_demand_of_configured_schedds(wanted: list[str], complete: bool) -> None:
     """A schedd that is configured by name must be there, one by pattern need not."""
-    scene = Scene(pool={"schedds": wanted})
+    scene = Answers(pool={"schedds": wanted})
     scene.discovery("ap1")
     scene.demand("ap1")
     assert scene.take().demand_complete is complete
 
 
-def test_jobs_of_submitters_and_schedds(scene: Scene) -> None:
+def test_jobs_of_submitters_and_schedds(scene: Answers) -> None:
     """Running and held jobs come from submitters, idle ones from the schedd, once each."""
     counts = (JobCount("ap1", "users", "running", 9), JobCount("far", "", "held", 1))
     for source in ("cm", "cm2"):
@@ -580,13 +496,13 @@ def test_jobs_of_submitters_and_schedds(scene: Scene) -> None:
     )
 
 
-def test_templates_of_entries_that_are_known(scene: Scene) -> None:
+def test_templates_of_entries_that_are_known(scene: Answers) -> None:
     """Templates of entries that are gone are left out."""
     scene.requests(request(A))
     assert [t.entry for t in scene.take().templates] == [A]
 
 
-def test_waiting_pilots_are_of_frontend_groups(scene: Scene) -> None:
+def test_waiting_pilots_are_of_frontend_groups(scene: Answers) -> None:
     """Each group's ad counts its own; what it does not tell counts nothing."""
     scene.requests(
         request(A, group="fe.a", pending=3),
@@ -596,14 +512,14 @@ def test_waiting_pilots_are_of_frontend_groups(scene: Scene) -> None:
     assert scene.take().asked == {A: {"fe.a": 5, "fe.b": 0}}
 
 
-def test_frontends_are_taken_together(scene: Scene) -> None:
+def test_frontends_are_taken_together(scene: Answers) -> None:
     """What frontends count themselves is taken from all collectors."""
     scene.answer("cm", "frontendmonitor", (FrontendJobs("a", 1, 1, 1),))
     scene.answer("cm2", "frontendmonitor", (FrontendJobs("b", 2, 2, 2),))
     assert [f.frontend for f in scene.take().frontends] == ["a", "b"]
 
 
-def test_waiting_is_estimated_from_counts(scene: Scene) -> None:
+def test_waiting_is_estimated_from_counts(scene: Answers) -> None:
     """Without the factory's queue, what waited through the whole grace counts as beyond it."""
     scene.requests(request(A, pending=5))
     state = scene.take()
@@ -612,7 +528,7 @@ def test_waiting_is_estimated_from_counts(scene: Scene) -> None:
     assert later.waiting[A] == Waiting(5, 0, "estimated")
 
 
-def test_an_entry_that_fills_for_longer_than_the_grace(scene: Scene) -> None:
+def test_an_entry_that_fills_for_longer_than_the_grace(scene: Answers) -> None:
     """One pilot waits whenever it is looked at, and one starts every ten minutes."""
     memory, long = EMPTY, []
     for minute in range(0, 60, 5):
@@ -628,7 +544,7 @@ def test_an_entry_that_fills_for_longer_than_the_grace(scene: Scene) -> None:
     assert long == [35, 40, 45, 50, 55]
 
 
-def test_waiting_history_outlives_a_poll_without_ads(scene: Scene) -> None:
+def test_waiting_history_outlives_a_poll_without_ads(scene: Answers) -> None:
     """A poll in which the ads are unknown does not make waiting pilots young again."""
     scene.requests(request(A, pending=5))
     memory = scene.take().memory
@@ -639,7 +555,7 @@ def test_waiting_history_outlives_a_poll_without_ads(scene: Scene) -> None:
     assert scene.take(between.memory, NOW + 1800).waiting[A].beyond == 5
 
 
-def test_waiting_that_is_not_told(scene: Scene) -> None:
+def test_waiting_that_is_not_told(scene: Answers) -> None:
     """An entry whose ads do not tell its queue is not among those whose queue is known."""
     scene.requests(request(A, pending=None), request(B))
     assert set(scene.take().waiting) == {B}
@@ -655,7 +571,7 @@ def count(
     return QueueCount(entry.entry, "glidein@factory", client, status, pilots, beyond)
 
 
-def test_factory_queue_measures_waiting(scene: Scene) -> None:
+def test_factory_queue_measures_waiting(scene: Answers) -> None:
     """Where the factory's queue can be read, waiting is measured there."""
     scene.requests(request(A, pending=9), request(B, pending=9), request(A2, pending=3))
     scene.answer(
@@ -667,7 +583,7 @@ def test_factory_queue_measures_waiting(scene: Scene) -> None:
     assert found[A2] == Waiting(0, 3, "estimated")
 
 
-def test_queues_of_several_factories(scene: Scene) -> None:
+def test_queues_of_several_factories(scene: Answers) -> None:
     """Pilots in two factories' queues are added; one that is silent leaves estimates."""
     scene.requests(request(A, pending=9))
     scene.answer("fs1", "queue", queue(count(A, "pending", 5, 2)))
@@ -677,7 +593,7 @@ def test_queues_of_several_factories(scene: Scene) -> None:
     assert scene.take().waiting[A].evidence == "estimated"
 
 
-def test_pilots_of_other_frontends_do_not_wait_for_us(scene: Scene) -> None:
+def test_pilots_of_other_frontends_do_not_wait_for_us(scene: Answers) -> None:
     """Of a factory's queue only our groups' pilots count, unless it names none of them."""
     scene.requests(request(A))
     theirs = count(A, "pending", 50, 50, client="other.main")
@@ -692,7 +608,7 @@ def client(name: str, info_age: int | None, *limits: str) -> FactoryClient:
     return FactoryClient(A.entry, "glidein@factory", name, hit, Monitor(client_info_age=info_age))
 
 
-def test_factory_tells_the_age_of_its_information(scene: Scene) -> None:
+def test_factory_tells_the_age_of_its_information(scene: Answers) -> None:
     """Ages and limits of our own clients at the factory count, others' do not."""
     scene.requests(request(A, info_age_s=None, limits=(Limit("Own", "x"),)))
     ours, theirs = client("frontend.main", 4000, "Factory"), client("other.main", 5, "Theirs")
@@ -703,7 +619,7 @@ def test_factory_tells_the_age_of_its_information(scene: Scene) -> None:
     assert [limit.name for limit in totals[A].limits] == ["Factory", "Own"]
 
 
-def test_factory_that_does_not_tell_the_age(scene: Scene) -> None:
+def test_factory_that_does_not_tell_the_age(scene: Answers) -> None:
     """Where the factory tells no age, that of the glideresource ad stays."""
     scene.requests(request(A, info_age_s=77))
     scene.answer("wms:factory", "factoryclient", (client("frontend.main", None),))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from gwmond.model.facts import EntryKey
 from gwmond.model.monitor import EntryMonitor
 from gwmond.sources.htcondor.monitors import FactoryEntry
+from tests.build.answers import Answers, watched
 from tests.build.facts import NOW, A, B, pilot, request
-from tests.service.test_pool_state import Scene, watched
 
 
-def _scene(**pool: object) -> Scene:
+def _scene(**pool: object) -> Answers:
     """Two collectors; the second is silent, and two pilots of A were seen before."""
-    scene = Scene(pool=pool)
+    scene = Answers(pool=pool)
     scene.slots(pilot(A))
     scene.collector(NOW - 10**6)
     scene.requests(request(A, pending=0), request(B, pending=0))

@@ -8,10 +8,10 @@ import pytest
 from gwmond.model.attempts import Source
 from gwmond.model.pilot_facts import Resources
 from gwmond.sources.htcondor import claims
+from tests.build.histories import RECORDINGS
+from tests.build.histories import load as load_history
 from tests.pool.adtext import Ad
 from tests.sources.make import NOW, classad, classads, heard
-from tests.sources.test_histories import RECORDINGS
-from tests.sources.test_histories import load as load_history
 
 
 def recorded() -> list[classad2.ClassAd]:

@@ -18,10 +18,10 @@ from gwmond.sources.htcondor.claims import Claims
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
 from gwmond.sources.registry import Terms
 from gwmond.sources.round import CLAIMS
+from tests.build.histories import REFUSED, expected
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario
-from tests.sources.test_histories import REFUSED, expected
 
 MANY = HistoryLimits()
 FEW = HistoryLimits(records=5, lookback_s=600)

@@ -12,8 +12,8 @@ import pytest
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import history_files
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
+from tests.build.histories import RECORDINGS
 from tests.sources import make  # noqa: F401 (starts the fork server before the bindings)
-from tests.sources.test_histories import RECORDINGS
 
 NOW = 1_795_240_000
 LIMITS = HistoryLimits(records=1000)

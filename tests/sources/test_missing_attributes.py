@@ -19,10 +19,10 @@ from gwmond.model.outcomes import classify
 from gwmond.model.records import JobRecord
 from gwmond.pilots import attempt_facts
 from gwmond.sources.htcondor import ads, claims, histories, slots, startds
+from tests.build.histories import HISTORIES, KINDS, POOLS
 from tests.examples import examples
 from tests.pool import feign
 from tests.sources.make import ATTRIBUTES, NOW, classad, heard
-from tests.sources.test_histories import HISTORIES, KINDS, POOLS
 
 Row = dict[str, str]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -16,16 +15,17 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from gwmond.metrics.render import Exposition
 from gwmond.model import elapsed
-from gwmond.model.snapshot import LedgerStatus, Snapshot
+from gwmond.model.snapshot import LedgerStatus
 from gwmond.model.states import State
 from gwmond.service import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
-from gwmond.web.landing import made, page
+from gwmond.web.landing import page
 from gwmond.web.words import STATES as STATE_WORDS
 from gwmond.web.words import reason_meaning
 from tests.build.facts import NOW
 from tests.build.snapshots import STATES, snapshot, status
+from tests.build.web import Daemon
 from tests.metrics.golden import exposition
 
 SITES = Path(__file__).parents[2] / "docs" / "sites.md"
@@ -35,21 +35,6 @@ PROMETHEUS = (
     "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
     "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 )
-
-
-@dataclass
-class Daemon:
-    """What the application sees of the daemon."""
-
-    snapshot: Snapshot | None = None
-    exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
-
-    @property
-    def page(self) -> str:
-        return made(self.snapshot)
-
-    def ready(self) -> str:
-        return "" if self.snapshot else "the first poll is under way"
 
 
 class Client:

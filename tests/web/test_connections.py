@@ -18,9 +18,9 @@ from gwmond.web import connections
 from gwmond.web.app import create
 from gwmond.web.connections import ANSWER_S, MOST, REQUEST_S, Connections, Listener
 from gwmond.web.server import Server, bind
+from tests.build.web import Daemon
 from tests.metrics.golden import exposition
 from tests.pool.sandbox import wait_until
-from tests.web.test_app import Daemon
 
 TOKEN = b"se-cret"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN.decode()}"}

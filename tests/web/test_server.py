@@ -15,7 +15,7 @@ import pytest
 from gwmond.config.settings import Http
 from gwmond.web.app import create
 from gwmond.web.server import PortError, Server, bind
-from tests.web.test_app import Daemon
+from tests.build.web import Daemon
 
 Start = Callable[..., Server]
 
