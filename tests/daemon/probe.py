@@ -6,7 +6,6 @@ import statistics
 import threading
 import time
 import urllib.request
-from types import TracebackType
 from typing import Self
 
 _PAUSE_S = 0.05
@@ -32,12 +31,7 @@ class LatencyProbe:
             thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join()

@@ -14,9 +14,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from tests.build import command_line
 from tests.daemon.probe import LatencyProbe
 from tests.daemon.scrape import Metrics
 from tests.pool.ports import free_port
@@ -128,12 +130,7 @@ class RunningDaemon:
         self.start(ready=self._ready)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill9()
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
@@ -199,6 +196,23 @@ class RunningDaemon:
         return found
 
     # -- what it says
+
+    def command(self, *words: str) -> str:
+        """What a command prints, in the test's process, that has its configuration and succeeds."""
+        done = command_line.gwmond(*words, "--config", self.config)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def document(self, *words: str) -> Any:
+        """The same as JSON."""
+        return json.loads(self.command(*words, "--format", "json"))
+
+    def stored(self, name: str) -> tuple[list[PilotRow], list[AttemptRow]]:
+        """The pilots of a name in its ledger, and the runs on them by their start."""
+        with LedgerReader.open(f"sqlite:///{self._ledger}") as ledger:
+            pilots = ledger.find_pilots([name]).get(name, [])
+            runs = ledger.attempts_of([pilot.id for pilot in pilots]).values()
+        return pilots, sorted((run for of in runs for run in of), key=lambda run: run.start_us)
 
     def get(self, path: str, accept: str = "*/*") -> str:
         """The body that it serves; HTTPError and OSError are the caller's."""

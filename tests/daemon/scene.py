@@ -22,8 +22,24 @@ INVALIDATING = {
     "UPDATE_MASTER_AD": "INVALIDATE_MASTER_ADS",
 }
 
-
 Tables = dict[str, dict[str, object]]
+
+#: Configuration in which pilots' time is settled within seconds.
+QUICK: Tables = {
+    "poll": {"interval": "4s", "deadline": "3900ms"},
+    "pilots": {
+        "settle_delay": "3s",
+        "outcome_wait": "20s",
+        "silent_wait": "20s",
+        "verdict_after": "10s",
+        "end_tolerance": "5s",
+        "assumed_end": "8s",
+        "claims_every": "3s",
+    },
+}
+
+#: Attributes of real pilots.
+REAL = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
 
 
 def pledged(**cores: int) -> Tables:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,13 +31,6 @@ TABLES: dict[str, dict[str, object]] = {
         "claims_every": "2s",
     },
 }
-
-
-def _gwmond(running: RunningDaemon, *words: str) -> str:
-    command = [sys.executable, "-m", "gwmond", *words, "--config", str(running.config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def _failed(entry: str, number: int, sent: int, dies: int, **more: Any) -> Ad:
@@ -90,20 +80,19 @@ def test_category_and_size(fresh_pool: CondorPool, daemon: Start) -> None:
         )
     assert metrics.value("gwmond_ledger_residual_seconds", measure="canonical") == 0
     assert not metrics.rows("gwmond_problems_total", problem="bad_size")
-    listed = json.loads(_gwmond(running, "pilots", "--from", "1h", "--format", "json"))["pilots"]
+    listed = running.document("pilots", "--from", "1h")["pilots"]
     sizes = {
         of["entry"]: (of["cores"], of["memory_mib"]) for of in listed if of["state"] == "ended"
     }
     assert sizes == {"e-seen": (8, 16384), "e-asked": (4, 9000), "e-new": (1, 2000)}
-    assert "failed validation: main/check_proxy.sh" in _gwmond(running, "pilots", "--from", "1h")
-    by = ["report", "--from", "1h", "--by", "failure,entry", "--format", "json"]
-    groups = json.loads(_gwmond(running, *by))["groups"]
+    assert "failed validation: main/check_proxy.sh" in running.command("pilots", "--from", "1h")
+    groups = running.document("report", "--from", "1h", "--by", "failure,entry")["groups"]
     assert {(group["failure"], group["entry"]) for group in groups} == {
         ("validate_node.sh", "e-seen"),
         ("main/check_proxy.sh", "e-asked"),
         ("validate_node.sh", "e-new"),
     }
-    _gwmond(running, "ledger", "check")
+    running.command("ledger", "check")
 
 
 def test_what_the_factorys_collector_is_told(fresh_pool: CondorPool, daemon: Start) -> None:
@@ -190,4 +179,4 @@ def test_its_output_comes_later(fresh_pool: CondorPool, daemon: Start, tmp_path:
     assert metrics.sum(ended, category="validation_fails") == 1
     spent = metrics.sum(SECONDS, resource="cpu", evidence="measured")
     assert spent == pytest.approx(4 * (of.end - of.start))
-    _gwmond(running, "ledger", "check")
+    running.command("ledger", "check")

@@ -9,7 +9,7 @@ import re
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -159,46 +159,52 @@ def test_no_command_starts_with_a_bad_configuration(tmp_path: Path) -> None:
     assert done.stderr == f"gwmond: {file}:2: http.listn: unknown key; did you mean 'listen'?\n"
 
 
-def test_sites_in_three_formats(sites: Scene, config: str) -> None:
-    """``sites`` shows the same states, units, pilots and demand as table, JSON and CSV."""
-    text = gwmond("sites", "--config", config, "--format", "json")
-    assert text.returncode == 0
-    found = json.loads(text.stdout)
+STARVED = {
+    "capacity_units": 24,
+    "provisioned_units": 8,
+    "spare_units": 16,
+    "provisioning_bottleneck_units": 10,
+    "insufficient_demand_units": 6,
+    "registered_pilots": 1,
+    "matching_idle_jobs": 10,
+}
+
+
+def _sites(*words: str, env: Mapping[str, str] | None = None) -> str:
+    done = gwmond("sites", *words, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_sites_as_json_and_csv(sites: Scene, config: str) -> None:
+    """Both have the same states, units, pilots and demand."""
+    found = json.loads(_sites("--config", config, "--format", "json"))
     assert found["sources_down"] == []
     assert found["time_epoch_seconds"] == pytest.approx(time.time(), abs=60)
     rows = {row["site"]: row for row in found["sites"]}
     assert {site: row["state"] for site, row in rows.items()} == STATES
-    starved = rows["Starved"]
-    assert starved["reason"]
-    wanted = {
-        "capacity_units": 24,
-        "provisioned_units": 8,
-        "spare_units": 16,
-        "provisioning_bottleneck_units": 10,
-        "insufficient_demand_units": 6,
-        "registered_pilots": 1,
-        "matching_idle_jobs": 10,
-    }
-    assert {key: starved[key] for key in wanted} == wanted
-
-    table = gwmond("sites", "--config", config, "--format", "csv")
-    assert table.returncode == 0
-    lines = {row["site"]: row for row in csv.DictReader(io.StringIO(table.stdout))}
+    assert rows["Starved"]["reason"]
+    assert {key: rows["Starved"][key] for key in STARVED} == STARVED
+    table = csv.DictReader(io.StringIO(_sites("--config", config, "--format", "csv")))
+    lines = {row["site"]: row for row in table}
     assert {site: row["state"] for site, row in lines.items()} == STATES
-    assert set(lines["Starved"]) == set(starved)
-    assert {key: float(lines["Starved"][key]) for key in wanted} == wanted
+    assert set(lines["Starved"]) == set(rows["Starved"])
+    assert {key: float(lines["Starved"][key]) for key in STARVED} == STARVED
 
-    shown = gwmond("sites", "--config", config)
-    assert shown.returncode == 0
+
+def test_sites_as_a_table(sites: Scene, config: str) -> None:
+    """States are there by the words that people read."""
+    shown = _sites("--config", config)
     for site, state in STATES.items():
         name, _ = SHOWN[State(state)]
-        assert re.search(rf"^ *{site} +cpu +{name} ", shown.stdout, re.MULTILINE)
+        assert re.search(rf"^ *{site} +cpu +{name} ", shown, re.MULTILINE)
 
-    host = gwmond("sites", "--entries", env=sites.pool.client_env())
-    assert host.returncode == 0
-    assert re.search(
-        r"^(Starved\n)? *(Starved +)?e-Starved +cpu +bottleneck ", host.stdout, re.MULTILINE
-    )
+
+def test_sites_of_the_pool_that_this_host_is_of(sites: Scene) -> None:
+    """Without options the host's own HTCondor configuration names the pool."""
+    shown = _sites("--entries", env=sites.pool.client_env())
+    line = r"^(Starved\n)? *(Starved +)?e-Starved +cpu +bottleneck "
+    assert re.search(line, shown, re.MULTILINE)
 
 
 def test_sites_of_a_schedd_that_is_not_there(sites: Scene, tmp_path: Path) -> None:

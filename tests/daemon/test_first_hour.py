@@ -5,11 +5,9 @@ A real pool has a user's bad program, a black hole, a pilot that dies, and jobs 
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,18 +51,12 @@ def trial() -> Tables:
     return tables
 
 
-def ask(running: RunningDaemon, *arguments: str) -> Any:
-    done = gwmond(*arguments, "--format", "json", "--config", str(running.config))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def hours(running: RunningDaemon, by: str) -> dict[tuple[str, ...], dict[str, float]]:
     """Seconds of CPUs by category, of each group of a report."""
     names = by.split(",")
     return {
         tuple(of[name] for name in names): of["categories"]["cpu"]["canonical_seconds"]
-        for of in ask(running, "report", "--from", "1h", "--by", by)["groups"]
+        for of in running.document("report", "--from", "1h", "--by", by)["groups"]
     }
 
 
@@ -90,7 +82,7 @@ def test_the_first_hour(pool: CondorPool, daemon: Start) -> None:
     hole = pool.start_pilot("hole", attrs=of_site("Hole"), config="USER_JOB_WRAPPER = /bin/false")
     dead = pool.start_pilot("dead", attrs={**of_site("Dead"), "ClassAdLifetime": LIFETIME_S})
     running = daemon(pool.collector, tables=trial())
-    checked = ask(running, "check")
+    checked = running.document("check")
     assert all(of["ok"] for of in checked)
     pool.submit(schedd, 1, job_lease_duration=20, requirements=DEAD)
     wait_until("its run", lambda: _doing(running, dead.name) == "running")
@@ -103,7 +95,7 @@ def test_the_first_hour(pool: CondorPool, daemon: Start) -> None:
 
     wait_until("early failures", lambda: _open(running).get("early_failure"))
     wait_until("the page to say so", lambda: "not settled yet: " in running.get("/"))
-    assert "judged by 20" in gwmond("report", "--config", str(running.config)).stdout
+    assert "judged by 20" in running.command("report")
     wait_until("it to be silent", lambda: _doing(running, dead.name) in {"silent", None})
     wait_until("all jobs to end", lambda: not left())
     wait_until("all to be settled", lambda: not _open(running))
@@ -116,25 +108,27 @@ def test_the_first_hour(pool: CondorPool, daemon: Start) -> None:
     # The black hole is named, with what it ate; no job did well there.
     assert sites["Hole",]["misconfiguration_badput"] > 0
     assert sites["Hole",]["goodput"] == 0
-    story = gwmond("pilot", hole.name, "--config", str(running.config)).stdout
+    story = running.command("pilot", hole.name)
     assert "misconfiguration" in story
     # The pilot that died took its job with it.
     assert sites["Dead",]["preemption_badput"] > 0
     assert outcomes["Dead", "lost_contact"]["preemption_badput"] > 0
-    (gone,) = ask(running, "pilots", "--past", "--name", dead.name)["pilots"]
+    (gone,) = running.document("pilots", "--past", "--name", dead.name)["pilots"]
     assert gone["ended"] == "vanished"
     assert gone["end_epoch_seconds"] - gone["last_contact_epoch_seconds"] < LIFETIME_S
     metrics = running.metrics()
     assert metrics.sum("gwmond_ledger_residual_seconds") == 0
-    assert {of["site"] for of in ask(running, "sites")["sites"]} >= {"Good", "Hole"}
+    assert {of["site"] for of in running.document("sites")["sites"]} >= {"Good", "Hole"}
 
 
 def _doing(running: RunningDaemon, name: str) -> str | None:
     """What a pilot that has not ended does."""
-    found = {of["name"]: of["state"] for of in ask(running, "pilots")["pilots"]}
+    found = {of["name"]: of["state"] for of in running.document("pilots")["pilots"]}
     return found.get(name)
 
 
 def _open(running: RunningDaemon) -> dict[str, float]:
     """What runs wait for, and until when at the latest (epoch seconds)."""
-    return {of["why"]: of["until_epoch_seconds"] for of in ask(running, "pilots")["not_settled"]}
+    return {
+        of["why"]: of["until_epoch_seconds"] for of in running.document("pilots")["not_settled"]
+    }

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.daemon.running import RunningDaemon
-from tests.daemon.scene import Scene, pledged
+from tests.daemon.scene import QUICK, REAL, Scene, pledged
 from tests.daemon.scrape import SECONDS as SITE_SECONDS
 from tests.daemon.scrape import Metrics
-from tests.daemon.test_pilots import ENTRY, TABLES
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.pool.ports import free_port
@@ -29,13 +28,14 @@ Answer = dict[tuple[str, ...], float]
 class Truth(NamedTuple):
     """What HTCondor, the test's clock and counters that began with 0 say; seconds.
 
-    ``lives`` are those of the two pilots together.  Poor was accounted for longer than ``watched``,
-    and not for longer than ``ran``.
+    ``lives`` are the least and the most that those of the two pilots together can be: daemons take
+    a while to begin and to end, on a busy machine a long one.  Poor was accounted for longer than
+    ``watched``, and not for longer than ``ran``.
     """
 
     metrics: Metrics
     goodput: float
-    lives: float
+    lives: tuple[float, float]
     watched: float
     ran: float
     dead: str
@@ -44,7 +44,7 @@ class Truth(NamedTuple):
 @pytest.fixture
 def tables() -> dict[str, dict[str, object]]:
     """Two sites that have promised cores, and a WMS collector that is not there."""
-    tables: dict[str, dict[str, object]] = {**TABLES, **pledged(Real=8, Poor=PLEDGED)}
+    tables: dict[str, dict[str, object]] = {**QUICK, **pledged(Real=8, Poor=PLEDGED)}
     tables["site"]["verdict_check"] = "6s"
     tables["pool.wms"] = {"collectors": [f"127.0.0.1:{free_port()}"]}
     return tables
@@ -95,18 +95,22 @@ def told(
     seen = prometheus(f"127.0.0.1:{running.port}")
     seen.wait_for("gwmond_polls_total > 0")
     first = running.wait_state(Poor="provisioning_bottleneck")
-    began = time.time()
-    worker = pool.start_pilot("worker", cores=CORES, memory=4096, attrs=ENTRY)
-    idler = pool.start_pilot("idler", cores=CORES, memory=4096, attrs={**ENTRY, "START": False})
+    moments = [time.time()]
+    worker = pool.start_pilot("worker", cores=CORES, memory=4096, attrs=REAL)
+    moments.append(time.time())
+    idler = pool.start_pilot("idler", cores=CORES, memory=4096, attrs={**REAL, "START": False})
+    moments.append(time.time())
     seen.wait_for(f'{SECONDS}{{site="Real"}} == 0')
     _checked(running)
     goodput = _runs(pool, worker)
     running.next_polls(2)
-    worker.stop_graceful()
-    middle = time.time()
-    idler.stop_graceful()
+    for pilot in (worker, idler):
+        moments.append(time.time())
+        pilot.stop_graceful()
+    moments.append(time.time())
     pool.remove(pool.schedds[0])
-    lives = middle + time.time() - 2 * began
+    asked, came, both, leaving, left, gone = moments
+    lives = leaving - came + left - both, left - asked + gone - came
 
     def whole() -> bool:
         """Whether all of it is settled and Prometheus has it."""
@@ -155,7 +159,8 @@ def test_the_guides_queries_give_what_was_so(told: tuple[Prometheus, Truth]) -> 
     # It extrapolates by half of what is between two scrapes.
     assert spent == pytest.approx(counted, rel=0.05)
     assert spent["goodput"] == pytest.approx(truth.goodput, abs=3)
-    assert sum(spent.values()) == pytest.approx(CORES * truth.lives, rel=0.15)
+    least, most = truth.lives
+    assert 0.85 * CORES * least < sum(spent.values()) < 1.15 * CORES * most
 
     failed = _ask(seen, "sites where jobs fail", "resource", "site")
     share = counted["misconfiguration_badput"] / sum(counted[name] for name in run)
@@ -165,15 +170,20 @@ def test_the_guides_queries_give_what_was_so(told: tuple[Prometheus, Truth]) -> 
     assert at[:2] == ("cpu", "Poor")
     lacked = truth.metrics.sum(SITE_SECONDS, state="provisioning_bottleneck", entry="e-Poor")
     assert units * 3600 == pytest.approx(lacked, rel=0.05)
-    # Polls before it was watched count, too, and moments in which another job waited.
-    assert WANTED * truth.watched <= lacked + 0.001 <= (WANTED + 1) * truth.ran
+    # Polls before it was watched count, too, and moments in which another job waited; and on a busy
+    # machine what a late poll has missed is unknown.
+    unknown = truth.metrics.sum(SITE_SECONDS, state="unknown", entry="e-Poor")
+    known = truth.watched - unknown / PLEDGED
+    assert WANTED * known <= lacked + 0.001 <= (WANTED + 1) * truth.ran
     idle = _ask(seen, "the share of an entry's capacity", "resource", "entry")
     assert set(idle) == {("cpu", "e-Real"), ("cpu", "e-Poor")}
     for (resource, entry), share in idle.items():
         at_entry = {"resource": resource, "entry": entry}
         empty = truth.metrics.sum(SITE_SECONDS, state="insufficient_demand", **at_entry)
         assert share == pytest.approx(empty / truth.metrics.sum(SITE_SECONDS, **at_entry), rel=0.05)
-    assert idle["cpu", "e-Poor"] == pytest.approx(1 - WANTED / PLEDGED, rel=0.1)
+    rest = truth.metrics.sum(SITE_SECONDS, entry="e-Poor") - lacked - unknown
+    assert PLEDGED * truth.watched <= rest + lacked + unknown + 0.001 <= PLEDGED * truth.ran
+    assert idle["cpu", "e-Poor"] * (rest + lacked + unknown) == pytest.approx(rest, rel=0.05)
 
     right = _ask(seen, "how often verdicts were right", "state")
     assert right == pytest.approx({("insufficient_demand",): 1})

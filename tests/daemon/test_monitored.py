@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.running import configuration, gwmond, polls
 from tests.daemon.scene import Scene
 from tests.daemon.scrape import Metrics
@@ -72,12 +74,19 @@ def once(scene: Scene, directory: Path, *, wms: bool) -> Metrics:
     return Metrics.parse(done.stdout)
 
 
-def test_from_ads_to_metrics(shared_scene: Scene, tmp_path: Path) -> None:
-    """Every party is taken at its own word, and what is asked stands beside what is heard."""
+@pytest.fixture(scope="module")
+def polled(
+    shared_scene: Scene, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Metrics, Metrics]:
+    """What one poll tells that knows the frontend's copies, and one of the factory's own ads."""
     advertise(shared_scene)
-    copied = once(shared_scene, tmp_path, wms=False)
-    direct = once(shared_scene, tmp_path, wms=True)
+    directory = tmp_path_factory.mktemp("once")
+    return once(shared_scene, directory, wms=False), once(shared_scene, directory, wms=True)
 
+
+def test_pilots_in_each_state(polled: tuple[Metrics, Metrics]) -> None:
+    """The factory is taken at its own word, where that is heard."""
+    copied, direct = polled
     pilots = "gwmond_factory_pilots"
     assert copied.value(pilots, state="running", **AT) == 3
     states = {"submitted": 2, "idle_pending": 5, "idle_stage_in": 0, "idle_other": 0}
@@ -88,11 +97,24 @@ def test_from_ads_to_metrics(shared_scene: Scene, tmp_path: Path) -> None:
     assert copied.value("gwmond_factory_idle_pilots", **AT) == 1
     assert direct.value("gwmond_factory_running_cores", **AT) == 56
 
+
+def test_what_is_asked_stands_beside_what_is_heard(polled: tuple[Metrics, Metrics]) -> None:
+    """Pilots that the client asks for, that the factory heard of, and how long ago."""
+    copied, direct = polled
     for seen in (copied, direct):
         assert seen.value("gwmond_pilots_requested", **AT) == 2
     assert copied.value("gwmond_factory_pilots_requested", **AT) is None
     assert direct.value("gwmond_factory_pilots_requested", **AT) == 0
+    age = "gwmond_entry_request_age_seconds"
+    assert [seen.value(age, **AT) for seen in (copied, direct)] == [500, 120]
+    advertised = direct.value("gwmond_entry_advertisement_age_seconds", **AT)
+    assert advertised is not None
+    assert advertised >= 0
 
+
+def test_jobs_and_slots_are_the_frontends(polled: tuple[Metrics, Metrics]) -> None:
+    """As its client tells the factory."""
+    _, direct = polled
     jobs = "gwmond_entry_frontend_running_jobs"
     assert direct.value(f"{jobs}_here", **AT) == direct.value(f"{jobs}_matching", **AT) == 20
     assert direct.value("gwmond_entry_frontend_idle_jobs_matching", **AT) == 30
@@ -102,19 +124,10 @@ def test_from_ads_to_metrics(shared_scene: Scene, tmp_path: Path) -> None:
     assert direct.value("gwmond_entry_frontend_slots_registered", **AT) == 13
     assert direct.value("gwmond_entry_frontend_cores_registered", **AT) == 24
 
-    age = "gwmond_entry_request_age_seconds"
-    assert copied.value(age, **AT) == 500
-    assert direct.value(age, **AT) == 120
-    advertised = direct.value("gwmond_entry_advertisement_age_seconds", **AT)
-    assert advertised is not None
-    assert advertised >= 0
 
-
-def test_entries_and_asks(shared_scene: Scene, tmp_path: Path) -> None:
+def test_entries_and_asks(polled: tuple[Metrics, Metrics]) -> None:
     """Entries' totals and limits are the factory's own; glideclient ads ask where nothing does."""
-    advertise(shared_scene)
-    copied = once(shared_scene, tmp_path, wms=False)
-    direct = once(shared_scene, tmp_path, wms=True)
+    copied, direct = polled
     at = {"site": "Site", "entry": "ce1"}
     pilots = "gwmond_factory_entry_pilots"
     assert copied.value(pilots, state="running", **at) == 3

@@ -12,36 +12,18 @@ import pytest
 
 from gwmond.ledger.reader import LedgerReader
 from tests.daemon.running import RunningDaemon
+from tests.daemon.scene import QUICK, REAL
 from tests.daemon.scrape import Metrics
 from tests.pool.condor import CondorPool
 
 Start = Callable[..., RunningDaemon]
 SECONDS = "gwmond_pilot_canonical_seconds_total"
 ESTIMATED = "gwmond_pilot_estimated_canonical_seconds_total"
-TABLES: dict[str, dict[str, object]] = {
-    "poll": {"interval": "4s", "deadline": "3900ms"},
-    "pilots": {
-        "settle_delay": "3s",
-        "outcome_wait": "20s",
-        "silent_wait": "20s",
-        "verdict_after": "10s",
-        "end_tolerance": "5s",
-        "assumed_end": "8s",
-        "claims_every": "3s",
-    },
-}
-ENTRY = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
 
 
 def _spent(metrics: Metrics, category: str, evidence: str = "") -> float:
     labels = {"category": category, "resource": "cpu", "site": "Real"}
     return metrics.sum(SECONDS, **labels, **({"evidence": evidence} if evidence else {}))
-
-
-def _check(running: RunningDaemon) -> None:
-    command = [sys.executable, "-m", "gwmond", "ledger", "check", "--config", str(running.config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +37,8 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     """The schedd's history and the slots stand in, the log says what that means, and what a slot
     showed of a run that nothing tells of is not lost."""
     pool, schedd = fresh_pool, fresh_pool.schedds[0]
-    running = daemon(pool.collector, tables=TABLES)
-    pool.start_pilot("bare", cores=2, memory=4096, attrs=ENTRY)
+    running = daemon(pool.collector, tables=QUICK)
+    pool.start_pilot("bare", cores=2, memory=4096, attrs=REAL)
     good = pool.submit(schedd, seconds=8, request_memory=1000)
     metrics = running.wait_until("goodput", lambda m: _spent(m, "goodput") > 5)
     assert running.log(
@@ -77,16 +59,16 @@ def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:
     )
     assert good != again
     pool.remove(schedd)
-    _check(running)
+    running.command("ledger", "check")
 
 
 def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_path: Path) -> None:
     """A pilot that came and went meanwhile is known by its jobs, and said to be estimated."""
     pool, schedd = epochs, epochs.schedds[0]
-    running = daemon(pool.collector, tables=TABLES)
+    running = daemon(pool.collector, tables=QUICK)
     running.next_polls(2)
     running.stop()
-    pilot = pool.start_pilot("unseen", cores=2, memory=4096, attrs=ENTRY)
+    pilot = pool.start_pilot("unseen", cores=2, memory=4096, attrs=REAL)
     cluster = pool.submit(
         schedd,
         owner="bob",
@@ -118,7 +100,7 @@ def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_
     with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         (row,) = ledger.pilot_rows()
     assert (row.identity.origin, row.ended, row.identity.key.site) == ("jobs", "assumed", "Real")
-    _check(running)
+    running.command("ledger", "check")
 
 
 def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
@@ -130,8 +112,8 @@ def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
     """
     pool, schedd = epochs, epochs.schedds[0]
     for name in ("first", "second"):
-        pool.start_pilot(name, cores=4, memory=8192, attrs=ENTRY)
-    running = daemon(pool.collector, tables=TABLES)
+        pool.start_pilot(name, cores=4, memory=8192, attrs=REAL)
+    running = daemon(pool.collector, tables=QUICK)
     missing = pool.submit(schedd, 6, executable="/no/such/program", request_memory=1000)
     pool.submit(schedd, 4, seconds=3, request_memory=1000)
     held = f"ClusterId == {missing} && HoldReasonCode == 6"
@@ -143,14 +125,14 @@ def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
     assert metrics.sum(attempts, outcome="program_not_started", category="unclassified") == 6
     assert metrics.sum(attempts, category="misconfiguration_badput") == 0
     pool.remove(schedd)
-    _check(running)
+    running.command("ledger", "check")
 
 
 def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     """Its records are gone before they were read: a problem with its interval, and it goes on."""
     pool, schedd = epochs, epochs.schedds[0]
-    pilot = pool.start_pilot("lossy", cores=2, memory=4096, attrs=ENTRY)
-    running = daemon(pool.collector, tables=TABLES)
+    pilot = pool.start_pilot("lossy", cores=2, memory=4096, attrs=REAL)
+    running = daemon(pool.collector, tables=QUICK)
     for _ in range(2):
         pool.submit(schedd, owner="bob", seconds=1, request_memory=1000)
     running.wait_until("two", lambda m: m.sum("gwmond_job_runs_total") >= 2)
@@ -168,7 +150,7 @@ def test_a_history_that_was_lost(epochs: CondorPool, daemon: Start) -> None:
     )
     running.wait_until("more", lambda m: m.sum("gwmond_job_runs_total") >= 3)
     pilot.stop_graceful()
-    _check(running)
+    running.command("ledger", "check")
 
 
 def _of_factory(metrics: Metrics) -> float:
@@ -182,7 +164,7 @@ def test_what_pilots_wrote_into_a_factorys_directories(
 ) -> None:
     """Failed validations, which nothing else tells of; each output once; lost ones by the queue."""
     factory = tmp_path / "factory"
-    tables = {**TABLES, "factory": {"directories": [str(factory)], "every": "1s"}}
+    tables = {**QUICK, "factory": {"directories": [str(factory)], "every": "1s"}}
     tables["histories"] = {"lookback": "10y"}
     subprocess.run(
         [sys.executable, "-m", "tests.gwms.generate", str(factory), "--number", "40"],
@@ -207,4 +189,4 @@ def test_what_pilots_wrote_into_a_factorys_directories(
     running.kill9()
     running.start()
     assert _of_factory(running.next_polls(4)) == 40
-    _check(running)
+    running.command("ledger", "check")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
-from tests.daemon.running import RunningDaemon, gwmond
+from tests.daemon.running import RunningDaemon
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until
@@ -46,24 +42,6 @@ def pool() -> Iterator[CondorPool]:
         yield pool
 
 
-def _ask(running: RunningDaemon, *arguments: str) -> Any:
-    done = gwmond(*arguments, "--format", "json", "--config", str(running.config))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def _stored(running: RunningDaemon, name: str) -> tuple[list[PilotRow], list[AttemptRow]]:
-    """The pilots of a name, and the runs on them, by their start."""
-    with LedgerReader.open(f"sqlite:///{running.config.parent / 'ledger.sqlite'}") as ledger:
-        pilots = ledger.find_pilots([name]).get(name, [])
-        rows = [
-            row
-            for rows in ledger.attempts_of([pilot.id for pilot in pilots]).values()
-            for row in rows
-        ]
-    return pilots, sorted(rows, key=lambda row: row.start_us)
-
-
 def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start) -> None:
     """It is not idle: after two updates it is called silent, with when it was heard of last; and
     once its ad has expired it has ended then, though the collector is not an hour old."""
@@ -76,13 +54,13 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
     page = running.get("/")
     assert f"<td>Short</td><td>short</td><td>{killed.name}</td><td>" in page
     assert alive.name not in page
-    found = {of["name"]: of for of in _ask(running, "pilots", "--site", "Short")["pilots"]}
+    found = {of["name"]: of for of in running.document("pilots", "--site", "Short")["pilots"]}
     if (told := found.get(killed.name)) is not None:  # else it has ended meanwhile
         assert told["state"] == "silent"
     assert found[alive.name]["state"] == "idle"
     running.wait_until("one pilot", lambda m: m.registered(site="Short") == 1)
-    wait_until("its end", lambda: _stored(running, killed.name)[0][0].end_us is not None)
-    ((row,), _) = _stored(running, killed.name)
+    wait_until("its end", lambda: running.stored(killed.name)[0][0].end_us is not None)
+    ((row,), _) = running.stored(killed.name)
     assert row.ended == "vanished"
     assert row.end_us == row.heard_us
     wait_until("the page without it", lambda: "Silent pilots" not in running.get("/"))
@@ -104,13 +82,13 @@ def test_a_startd_that_is_killed_and_started_again(
     cluster = pool.submit(pool.schedds[0], job_lease_duration=20, requirements=here)
     job = f"ClusterId == {cluster}"
     pool.wait_for("it to run", lambda: pool.jobs(pool.schedds[0], f"{job} && JobStatus == 2"))
-    wait_until("its run", lambda: _stored(running, pilot.name)[1])
+    wait_until("its run", lambda: running.stored(pilot.name)[1])
     before = pilot.pid_of("STARTD")
     pilot.signal("STARTD", signal.SIGKILL)
     wait_until("another startd", lambda: pilot.pid_of("STARTD") not in {None, before})
-    wait_until("the record of the run", lambda: _stored(running, pilot.name)[1][0].key.number == 1)
-    wait_until("its outcome", lambda: _stored(running, pilot.name)[1][0].outcome is not None)
-    pilots, runs = _stored(running, pilot.name)
+    wait_until("the record of the run", lambda: running.stored(pilot.name)[1][0].key.number == 1)
+    wait_until("its outcome", lambda: running.stored(pilot.name)[1][0].outcome is not None)
+    pilots, runs = running.stored(pilot.name)
     outcome = runs[0].outcome
     assert outcome is not None
     assert (outcome.category, outcome.label) == (Category.PREEMPTION_BADPUT, "lost_contact")
@@ -129,11 +107,11 @@ def test_a_collector_without_an_ad_of_itself(daemon: Start) -> None:
         pilot = pool.start_pilot("leaves")
         running = daemon(pool.collector, tables=tables)
         running.wait_until("it", lambda m: m.registered() == 1)
-        (row,) = [of for of in _ask(running, "check") if of["kind"] == "collector"]
+        (row,) = [of for of in running.document("check") if of["kind"] == "collector"]
         assert (row["ok"], row["problem"]) == (True, "no_own_ad")
         assert "holds no ad of itself" in row["detail"]
         assert "CLASSAD_LIFETIME" in row["remedy"]
-        text = gwmond("check", "--config", str(running.config)).stdout
+        text = running.command("check")
         assert "All is well" not in text
         pilot.stop_graceful()
-        wait_until("its end", lambda: _stored(running, pilot.name)[0][0].end_us is not None)
+        wait_until("its end", lambda: running.stored(pilot.name)[0][0].end_us is not None)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import AttemptRow
-from tests.daemon.running import RunningDaemon, gwmond
+from tests.daemon.running import RunningDaemon
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until
 
@@ -38,23 +34,8 @@ def pool() -> Iterator[CondorPool]:
         yield pool
 
 
-def _ask(running: RunningDaemon, *arguments: str) -> dict[str, Any]:
-    done = gwmond(*arguments, "--format", "json", "--config", str(running.config))
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def _runs(running: RunningDaemon, pilot: str) -> list[AttemptRow]:
-    """The runs on a pilot by their start, as they are stored."""
-    with LedgerReader.open(f"sqlite:///{running.config.parent / 'ledger.sqlite'}") as ledger:
-        ids = [row.id for row in ledger.find_pilots([pilot]).get(pilot, [])]
-        rows = [row for rows in ledger.attempts_of(ids).values() for row in rows]
-    return sorted(rows, key=lambda row: row.start_us)
-
-
 def _doing(running: RunningDaemon, pilot: str) -> tuple[str, int]:
-    (found,) = _ask(running, "pilots", "--name", pilot)["pilots"]
+    (found,) = running.document("pilots", "--name", pilot)["pilots"]
     return found["state"], found["running_jobs"]
 
 
@@ -77,17 +58,17 @@ def test_a_second_run_soon_after_the_first_is_shown_and_runs_on(
         max_retries=1,
     )
     _runs_again(pool, cluster)
-    wait_until("two runs", lambda: len(_runs(running, "retried@pool.test")) == 2)
-    first, second = _runs(running, "retried@pool.test")
+    wait_until("two runs", lambda: len(running.stored("retried@pool.test")[1]) == 2)
+    first, second = running.stored("retried@pool.test")[1]
     assert (first.key.number, first.end_us is None) == (1, False)
     assert second.start_us - first.start_us < 60_000_000
     running.wait_until("the wait for outcomes", _after(running, OUTCOME_WAIT_S + 4))
     assert _doing(running, "retried@pool.test") == ("running", 1)
-    first, second = _runs(running, "retried@pool.test")
+    first, second = running.stored("retried@pool.test")[1]
     assert (second.end_us, second.open) == (None, True)
     pool.remove(pool.schedds[0])
-    wait_until("its record", lambda: _runs(running, "retried@pool.test")[1].key.number == 2)
-    assert len(_runs(running, "retried@pool.test")) == 2
+    wait_until("its record", lambda: running.stored("retried@pool.test")[1][1].key.number == 2)
+    assert len(running.stored("retried@pool.test")[1]) == 2
     for pilot in pool.pilots:
         pilot.stop_graceful()
 
@@ -100,14 +81,14 @@ def test_a_run_on_another_pilot_goes_on(pool: CondorPool, daemon: Start) -> None
     pool.wait_for(
         "it to run", lambda: pool.jobs(pool.schedds[0], f"ClusterId == {cluster} && JobStatus == 2")
     )
-    wait_until("its run", lambda: _runs(running, first.name))
+    wait_until("its run", lambda: running.stored(first.name)[1])
     second = pool.start_pilot("after", cores=1, memory=2048)
     first.stop_graceful()
     _runs_again(pool, cluster)
-    wait_until("the end of its first run", lambda: not _runs(running, first.name)[0].open)
-    wait_until("its second run", lambda: _runs(running, second.name))
+    wait_until("the end of its first run", lambda: not running.stored(first.name)[1][0].open)
+    wait_until("its second run", lambda: running.stored(second.name)[1])
     running.wait_until("the wait for outcomes", _after(running, OUTCOME_WAIT_S + 4))
-    (lost,), (runs,) = _runs(running, first.name), _runs(running, second.name)
+    (lost,), (runs,) = running.stored(first.name)[1], running.stored(second.name)[1]
     assert lost.outcome is not None
     assert (lost.key.number, lost.outcome.category) == (1, Category.PREEMPTION_BADPUT)
     assert (runs.key.number, runs.end_us, runs.open) == (None, None, True)

@@ -9,8 +9,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.experiments import PilotResult
 from gwmond.model.states import State
 from tests.daemon.running import RunningDaemon
-from tests.daemon.scene import Scene, pledged
-from tests.daemon.test_pilots import TABLES
+from tests.daemon.scene import QUICK, Scene, pledged
 
 CHECKED = "gwmond_verdicts_checked_total"
 BOTTLENECK, NO_DEMAND = State.PROVISIONING_BOTTLENECK, State.INSUFFICIENT_DEMAND
@@ -22,7 +21,7 @@ def test_verdicts_that_pilots_confirm(
     """A pilot of an entry with a bottleneck runs a job, one of an entry without demand stays idle:
     both verdicts were right, and count once, although the daemon is killed in between."""
     pool = scene.pool
-    tables = {**TABLES, **pledged(Starved=2, Bored=2)}
+    tables = {**QUICK, **pledged(Starved=2, Bored=2)}
     tables["site"]["verdict_check"] = "45s"
     for site in ("Starved", "Bored"):
         scene.resource(site, cpus=2, memory=4096, requested_idle=1)

@@ -135,31 +135,40 @@ def test_units_are_told_in_openmetrics() -> None:
         assert not one.unit or one.name.removesuffix("_total").endswith(f"_{one.unit}")
 
 
-def test_absent_facts_have_no_samples() -> None:
-    """What is unknown has no sample, where a zero would be a statement."""
-    text = golden.exposition().text
-    dark = {"resource": "cpu", "site": DARK.site, "entry": DARK.entry}
-    assert value(text, "gwmond_site_capacity_canonical_units", **dark) == 7
-    provisioned = {"state": "provisioned", "reason": "", **dark}
-    assert value(text, "gwmond_site_canonical_units", **provisioned) is None
-    at = {"site": DARK.site, "entry": DARK.entry}
-    assert value(text, "gwmond_entry_idle_jobs_assigned", **at) is None
-    units = {"resource": "cpu", "schedd": "ap2"}
-    assert value(text, "gwmond_demand_idle_canonical_units", **units) == 3
-    assert value(text, "gwmond_demand_canonical_units", fate="assigned", **units) is None
-    frontend = {"frontend": "frontend"}
-    assert value(text, "gwmond_frontend_old_idle_jobs", **frontend) == 10
-    assert value(text, "gwmond_frontend_hour_old_idle_jobs", **frontend) is None
-    pilots = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
-    assert value(text, "gwmond_pilots", state="pending", **pilots) == 3
-    assert value(text, "gwmond_factory_pilots", state="running", **pilots) is None
-    assert value(text, "gwmond_source_cpu_seconds", source="ap2", kind="demand") is None
-    name = "gwmond_source_last_success_timestamp_seconds"
-    assert value(text, name, source="ap2", kind="demand") is None
-    assert value(text, "gwmond_replay_speed_ratio") is None
-    busy = {"site": "T2_Busy", "entry": "busy-ce1"}
-    limit = "GlideClientLimitTotalGlideinsPerEntry"
-    assert value(text, "gwmond_entry_limit_hit", limit=limit, **busy) is None
+DARK_AT = {"site": DARK.site, "entry": DARK.entry}
+ODD_AT = {"site": ODD.site, "entry": ODD.entry, "group": "frontend.main"}
+PROVISIONED = {"resource": "cpu", "state": "provisioned", "reason": ""}
+LATE = {"source": "ap2", "kind": "demand"}
+LIMIT = {"limit": "GlideClientLimitTotalGlideinsPerEntry", "site": "T2_Busy", "entry": "busy-ce1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "number"),
+    [
+        ("gwmond_site_capacity_canonical_units", {"resource": "cpu", **DARK_AT}, 7),
+        ("gwmond_site_canonical_units", {**PROVISIONED, **DARK_AT}, None),
+        ("gwmond_entry_idle_jobs_assigned", DARK_AT, None),
+        ("gwmond_demand_idle_canonical_units", {"resource": "cpu", "schedd": "ap2"}, 3),
+        (
+            "gwmond_demand_canonical_units",
+            {"resource": "cpu", "schedd": "ap2", "fate": "assigned"},
+            None,
+        ),
+        ("gwmond_frontend_old_idle_jobs", {"frontend": "frontend"}, 10),
+        ("gwmond_frontend_hour_old_idle_jobs", {"frontend": "frontend"}, None),
+        ("gwmond_pilots", {"state": "pending", **ODD_AT}, 3),
+        ("gwmond_factory_pilots", {"state": "running", **ODD_AT}, None),
+        ("gwmond_source_cpu_seconds", LATE, None),
+        ("gwmond_source_last_success_timestamp_seconds", LATE, None),
+        ("gwmond_replay_speed_ratio", {}, None),
+        ("gwmond_entry_limit_hit", LIMIT, None),
+    ],
+)
+def test_absent_facts_have_no_samples(
+    name: str, labels: dict[str, str], number: float | None
+) -> None:
+    """What is unknown has no sample, where a zero would be a statement; what is known has one."""
+    assert value(golden.exposition().text, name, **labels) == number
 
 
 def test_states_are_a_set() -> None:

@@ -12,7 +12,6 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess, Popen, TimeoutExpired
-from types import TracebackType
 from typing import Self, TypeVar
 
 from tests.pool.adtext import Value
@@ -74,12 +73,7 @@ class CondorPool(PoolClient):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self, timeout: float = PATIENCE_S) -> None:

@@ -11,7 +11,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection
-from types import TracebackType
 from typing import Self, TypeAlias
 
 from tests.pool.condor import CondorPool
@@ -71,14 +70,9 @@ class Scenario:
         self.sight.watch.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop.set()
-        self.sight.watch.__exit__(kind, error, trace)
+        self.sight.watch.__exit__(*error)
 
     # -- the script
 

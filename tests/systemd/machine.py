@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from tests.systemd.unit import REPOSITORY, UNIT
@@ -149,12 +148,7 @@ class Machine:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         print(f"console:\n{self.console}\nlog:\n{self.log[-4000:]}")
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
