@@ -160,7 +160,7 @@ _WRITERS = {
     "gwmond.service.pilot_keeper",
     "gwmond.pilots.accounting",
     "gwmond.pilots.run_matcher",
-    "gwmond.service.history_reader",
+    "gwmond.service.history_readers",
 }
 
 
@@ -204,5 +204,5 @@ def test_digits_are_those_of_ascii() -> None:
         for path in FILES
         if (lines := [*loose_digits(ast.parse(path.read_text()))])
     }
-    of_bytes = {f"sources/gwms/{name}.py" for name in ("embedded_history", "pilot_out")}
+    of_bytes = {"sources/htcondor/startd_history.py", "sources/gwms/pilot_out.py"}
     assert set(found) == {"model/digits.py", *of_bytes}, found

@@ -50,7 +50,7 @@ from gwmond.service.problem_words import told
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
 from gwmond.sources.gwms.rare.zones import zone_of
-from gwmond.sources.gwms.tail import PACKED
+from gwmond.sources.tail import PACKED
 
 _STEADY_S = 600.0
 """Over how long the speed is averaged: chunks are stored some seconds, or minutes, apart."""

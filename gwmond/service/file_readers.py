@@ -246,7 +246,7 @@ class CentralLogs(DirectoryReader):
             if number
         ]
         if lines is not None:
-            self._keeper.report(lines.events, None)
+            self._keeper.report(lines.facts, None)
 
     def unused(self) -> list[Problem]:
         """Return which lines said nothing of what is known, since this was asked last."""

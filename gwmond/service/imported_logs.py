@@ -23,8 +23,8 @@ from gwmond.model.facts import Cursor, Problem
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from gwmond.sources.gwms.tail import PACKED
 from gwmond.sources.gwms_tasks import Directory
+from gwmond.sources.tail import PACKED
 
 LIMITS = FileLimits(facts=2000, size=64 << 20)
 """How much is read at once: the pilots that so many lines mean are in memory together."""

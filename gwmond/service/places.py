@@ -16,7 +16,8 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.service import log_socket
 from gwmond.service.log_socket import PlaceError, PlaceTaken
-from gwmond.sources.gwms import layout, log_kinds, tail
+from gwmond.sources import tail
+from gwmond.sources.gwms import layout, log_kinds
 from gwmond.sources.gwms.pilot_output import job_file
 
 MOST_DIRECTORIES, MOST_FILES = 1000, 5000

@@ -20,7 +20,8 @@ from gwmond.sources.gwms.rare import zones
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+    from gwmond.model.pilot_evidence import CentralEvent
+    from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, ParsedLog
 
 T = TypeVar("T")
 Counted = tuple[T, int]
@@ -136,7 +137,7 @@ def log_from(state: str, offset: int) -> str:
 
 def central_lines(
     path: str, lines: Sequence[bytes], failure: str = ""
-) -> Counted[central_log.CentralLines]:
+) -> Counted[ParsedLog[CentralEvent]]:
     """Read lines of a central log that arrived on a socket; their number is counted.
 
     With nothing to read and a ``failure`` (why nothing arrives) it raises QueryError.

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gwmond.model.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
+from gwmond.sources import tail
 from gwmond.sources.gwms import (
     factory_dir,
     layout,
@@ -21,7 +22,6 @@ from gwmond.sources.gwms import (
     pilot_err,
     pilot_output,
     pilot_reading,
-    tail,
 )
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.gwms import figures, generate, simulated

@@ -33,14 +33,14 @@ def test_figure_5_a_starter_log() -> None:
 def test_figure_7_a_central_log() -> None:
     """Starters that lost their shadow, pilots that ended, a container that could not be made."""
     lines = central_log.parse("central", FIGURE_7.encode())
-    assert (lines.others, lines.wrong) == (0, {})
+    assert lines.wrong == {}
     unsent, end, container = (
         CentralKind.EXIT_UNSENT,
         CentralKind.PILOT_END,
         CentralKind.CONTAINER_FAILURE,
     )
-    assert [one.kind for one in lines.events] == [unsent] * 4 + [end, container, end]
-    first = lines.events[0]
+    assert [one.kind for one in lines.facts] == [unsent] * 4 + [end, container, end]
+    first = lines.facts[0]
     assert first.at_us == us(2022, 1, 28, 0, 23, 36) + 804_000
     assert (first.program, first.slot) == ("condor_starter", "slot1_1")
     assert first.message == "Failed to send job exit status to shadow"
@@ -50,13 +50,13 @@ def test_figure_7_a_central_log() -> None:
         "petes-36",
         "SLATE_US_NMSU_AGGIE_GRID",
     )
-    assert lines.events[3].name.site == "Texas Advanced Computing Center"
-    assert lines.events[3].name.startd == ""
-    assert (lines.events[4].name.resource, lines.events[4].exit_code) == (
+    assert lines.facts[3].name.site == "Texas Advanced Computing Center"
+    assert lines.facts[3].name.startd == ""
+    assert (lines.facts[4].name.resource, lines.facts[4].exit_code) == (
         "TIGER-OSG-BACKFILL-PROD",
         0,
     )
-    failed = lines.events[5]
+    failed = lines.facts[5]
     assert failed.at_us == us(2022, 1, 28, 8, 0, 13) + 800_588
     assert failed.name.startd == "glidein_10386_583716042"
     assert failed.message.startswith("FATAL:   Unable to handle docker://hub.opensciencegrid.org")
@@ -91,7 +91,7 @@ def test_figure_8_as_xml() -> None:
 def test_figure_9_completed_jobs() -> None:
     """A pilot without jobs: all of it is idle or validation; per-mille are not seconds."""
     lines = completed_jobs.parse("completed_jobs_20220209.log", FIGURE_9.encode())
-    (pilot,) = lines.pilots
+    (pilot,) = lines.facts
     assert lines.wrong == {}
     assert pilot.written_us == us(2022, 2, 9, 13, 55, 38)
     assert (pilot.name.cluster, pilot.name.proc, pilot.name.user) == (6767402, 0, "fefermilab")

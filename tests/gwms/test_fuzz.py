@@ -17,7 +17,6 @@ from gwmond.sources.gwms import (
     central_log,
     completed_jobs,
     condor_events,
-    embedded_history,
     pilot_err,
     pilot_out,
     pilot_output,
@@ -25,6 +24,7 @@ from gwmond.sources.gwms import (
     starter_log,
 )
 from gwmond.sources.gwms.texts import Zone
+from gwmond.sources.htcondor import startd_history
 from tests.examples import examples
 from tests.gwms import figures, generate, simulated
 
@@ -58,7 +58,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
         lambda raw: starter_log.parse(raw, "slot1", CHANGED, simulated.BASE),
         STARTERS,
     ),
-    "history": (embedded_history.parse, HISTORIES),
+    "history": (startd_history.parse, HISTORIES),
     "xml": (result_xml.parse, [*XMLS, figures.FIGURE_8.encode()]),
     "completed": (
         lambda raw: completed_jobs.parse("p", raw),
@@ -68,7 +68,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
         ],
     ),
     "events": (
-        lambda raw: condor_events.parse("p", raw, about_s=simulated.BASE),
+        lambda raw: condor_events.parse("p", raw, written_s=simulated.BASE),
         ["".join(generate.events(pilot) for pilot in PILOTS).encode()],
     ),
     "central": (lambda raw: central_log.parse("p", raw), [figures.FIGURE_7.encode()]),
@@ -155,13 +155,13 @@ def test_one_line_of_20_mb(kind: str) -> None:
 def test_a_cut_history_gives_its_whole_records() -> None:
     """Every record whose banner is there comes, and no other."""
     whole = HISTORIES[0] * 3
-    records, wrong = embedded_history.parse(whole)
+    records, wrong = startd_history.parse(whole)
     assert wrong == []
     ends = [at for at in range(len(whole)) if whole.startswith(b"\n", at) and _in_banner(whole, at)]
     assert len(ends) == len(records)
     for number, end in enumerate(ends):
-        assert len(embedded_history.parse(whole[: end + 1])[0]) == number + 1
-        assert len(embedded_history.parse(whole[:end])[0]) == number
+        assert len(startd_history.parse(whole[: end + 1])[0]) == number + 1
+        assert len(startd_history.parse(whole[:end])[0]) == number
 
 
 def _in_banner(raw: bytes, newline: int) -> bool:

@@ -239,16 +239,16 @@ def test_broken_lines_of_completed_jobs(line: str, word: str) -> None:
     """Counted by what is wrong, and those around them are read."""
     good = generate.completed(one("good"))
     lines = completed_jobs.parse("p", f"{good}{line}\n{good}".encode())
-    assert (len(lines.pilots), lines.wrong) == (2, {word: 1})
+    assert (len(lines.facts), lines.wrong) == (2, {word: 1})
 
 
 def test_ids_of_python_3() -> None:
     """They are the same pilots."""
     text = '<job id="{}" duration="-1" condor_started="False"></job>\n'
     lines = completed_jobs.parse("p", "".join(map(text.format, ("b'10.000'", "10.000"))).encode())
-    assert {pilot.name[:5] for pilot in lines.pilots} == {("", "", "", 10, 0)}
-    assert [pilot.duration_s for pilot in lines.pilots] == [None, None]
-    assert lines.pilots[0].jobs is None
+    assert {pilot.name[:5] for pilot in lines.facts} == {("", "", "", 10, 0)}
+    assert [pilot.duration_s for pilot in lines.facts] == [None, None]
+    assert lines.facts[0].jobs is None
     assert lines.wrong == {"no_duration": 2}
 
 
@@ -269,8 +269,8 @@ def test_dates_of_events(event: str, told: int) -> None:
     from datetime import UTC as ZONE  # noqa: PLC0415
 
     raw = f"{event}\n...\nnonsense\n...\n001 (7.001.000) 99/99 10:00:00 x\n...\n".encode()
-    events = condor_events.parse("p", raw, about_s=1_646_100_000, zone=ZONE)
-    (ended,) = events.events
+    events = condor_events.parse("p", raw, written_s=1_646_100_000, zone=ZONE)
+    (ended,) = events.facts
     assert ended.at_us // US == 1_646_042_400
     assert (ended.name.cluster, ended.name.proc, ended.signal) == (7, 1, told)
     assert events.wrong == {"garbage": 1, "no_time": 1}

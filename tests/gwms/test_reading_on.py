@@ -16,8 +16,8 @@ from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact
 from gwmond.service import file_readers
 from gwmond.service.file_readers import CentralLogs, FactoryFiles, read_on
-from gwmond.sources import gwms_tasks
-from gwmond.sources.gwms import factory_dir, following, layout, tail
+from gwmond.sources import gwms_tasks, tail
+from gwmond.sources.gwms import factory_dir, following, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory
 from tests.gwms import generate, simulated

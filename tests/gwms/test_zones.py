@@ -104,13 +104,13 @@ def test_logs_with_few_pilots_are_judged_together() -> None:
 def test_a_summary_without_a_zone() -> None:
     """Its time is known only if the zone is named."""
     line = generate.completed(PILOTS[0])
-    zoned = completed_jobs.parse("p", line.encode()).pilots[0]
+    zoned = completed_jobs.parse("p", line.encode()).facts[0]
     at = line.index('terminated="') + len('terminated="')
     wall = line[at : line.index('"', at)][:19]
     bare = line.replace(line[at : line.index('"', at)], wall).encode()
     assert zoned.written_us is not None
-    assert completed_jobs.parse("p", bare).pilots[0].written_us is None
-    told = completed_jobs.parse("p", bare, zone=UTC).pilots[0].written_us
+    assert completed_jobs.parse("p", bare).facts[0].written_us is None
+    told = completed_jobs.parse("p", bare, zone=UTC).facts[0].written_us
     assert told is not None
     assert (told - zoned.written_us) % (900 * SECOND_US) == 0
 

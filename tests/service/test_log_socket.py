@@ -67,7 +67,7 @@ def test_the_real_logger(listening: LogSocket) -> None:
     before = time.time()
     logger(listening.path, 'GLIDEIN_Name="glidein_1_2"', 'GLIDEIN_Site="X \\"y\\""')
     lines, read = central_lines(listening.path, arrived(listening, 1).lines)
-    (event,) = lines.events
+    (event,) = lines.facts
     assert (event.kind, event.program, read) == (CentralKind.EXIT_UNSENT, "condor_starter", 1)
     assert (event.name.startd, event.name.site) == ("glidein_1_2", 'X "y"')
     assert event.at_us / 1e6 == pytest.approx((before + time.time()) / 2, abs=60)
@@ -109,8 +109,8 @@ def test_a_real_rsyslog_configured_as_the_documentation_says(
     direct, _ = central_lines(listening.path, FIGURE_7.encode().splitlines())
     through, _ = central_lines(listening.path, lines)
     assert through.wrong == direct.wrong == {}
-    assert [event._replace(message="") for event in through.events] == [
-        event._replace(message="") for event in direct.events
+    assert [event._replace(message="") for event in through.facts] == [
+        event._replace(message="") for event in direct.facts
     ]
 
 
@@ -159,7 +159,7 @@ def test_garbage_is_counted(listening: LogSocket) -> None:
             client.send(line)
         client.send(good)
     lines, read = central_lines(listening.path, arrived(listening, 5).lines)
-    assert len(lines.events) == 2
+    assert len(lines.facts) == 2
     assert read == 5
     assert sum(lines.wrong.values()) == 3
 

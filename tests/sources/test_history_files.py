@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gwmond.sources import tail
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import history_files
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
@@ -223,7 +224,7 @@ def test_a_file_that_cannot_be_read_is_a_problem(
         raise PermissionError(13, "Permission denied", path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(history_files, "_open", denied)
+        patch.setattr(tail, "open_regular", denied)
         answer = fetch(file, state)
     assert [p.problem for p in answer.problems] == ["unreadable"]
     assert (answer.gap, json.loads(answer.state)) == (None, json.loads(state))

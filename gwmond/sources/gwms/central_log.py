@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from datetime import tzinfo
 
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName
 from gwmond.sources.gwms import texts
+from gwmond.sources.gwms.directory_cursor import ParsedLog
 
 _HEAD = re.compile(
     rb"(?:\d{1,7} )?<(\d{1,3})>(\d{1,2}) (\S{1,64}) (\S{1,255}) (\S{1,128}) (\S{1,128}) (\S{1,64}) "
@@ -35,30 +36,25 @@ _UNSENT = b"Failed to send job exit status to shadow"
 _MESSAGE_BYTES = 8000
 
 
-class CentralLines(NamedTuple):
-    """What lines say of pilots; how many said nothing; how many were wrong in which way."""
-
-    events: tuple[CentralEvent, ...]
-    others: int
-    wrong: Counter[str]
-
-
-def parse(path: str, raw: bytes, *, every: bool = False) -> CentralLines:
-    """Return facts of whole lines; with ``every``, also of those that say nothing of a pilot."""
+def parse(
+    path: str,
+    raw: bytes,
+    _place: PilotName | None = None,
+    _written_s: float = 0,
+    _zone: tzinfo | None = None,
+) -> ParsedLog[CentralEvent]:
+    """Return facts of whole lines, but those that say nothing of a pilot."""
     events: list[CentralEvent] = []
     wrong: Counter[str] = Counter()
-    others = 0
     for line in raw.split(b"\n"):
         if not line.strip():
             continue
         found = _line(path, line)
         if isinstance(found, str):
             wrong[found] += 1
-        elif found.kind is not CentralKind.OTHER or every:
+        elif found.kind is not CentralKind.OTHER:
             events.append(found)
-        else:
-            others += 1
-    return CentralLines(tuple(events), others, wrong)
+    return ParsedLog(tuple(events), wrong)
 
 
 def _line(path: str, line: bytes) -> CentralEvent | str:

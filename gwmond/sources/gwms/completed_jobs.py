@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import tzinfo
 from itertools import pairwise
-from typing import NamedTuple
 
 from gwmond.model.factory_jobs import AGE_US
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
+from gwmond.sources.gwms.directory_cursor import ParsedLog
 
 _ELEMENT = re.compile(rb"<(job|user|wastemill)\b((?:[^<>\"]|\"[^\"]*\")*)>")
 _JOB = re.compile(rb"<job\s")
@@ -27,19 +27,13 @@ _LEAST_PER_MILLE = -(10**9)
 _LONGEST_S = AGE_US // SECOND_US
 
 
-class CompletedLines(NamedTuple):
-    """Facts of lines of a log, and how many were wrong in which way."""
-
-    pilots: tuple[CompletedPilot, ...]
-    wrong: Counter[str]
-
-
 def parse(
     path: str,
     raw: bytes,
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
+    _written_s: float = 0,
     zone: tzinfo | None = None,
-) -> CompletedLines:
+) -> ParsedLog[CompletedPilot]:
     """Return facts of whole lines; ``place`` is what the log's directory says (the entry).
 
     ``zone``: of times without one; None: not known, and neither are these times.
@@ -54,7 +48,7 @@ def parse(
                 wrong["no_duration"] += 1
         else:
             wrong[found] += 1
-    return CompletedLines(tuple(pilots), wrong)
+    return ParsedLog(tuple(pilots), wrong)
 
 
 def _divided(raw: bytes) -> Iterator[bytes]:

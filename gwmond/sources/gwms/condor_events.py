@@ -13,15 +13,16 @@ damaged, knows no offset to begin at, and takes a year from the clock.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import tzinfo
-from typing import NamedTuple
+from datetime import UTC, datetime, tzinfo
 
-from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.pilot_evidence import EVENT_LOG, PilotName, QueueEvent, QueueState
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
+from gwmond.sources.gwms.directory_cursor import ParsedLog
 
 END = b"\n...\n"
 _NEXT = re.compile(rb"\n(?=\d{3} \(-?\d)")
@@ -35,6 +36,7 @@ _CODE = re.compile(rb"^\s*Code (\d{1,9}) Subcode (-?\d{1,10})", re.M)
 _ZONE = re.compile(rb":\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d{0,2})$")
 _REASON_CHARACTERS = 300
 _DAY_S = 86400
+_LIFE_S = 180 * _DAY_S
 
 STATES: dict[int, QueueState] = {
     0: QueueState.SUBMITTED,
@@ -52,26 +54,19 @@ STATES: dict[int, QueueState] = {
 """Numbers of events by what they mean for a pilot; others say nothing of it."""
 
 
-class Events(NamedTuple):
-    """Events, how many were wrong in which way, and ``local``: those with times of no zone."""
-
-    events: tuple[QueueEvent, ...]
-    wrong: Counter[str]
-    local: tuple[QueueEvent, ...] = ()
-
-
 def parse(
     path: str,
     raw: bytes,
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
-    about_s: float = 0,
+    written_s: float = 0,
     zone: tzinfo | None = None,
-) -> Events:
+) -> ParsedLog[QueueEvent]:
     """Return whole events as facts.
 
-    ``about_s``: when the log was last written (seconds since the epoch), which decides the year
+    ``written_s``: when the log was last written (seconds since the epoch), which decides the year
     where a line has none.  ``zone``: of the factory's clock; None: of this host's.
     """
+    about_s = _about(path, written_s)
     events: list[QueueEvent] = []
     local: list[QueueEvent] = []
     wrong: Counter[str] = Counter()
@@ -84,7 +79,22 @@ def parse(
                 local.append(found)
         elif found is not None:
             wrong[found] += 1
-    return Events(tuple(events), wrong, tuple(local))
+    return ParsedLog(tuple(events), wrong, tuple(local))
+
+
+def _about(path: str, written_s: float) -> float:
+    """Return a time (s since the epoch) that no event is after, and none is long before.
+
+    A log is named for the day of its first pilot, which a copy of it keeps, unlike its time.
+    """
+    named = EVENT_LOG.fullmatch(os.path.basename(path))
+    try:
+        begun = datetime.strptime(named["day"], "%Y%m%d") if named else None
+    except ValueError:
+        begun = None
+    if begun is None:
+        return written_s
+    return min(written_s, begun.replace(tzinfo=UTC).timestamp() + _LIFE_S)
 
 
 def _divided(raw: bytes) -> Iterator[bytes]:

@@ -1,17 +1,21 @@
-"""How far one directory of a factory was read, and what one call of reading it returns."""
+"""What reading in a directory of a factory returns, and how far it was read."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gwmond.model.facts import Problem
 from gwmond.sources.gwms.rare.unread import Number, Position, Span
-from gwmond.sources.gwms.tail import FollowedLog
+from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import FileFact
     from gwmond.sources.gwms.rare.zones import ZoneSample
+
+
+F_co = TypeVar("F_co", covariant=True)
 
 
 class FileLimits(NamedTuple):
@@ -28,6 +32,17 @@ class FileLimits(NamedTuple):
     seconds: float = 10
     file_s: float = 10
     file_mib: int = 512
+
+
+class ParsedLog(NamedTuple, Generic[F_co]):
+    """Facts of whole records of a log, and how many were wrong in which way.
+
+    ``local``: the facts with times of no zone.
+    """
+
+    facts: tuple[F_co, ...]
+    wrong: Counter[str]
+    local: tuple[F_co, ...] = ()
 
 
 class FileProgress(NamedTuple):

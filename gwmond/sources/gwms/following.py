@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import FileFact
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds, tail
+from gwmond.sources import tail
+from gwmond.sources.gwms import directory_cursor, layout, log_kinds
 from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
@@ -21,7 +22,7 @@ from gwmond.sources.gwms.directory_cursor import (
     FileProgress,
 )
 from gwmond.sources.gwms.rare import zones
-from gwmond.sources.gwms.tail import FollowedLog
+from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,8 +17,9 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.pilot_evidence import PilotName
-from gwmond.sources.gwms import blobs, embedded_history, starter_log, texts
+from gwmond.sources.gwms import blobs, starter_log, texts
 from gwmond.sources.gwms.rare import run_limits
+from gwmond.sources.htcondor import startd_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -173,9 +174,8 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
             data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
             left -= size
             wrong += [(blob.name, word)] if word else []
-            records, broken = embedded_history.parse(
-                data, embedded_history.MAX_RECORDS - len(attempts)
-            )
+            room = startd_history.MAX_RECORDS - len(attempts)
+            records, broken = startd_history.parse(data, room)
             attempts += records
             wrong += [(blob.name, word) for word in broken]
     runs: list[StarterRun] = []

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import layout, pilot_output, tail
+from gwmond.sources import tail
+from gwmond.sources.gwms import layout, pilot_output
 from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
 from gwmond.sources.gwms.rare import same_file

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.digits import is_number
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms.rare import clock_changes
-from gwmond.sources.htcondor.ads import LABEL_CHARACTERS
+from gwmond.sources.htcondor.ads import printable
 from gwmond.sources.htcondor.history_endings import EPOCHS_S
 
 if TYPE_CHECKING:
@@ -50,10 +50,7 @@ def label(raw: str | bytes) -> str:
     >>> label(b" T2_DE_x\n"), label("a\nb"), len(label("x" * 1000))
     ('T2_DE_x', 'a?b', 100)
     """
-    value = (text(raw) if isinstance(raw, bytes) else raw).strip()
-    if not value.isprintable():
-        value = "".join(c if c.isprintable() else "?" for c in value)
-    return value if len(value) <= LABEL_CHARACTERS else value[: LABEL_CHARACTERS - 1] + "…"
+    return printable((text(raw) if isinstance(raw, bytes) else raw).strip())
 
 
 def known(raw: str | bytes) -> str:

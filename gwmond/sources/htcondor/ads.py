@@ -99,17 +99,19 @@ def first_text(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
 
 
 def label(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
-    """Return the first of ``names`` that is a non-empty string, as a name that a metric can have.
+    """Return the first of ``names`` that is a non-empty string, as a metric can have it."""
+    value = first_text(ad, names)
+    return None if value is None else printable(value)
+
+
+def printable(value: str) -> str:
+    """Return a name that a metric can have.
 
     Anybody's pilot may send any name: what cannot be printed becomes ``?``, a novel is cut.
     """
-    value = first_text(ad, names)
-    if value is None:
-        return None
-    plain = value
     if not value.isprintable():
-        plain = "".join(c if c.isprintable() else "?" for c in value)
-    return plain if len(plain) <= LABEL_CHARACTERS else plain[: LABEL_CHARACTERS - 1] + "…"
+        value = "".join(c if c.isprintable() else "?" for c in value)
+    return value if len(value) <= LABEL_CHARACTERS else value[: LABEL_CHARACTERS - 1] + "…"
 
 
 def first_number(ad: classad2.ClassAd, names: Sequence[str]) -> float | None:

@@ -1,12 +1,8 @@
-"""Source: history files of startds on this machine, which have what ``startd_history`` has.
+"""Source: history files of startds on this machine, with records as ``startd_history`` reads them.
 
-A record is the lines of an ad in old syntax and then a banner, a line that begins with ``*** ``
-(classad_log's and startd's AppendHistory).  At its largest size a file is renamed to
-``NAME.YYYYMMDDTHHMMSS`` and a new one begun, so a file is known by its inode and its first bytes.
-
-Read only and in bounded memory: line by line, of each record only the attributes that are needed;
-a longer record than ``RECORD_BYTES`` is skipped.  What follows the last banner is not complete and
-waits.  A link that leads out of the pattern's directory is not followed.
+At its largest size a file is renamed to ``NAME.YYYYMMDDTHHMMSS`` and a new one begun, so a file is
+known by its inode and its first bytes.  What follows the last banner waits.  A link that leads out
+of the pattern's directory is not followed.
 
 Invariants: a state is never ahead of the records returned with it; every call that is ``behind``
 got further; each file's broken records are one problem with their number.
@@ -15,34 +11,27 @@ got further; each file's broken records are one problem with their number.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import re
 import stat
 from collections import Counter
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
+from gwmond.sources import tail
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import histories
+from gwmond.sources.htcondor import startd_history
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gwmond.sources.htcondor.history_cursor import HistoryLimits
 
-KIND = "startd_history"
-RECORD_BYTES = 1 << 20
 CALL_BYTES = 256 << 20
-_LINE_BYTES = 1 << 16
 _HEAD_BYTES = 256
-_BANNER = b"*** "
 _ROTATED = re.compile(r"\.[0-9]{8}T[0-9]{6}$")
-_NEEDED = frozenset(name.lower().encode() for name in histories.query(KIND).projection)
 
 
 class KnownFile(NamedTuple):
@@ -59,13 +48,6 @@ class KnownFile(NamedTuple):
     offset: int
     time: int
     whole: bool
-
-
-class _Record(NamedTuple):
-    """One record: its needed lines, None if it is too long; where it ends in the file."""
-
-    lines: list[bytes] | None
-    end: int
 
 
 def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) -> HistoryAnswer:
@@ -134,52 +116,6 @@ def _list(pattern: str) -> None:
         raise QueryError("unreadable", f"{error.filename}: {error.strerror}") from None
 
 
-def _open(path: str) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-
-
-def _head(stream: IO[bytes], length: int) -> tuple[int, str]:
-    """Return how many of the first bytes there are, and their hash."""
-    stream.seek(0)
-    first = stream.read(length)
-    return len(first), hashlib.sha256(first).hexdigest()[:16]
-
-
-def _records(stream: IO[bytes], offset: int) -> Iterator[_Record]:
-    """Yield complete records from an offset on; memory does not depend on what is in the file."""
-    stream.seek(offset)
-    end, size = offset, 0
-    lines: list[bytes] = []
-    begins = True  # whether the next piece begins a line
-    while piece := stream.readline(_LINE_BYTES):
-        end += len(piece)
-        size += len(piece)
-        whole, begun = piece.endswith(b"\n"), begins
-        begins = whole
-        if begun and piece.startswith(_BANNER):
-            while not whole and (piece := stream.readline(_LINE_BYTES)):
-                end += len(piece)
-                whole = piece.endswith(b"\n")
-            if not whole:
-                return
-            yield _Record(lines if size <= RECORD_BYTES else None, end)
-            lines, size, begins = [], 0, True
-        elif size > RECORD_BYTES:
-            lines = []
-        elif begun and piece.partition(b"=")[0].strip().lower() in _NEEDED:
-            lines.append(piece if whole else b"")
-        elif begun and b"=" not in piece and piece.strip():
-            lines.append(b"garbage")
-
-
-def decoded(stream: IO[bytes]) -> Iterator[JobRecord | str | None]:
-    """Yield each complete record of a history, decoded, from its begin on.
-
-    A word says what is wrong with a record; None: its job never ran on a slot.
-    """
-    return (_decode(record) for record in _records(stream, 0))
-
-
 class _FilesReading:
     """One call of ``fetch``."""
 
@@ -203,7 +139,7 @@ class _FilesReading:
         for path in files:
             before = None
             try:
-                with _open(path) as stream:
+                with tail.open_regular(path) as stream:
                     before = self._known(stream, left)
                     if before is not None:
                         left.remove(before)
@@ -226,7 +162,7 @@ class _FilesReading:
         status = os.fstat(stream.fileno())
         for one in known:
             same = one.inode == status.st_ino and one.offset <= status.st_size
-            if same and _head(stream, one.length) == (one.length, one.head):
+            if same and tail.head(stream, one.length) == (one.length, one.head):
                 return one
         return None
 
@@ -242,22 +178,21 @@ class _FilesReading:
             offset = status.st_size
         wrong: Counter[str] = Counter()
         newest = 0
-        for record in _records(stream, offset) if not self.full else ():
-            one = _decode(record)
-            if isinstance(one, JobRecord):
-                self.records.append(one)
-                newest = max(newest, one.fact.written_us // SECOND_US)
-            elif one is not None:
-                wrong[one] += 1
+        for record, end in startd_history.records(stream, offset) if not self.full else ():
+            if isinstance(record, JobRecord):
+                self.records.append(record)
+                newest = max(newest, record.fact.written_us // SECOND_US)
+            elif record is not None:
+                wrong[record] += 1
             self.read += 1
-            self._bytes += record.end - offset
-            offset = record.end
+            self._bytes += end - offset
+            offset = end
             if self.read >= self._limits.records or self._bytes >= CALL_BYTES:
                 self.full = True
                 break
         for word, number in sorted(wrong.items()):
             self.problems.append(Problem(path, word, f"{number} records", number))
-        length, head = _head(stream, _HEAD_BYTES)
+        length, head = tail.head(stream, _HEAD_BYTES)
         whole = offset == status.st_size
         return KnownFile(path, status.st_ino, length, head, offset, newest or time, whole)
 
@@ -266,28 +201,5 @@ class _FilesReading:
         if self.gap is not None:
             start = min(start, self.gap.start_us or start)
             detail = f"{self.gap.detail}; {detail}"[:1000]
-        self.gap = Gap(self._pattern, KIND, start, int(self._now * SECOND_US), detail)
-
-
-def _decode(record: _Record) -> JobRecord | str | None:
-    """Turn the lines of a record into a job record; a word says what is wrong with them.
-
-    Numbers such as 007 mean something else to classad2 before htcondor2 has set it up.
-    """
-    import classad2  # noqa: PLC0415 (only ever in a child)
-    import htcondor2  # noqa: F401, PLC0415
-
-    if record.lines is None:
-        return "too_long"
-    raw = b"".join(record.lines)
-    if b"garbage" in record.lines or not raw:
-        return "garbage"
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-    try:
-        ad: Any = classad2.parseNext(text, classad2.ParserType.Old)
-    except Exception:  # ClassAdException, which has no base that could be named here
-        return "garbage"
-    return histories.decode(KIND, ad)
+        now_us = int(self._now * SECOND_US)
+        self.gap = Gap(self._pattern, startd_history.KIND, start, now_us, detail)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import PilotName
-from gwmond.sources.gwms import layout, pilot_out, tail
+from gwmond.sources import tail
+from gwmond.sources.gwms import layout, pilot_out
 from gwmond.sources.gwms.pilot_output import job_file
 
 if TYPE_CHECKING:

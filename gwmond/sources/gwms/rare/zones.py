@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import QueueState
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import pilot_out, tail
+from gwmond.sources import tail
+from gwmond.sources.gwms import pilot_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
