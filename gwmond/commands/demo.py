@@ -20,13 +20,13 @@ from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerT
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
 from gwmond.reports import ledger_reading
-from gwmond.service import history_reader
+from gwmond.service import history_readers
 from gwmond.service.clock import REPLAY
 from gwmond.sources.recording.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
-_FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG, history_reader.FILE_KIND}
+_FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG, history_readers.FILE_KIND}
 """Kinds of cursors that no demo leaves, for it reads no files."""
 
 

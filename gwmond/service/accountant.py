@@ -13,10 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
 from typing import NamedTuple
-
-import structlog
 
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
@@ -32,19 +29,15 @@ from gwmond.pilots.early_failure import Unit
 from gwmond.pilots.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
 from gwmond.service.file_readers import CentralLogs, FactoryFiles
-from gwmond.service.history_reader import HistoryBatch, HistoryReader
+from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import LASTS, Lasting
 from gwmond.service.reconciler import Reconciler
-from gwmond.service.startd_history_reader import StartdHistoryReader
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.history_cursor import Progress
 from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets
 
-log = structlog.get_logger()
-_SAY_EVERY_S = 10.0
 _FEW = 5  # places that a problem names
 
 
@@ -92,11 +85,9 @@ class Accountant:
         self._claims_us: int | None = None
         self._schedds: tuple[Daemon, ...] = ()
         self.failure: LedgerError | None = None  # of the last step
-        self._said_at = 0.0
         self._left: Mapping[str, int] = {}
         self._left_lasts = Lasting()
         self._lasting: dict[str, list[Problem]] = {}
-        self._records = 0
         self._watched: Tick | None = None
         self._verdicts: Verdicts | None = None  # of the last poll, if no time was missed since
         self._reconciler = Reconciler(config.ledger.url)
@@ -237,14 +228,9 @@ class Accountant:
     ) -> None:
         """Take in what is new, and add what is wrong to ``problems``.  Raises LedgerError."""
         now_us = round(now * SECOND_US)
-        for batch in self._histories.ask(access, self._schedds, now, only_behind=only_behind):
-            answer = batch.answer
-            self._keeper.tell(answer.records, batch.cursor, answer.gap)
-            self._records += len(answer.records)
-            if answer.gap is not None:
-                problems.append(Problem(batch.source, "history_gap", answer.gap.detail))
-            if answer.behind:
-                self._say(batch)
+        for batch in self._histories.read(access, self._schedds, now, only_behind=only_behind):
+            problems += batch.problems
+            if batch.behind:
                 self._settle(now_us)
         if self._live and self._config.factory.directories:
             problems += self._remembered("files", self._files.read(now))
@@ -316,19 +302,6 @@ class Accountant:
         silent = self._histories.silent(self._schedds)
         self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent, store=store)
 
-    def _say(self, batch: HistoryBatch) -> None:
-        """Say now and then how far a backlog is."""
-        now = time.monotonic()
-        if now - self._said_at >= _SAY_EVERY_S:
-            self._said_at = now
-            log.info(
-                "reading a backlog of job records",
-                source=batch.source,
-                kind=batch.kind,
-                records=self._records,
-                **_progress(batch.answer.progress),
-            )
-
 
 def _verdicts(seen: Seen) -> Verdicts | None:
     """Return what a poll says of entries; None where it has not surely seen all pilots."""
@@ -339,14 +312,3 @@ def _verdicts(seen: Seen) -> Verdicts | None:
 
 def _problem(error: LedgerError) -> Problem:
     return Problem("ledger", error.problem, f"{error} Pilots' time is not accounted until then.")
-
-
-def _progress(progress: Progress | None) -> dict[str, str]:
-    """Return from when to when a backlog is, and how far it was read."""
-    if progress is None:
-        return {}
-    times = {"since": progress.from_us, "read_to": progress.done_us, "until": progress.target_us}
-    return {
-        name: datetime.fromtimestamp(time_us / SECOND_US, UTC).isoformat(timespec="seconds")
-        for name, time_us in times.items()
-    }

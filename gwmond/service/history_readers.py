@@ -1,0 +1,383 @@
+"""Readers of histories: records of job runs, of schedds, of startds, and of startds' files.
+
+Each history is asked for what is new since its cursor, a bounded number of records at a time, in a
+child process each.  One that fails is asked for less (a schedd's, files) or later (a startd's).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import structlog
+
+from gwmond.config.settings import Config
+from gwmond.model.attempts import Source
+from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.facts import Cursor, Problem
+from gwmond.model.records import JobRecord
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.early_failure import Result
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.reports.periods import span
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.sources import child, tasks
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits, Progress
+from gwmond.sources.htcondor.startd_history import KIND
+
+T = TypeVar("T")
+log = structlog.get_logger()
+FILE_KIND = "history_file"
+NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
+SILENT_S = 600.0
+_QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
+_SAY_EVERY_S = 10.0
+
+STARTDS = "startds"
+NEAR_END_US = 180 * SECOND_US
+FIRST_WAIT_S = 60.0
+LONGEST_WAIT_S = 3600.0
+_STARTD_LIMITS = HistoryLimits(records=2000, lookback_s=30 * 86400.0)
+
+
+@dataclass(slots=True)
+class _History:
+    """How asking one history went; times are seconds of the monotonic clock.
+
+    ``answered_at``: when it answered last, else when it was asked first.  ``failures``: how many
+    there were lately.  ``again_at``: it is not asked before.  ``state``: of its cursor, where no
+    ledger keeps that.  ``holes``: how many runs had an unknown end when it was asked.
+    """
+
+    answered_at: float = 0.0
+    failures: int = 0
+    again_at: float = 0.0
+    behind: bool = False
+    kept: bool = True
+    state: str = ""
+    holes: int = 0
+
+
+class HistoryBatch(NamedTuple):
+    """What was read of one history and reported to the keeper; ``behind``: there is more."""
+
+    cursor: Cursor
+    behind: bool
+    problems: tuple[Problem, ...] = ()
+
+
+_Ask: TypeAlias = Callable[..., tuple[HistoryAnswer, int]]
+"""Asks one source in a child: after a cursor's state, within limits, at a time."""
+
+_Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
+"""Fetches from one source, after a cursor's state; None: after the one that is stored."""
+
+
+class HistoryReader:
+    """Reads histories of schedds, and files; use it from one thread.
+
+    What is left of a history when the limit is reached is asked for at once after what came was
+    accounted, until the next poll is due (``behind``).
+    """
+
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+        self._config = config
+        self._gatherer = gatherer
+        self._keeper = keeper
+        self._known: dict[tuple[str, str], _History] = {}
+        self._records = 0
+        self._said_at = 0.0
+
+    @property
+    def behind(self) -> bool:
+        """Whether some source has more records than were fetched."""
+        return any(history.behind for history in self._known.values())
+
+    def silent(self, schedds: Sequence[Daemon]) -> frozenset[str]:
+        """Return schedds of which no history was read for a while."""
+        now = time.monotonic()
+        found = []
+        for schedd in schedds:
+            known = (self._known.get((schedd.name, kind)) for kind in SCHEDD_KINDS)
+            answered_at = max((one.answered_at for one in known if one), default=now)
+            if now - answered_at > SILENT_S:
+                found.append(schedd.name)
+        return frozenset(found)
+
+    def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
+        """Return up to when histories of all schedds that answer are known, 0 if one is not.
+
+        None: there is none that would have to be waited for.
+        """
+        if not self._config.histories.schedds:
+            return None
+        silent = self.silent(schedds)
+        times = []
+        for schedd in schedds:
+            if schedd.name in silent:
+                continue
+            epochs = self._known.get((schedd.name, "epochs"))
+            kept = [kind for kind in SCHEDD_KINDS if kind != "epochs" or not epochs or epochs.kept]
+            cursors = [self._keeper.cursor(schedd.name, kind) for kind in kept]
+            times.append(min(cursor.complete_us or 0 if cursor else 0 for cursor in cursors))
+        return min(times, default=None)
+
+    def read(
+        self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool = False
+    ) -> Iterator[HistoryBatch]:
+        """Report what each source has that is new to the keeper, and yield each, as it comes.
+
+        Of a backlog (``only_behind``) a source's next records are fetched while those before are
+        being accounted, as long as there is time.  Raises LedgerError.
+        """
+        wanted = self._tasks(access, schedds, now, only_behind=only_behind)
+        with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
+            waiting = {pool.submit(_timed, task, None): task for task in wanted}
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    task = waiting.pop(future)
+                    found, took = future.result()
+                    if found is None:
+                        continue
+                    answer, cursor = found
+                    if only_behind and answer.behind and self._gatherer.left_s > 3 * took:
+                        waiting[pool.submit(_timed, task, cursor.state)] = task
+                    yield self._report(answer, cursor)
+
+    def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
+        self._keeper.tell(answer.records, cursor, answer.gap)
+        self._records += len(answer.records)
+        problems = []
+        if answer.gap is not None:
+            problems.append(Problem(cursor.source, "history_gap", answer.gap.detail))
+        if answer.behind:
+            self._say(cursor, answer.progress)
+        return HistoryBatch(cursor, answer.behind, tuple(problems))
+
+    def _say(self, cursor: Cursor, progress: Progress | None) -> None:
+        """Say now and then how far a backlog is."""
+        now = time.monotonic()
+        if now - self._said_at >= _SAY_EVERY_S:
+            self._said_at = now
+            log.info(
+                "reading a backlog of job records",
+                source=cursor.source,
+                kind=cursor.kind,
+                records=self._records,
+                **_shown(progress),
+            )
+
+    def _tasks(
+        self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool
+    ) -> list[_Task]:
+        options = self._config.histories
+        asks: dict[tuple[str, str], _Ask] = {
+            (schedd.name, kind): partial(tasks.records, access, schedd, kind)
+            for schedd in schedds
+            for kind in SCHEDD_KINDS
+        }
+        files: dict[tuple[str, str], _Ask] = {
+            (pattern, FILE_KIND): partial(tasks.file_records, pattern) for pattern in options.files
+        }
+        moment = time.monotonic()
+        for query in (*asks, *files):
+            self._known.setdefault(query, _History(answered_at=moment))
+        wanted = {
+            query: ask
+            for query, ask in ((asks if options.schedds else {}) | files).items()
+            if (history := self._known[query]).again_at <= moment
+            and (history.behind or not only_behind)
+        }
+        many = min(self._config.poll.parallel, max(1, len(wanted)))
+        records = max(_LEAST_RECORDS, options.records // many)
+        return [partial(self._fetch, *query, ask, records, now) for query, ask in wanted.items()]
+
+    def _fetch(
+        self,
+        source: str,
+        kind: str,
+        ask: _Ask,
+        records: int,
+        now: float,
+        state: str | None,
+    ) -> tuple[HistoryAnswer, Cursor] | None:
+        history, before = self._known[source, kind], self._keeper.cursor(source, kind)
+        if state is None:
+            state = before.state if before is not None else ""
+        less = history.failures  # less is asked for at once where the time did not suffice before
+        limits = HistoryLimits(
+            records=max(_LEAST_RECORDS, records >> less),
+            queries=max(1, _QUERIES >> less),
+            lookback_s=self._config.histories.lookback,
+        )
+        answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
+        history.behind = answer is not None and answer.behind
+        if answer is None:
+            history.failures = min(less + 1, _HALVINGS)
+            return None
+        if less and not answer.behind:
+            history.failures = less - 1
+        if not answer.kept:
+            self._note_not_kept(source, history)
+            return None
+        history.kept, history.answered_at = True, time.monotonic()
+        complete_us = answer.complete_us
+        if complete_us is None and answer.progress is not None:
+            complete_us = answer.progress.done_us
+        if complete_us is None and before is not None:
+            complete_us = before.complete_us
+        return answer, Cursor(source, kind, answer.state, complete_us)
+
+    def _note_not_kept(self, schedd: str, history: _History) -> None:
+        if history.kept:
+            log.warning(
+                "a schedd keeps no epoch history: of a job that ran several times only the "
+                "last run is known; set JOB_EPOCH_HISTORY there",
+                source=schedd,
+            )
+        history.kept, history.again_at = False, time.monotonic() + NOT_KEPT_S
+
+
+def _timed(task: _Task, state: str | None) -> tuple[tuple[HistoryAnswer, Cursor] | None, float]:
+    began = time.monotonic()
+    return task(state), time.monotonic() - began
+
+
+def _shown(progress: Progress | None) -> dict[str, str]:
+    """Return from when to when a backlog is, and how far it was read."""
+    if progress is None:
+        return {}
+    times = {"since": progress.from_us, "read_to": progress.done_us, "until": progress.target_us}
+    return {
+        name: datetime.fromtimestamp(time_us / SECOND_US, UTC).isoformat(timespec="seconds")
+        for name, time_us in times.items()
+    }
+
+
+class StartdHistoryReader:
+    """Chooses startds and asks them for their history where that pays, at a bounded rate.
+
+    A startd knows best how a run ended on it, but there are many, behind firewalls, and they take
+    their history with them.  So one is asked
+
+    - where the schedds' records leave a hole: a run whose end, or its cause, is not known;
+    - near the pilot's retirement and its end.
+
+    One that cannot be reached is asked again after a minute, then two, four, up to an hour.
+    """
+
+    def __init__(self, config: Config, hosts: Iterable[str]) -> None:
+        self._options = config.histories
+        self._parallel = config.poll.parallel
+        self._memory_mib = config.poll.memory_limit_mib
+        self._hosts = tuple(hosts)
+        self._known: dict[str, _History] = {}
+
+    def ask(
+        self, access: Access, pilots: Iterable[OpenPilot], now: float
+    ) -> tuple[list[JobRecord], list[Problem]]:
+        """Return startds' records; ``now`` is the time by the pool's clock (epoch seconds)."""
+        many = self._options.startds_per_poll
+        if not many or not self._options.startds:
+            return [], []
+        names = dict(self._choose(pilots, round(now * SECOND_US))[:many])
+        records: list[JobRecord] = []
+        problems: list[Problem] = []
+        located: dict[str, Daemon] = {}
+        for host in self._hosts if names else ():
+            found = self._run(tasks.locate_startds, access, host, list(names))
+            if isinstance(found, child.QueryError):
+                problems.append(Problem(STARTDS, found.problem, f"{host}: {found.detail}"))
+            else:
+                located |= {daemon.name: daemon for daemon in found}
+        with ThreadPoolExecutor(self._parallel, "startd") as pool:
+            answers = pool.map(
+                lambda startd: (startd.name, self._one(access, startd, now)), located.values()
+            )
+            for name, answer in answers:
+                if isinstance(answer, child.QueryError):
+                    wait_s = self._note(name, answer.problem, names[name])
+                    again = f"asked again in {span(round(wait_s * SECOND_US))} at the earliest"
+                    detail = f"{name}: {answer.detail}; {again}"
+                    problems.append(Problem(STARTDS, answer.problem, detail))
+                else:
+                    records += answer.records
+                    problems += [problem._replace(source=STARTDS) for problem in answer.problems]
+                    self._note(name, "", names[name], answer.state)
+        for name in set(names) - set(located):
+            self._note(name, "not_found", names[name])
+        return records, problems
+
+    def _choose(self, pilots: Iterable[OpenPilot], now_us: int) -> list[tuple[str, int]]:
+        """Return names of startds that may be asked, most urgent first, with their holes."""
+        moment = time.monotonic()
+        found: list[tuple[int, int, str]] = []
+        alive: set[str] = set()
+        for pilot in pilots:
+            if pilot.end_us is not None or pilot.implied:
+                continue
+            name = pilot.identity.name
+            alive.add(name)
+            near = any(
+                at_us is not None and at_us - NEAR_END_US <= now_us
+                for at_us in (pilot.retire_us, pilot.die_us)
+            )
+            holes = _holes(pilot)
+            if not (holes or (near and pilot.attempts)):
+                continue
+            before = self._known.get(name)
+            waits = before is not None and moment < before.again_at
+            if before is not None and waits and (before.failures or holes <= before.holes):
+                continue
+            if any(
+                fnmatchcase(pilot.identity.key.entry, startd) for startd in self._options.startds
+            ):
+                found.append((-holes, pilot.die_us or 0, name))
+        for name in set(self._known) - alive:
+            del self._known[name]
+        return [(name, -holes) for holes, _, name in sorted(found)]
+
+    def _one(self, access: Access, daemon: Daemon, now: float) -> HistoryAnswer | child.QueryError:
+        state = self._known[daemon.name].state if daemon.name in self._known else ""
+        return self._run(tasks.records, access, daemon, KIND, state, _STARTD_LIMITS, now)
+
+    def _run(self, task: Callable[..., tuple[T, int]], *args: object) -> T | child.QueryError:
+        try:
+            (found, _), _ = child.run(
+                task,
+                *args,
+                deadline_s=self._options.startd_deadline,
+                memory_mib=self._memory_mib,
+            )
+        except child.QueryError as error:
+            return error
+        return found
+
+    def _note(self, name: str, problem: str, holes: int, state: str = "") -> float:
+        """Note how it went; return after how many seconds the startd may be asked again."""
+        history = self._known.setdefault(name, _History())
+        history.failures = history.failures + 1 if problem else 0
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** max(0, history.failures - 1))
+        history.again_at = time.monotonic() + wait_s
+        history.state, history.holes = state or history.state, holes
+        return wait_s
+
+
+def _holes(pilot: OpenPilot) -> int:
+    """Return how many runs have ended on a pilot in a way that is not known."""
+    return sum(
+        1
+        for attempt in pilot.attempts.values()
+        if attempt.outcome is None
+        and (attempt.merged.ending.over or attempt.gone)
+        and attempt.result != Result.FAILED_EARLY
+        and Source.STARTD_HISTORY not in attempt.merged.sources
+    )

@@ -1,0 +1,106 @@
+"""Histories: backlogs are fetched while they are accounted; a silent startd is asked later."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gwmond.config.settings import Config
+from gwmond.service import history_readers
+from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
+from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.sources.gather import Gatherer
+from gwmond.sources.htcondor.access import Access
+from gwmond.sources.htcondor.history_cursor import HistoryAnswer
+from tests.pilots.play import T0, Play, claim, shown
+from tests.pool.adtext import ad_text
+from tests.sources.feigned_access import Feigned
+
+PATTERN = "/nowhere/*"
+STARTD, ADDRESS = "glidein@node", "<startd>"
+LOCATED = ad_text({"Name": STARTD, "MyAddress": ADDRESS, "CondorVersion": "v"})
+
+
+class Backlog:
+    """Stands for the gatherer: each answer is one step of a backlog; notes after which state."""
+
+    def __init__(self, steps: int, left_s: float) -> None:
+        self.left_s = left_s
+        self.asked: list[str] = []
+        self.third = threading.Event()
+        self._steps = steps
+
+    def run(self, *asked: Any, **_: Any) -> HistoryAnswer:
+        state = asked[3]
+        self.asked.append(state)
+        if len(self.asked) == 3:
+            self.third.set()
+        step = int(state or 0) + 1
+        behind = step < self._steps
+        return HistoryAnswer((), str(step), None if behind else 7, behind, None, None, (), 0)
+
+
+def reader(backlog: Backlog) -> HistoryReader:
+    config = Config.model_validate(
+        {"histories": {"files": [PATTERN], "schedds": False}, "ledger": {"url": "sqlite:////x"}}
+    )
+    keeper = SimpleNamespace(cursor=lambda *_: None, tell=lambda *_: None)  # nothing was stored
+    return HistoryReader(config, cast(Gatherer, backlog), cast(PilotKeeper, keeper))
+
+
+def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
+    """They are asked for after the state of those that have come, though not stored yet."""
+    backlog = Backlog(steps=4, left_s=100.0)
+    histories = reader(backlog)
+    access = cast(Access, None)
+    assert [batch.cursor.state for batch in histories.read(access, [], 0.0)] == ["1"]
+    assert histories.behind
+    batches = histories.read(access, [], 0.0, only_behind=True)
+    assert next(batches).cursor.state == "1"
+    assert backlog.third.wait(10), "the next was not asked for while the last is accounted"
+    assert [batch.cursor.state for batch in batches] == ["2", "3", "4"]
+    assert backlog.asked == ["", "", "1", "2", "3"]
+    assert not histories.behind
+
+
+def test_without_time_left_the_rest_waits() -> None:
+    """Of a poll's last seconds nothing is begun that would be killed at its end."""
+    backlog = Backlog(steps=4, left_s=0.0)
+    histories = reader(backlog)
+    access = cast(Access, None)
+    list(histories.read(access, [], 0.0))
+    batches = histories.read(access, [], 0.0, only_behind=True)
+    assert [batch.cursor.state for batch in batches] == ["1"]
+    assert histories.behind
+
+
+def test_a_startd_that_does_not_answer_is_asked_later_and_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a minute, two, four, up to an hour; the problem says when at the earliest."""
+    moment = 1000.0
+    clock = SimpleNamespace(monotonic=lambda: moment)
+    monkeypatch.setattr(history_readers, "time", clock)
+    answers: dict[tuple[str, str], tuple[str, ...]] = {
+        ("cm", "locate"): (LOCATED,),
+        (ADDRESS, "startd_history"): ("!timeout",),
+    }
+    access = Feigned(answers, str(tmp_path / "log"))
+    play = Play()
+    ends = shown()._replace(dies=T0 + 200)
+    play.poll(60, [ends], claims=[claim("1.0", 30)])
+    reader = StartdHistoryReader(Config(), ("cm",))
+    waits = []
+    for _ in range(8):
+        records, (problem,) = reader.ask(access, play.book.pilots, T0 + 60)
+        assert (records, problem.source, problem.problem) == ([], "startds", "timeout")
+        text, _, wait = problem.detail.partition("; asked again in ")
+        assert text == f"{STARTD}: as feigned"
+        waits.append(wait.removesuffix(" at the earliest"))
+        assert reader.ask(access, play.book.pilots, T0 + 60) == ([], []), "not at once"
+        moment += 3601
+    assert waits == ["1m00s", "2m00s", "4m00s", "8m00s", "16m00s", "32m00s", "1h00m", "1h00m"]
