@@ -51,7 +51,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     recorder = Recorder(config, pool.targets)
     path: Path = arguments.output
     try:
-        writer = Writer(path, recorder.daemons())
+        writer = Writer(path, recorder.asked())
     except OSError as error:
         raise ConfigError(f"{path}: cannot write it: {error.strerror}") from None
     with Progress(transient=True) as progress:

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from gwmond.metrics import (
-    demand,
-    factory,
-    factory_queue,
-    pilot_time,
-    pilots,
-    reconciliation,
-    sites,
-    sources,
-)
+import pkgutil
+from importlib import import_module
+
+from gwmond import metrics
 from gwmond.metrics.family import Family
 from gwmond.metrics.render import FOLDED
 
-TOPICS: dict[str, tuple[Family, ...]] = {
-    "Sites": sites.FAMILIES,
-    "Demand": demand.FAMILIES,
-    "Pilots": pilots.FAMILIES,
-    "Factories and frontends": factory.FAMILIES,
-    "Pilots' time": pilot_time.FAMILIES,
-    "The factory's own numbers": (*factory_queue.FAMILIES, *reconciliation.FAMILIES),
-    "gwmond itself": (*sources.FAMILIES, FOLDED),
-}
+_NOT_SCRAPED = {"catalog", "backfill"}
+"""Modules that are not imported for their families: one is this, and one needs the ledger."""
+_OWN = "gwmond itself"
+_ORDER = (
+    *("Sites", "Demand", "Pilots", "Factories and frontends", "Pilots' time"),
+    *("The factory's own numbers", _OWN),
+)
+
+
+def _topics() -> dict[str, tuple[Family, ...]]:
+    """Return the families of each topic: of each module of this package that has a ``TOPIC``."""
+    found: dict[str, tuple[Family, ...]] = dict.fromkeys(_ORDER, ())
+    for name in sorted(module.name for module in pkgutil.iter_modules(metrics.__path__)):
+        if name not in _NOT_SCRAPED:
+            module = import_module(f"{metrics.__name__}.{name}")
+            topic = getattr(module, "TOPIC", None)
+            if topic is not None:
+                found[topic] = (*found.get(topic, ()), *module.FAMILIES)
+    found[_OWN] += (FOLDED,)
+    return found
+
+
+TOPICS = _topics()
 FAMILIES = tuple(family for topic in TOPICS.values() for family in topic if family is not FOLDED)
 
 

@@ -26,7 +26,7 @@ def _idle(s: Snapshot) -> Iterator[Sample]:
 
 def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
     def samples(s: Snapshot) -> Iterator[Sample]:
-        for frontend in s.frontends:
+        for frontend in s.reported.frontendmonitor:
             jobs: int | None = getattr(frontend, field)
             if jobs is not None:
                 yield Sample((frontend.frontend,), jobs)
@@ -46,6 +46,7 @@ def _frontend_family(name: str, field: str, idle: str) -> Family:
     )
 
 
+TOPIC = "Demand"
 FAMILIES = (
     Family(
         "gwmond_demand_jobs",

@@ -138,6 +138,7 @@ _ALL_ASKED = "The requests of all clients at an entry, by the factories' ads: "
 _FRONTEND = "By the frontend group's count: "
 _ANSWERED = "Age (of several factories the oldest): "
 
+TOPIC = "Factories and frontends"
 FAMILIES = (
     _gauge(
         "gwmond_factory_pilots",

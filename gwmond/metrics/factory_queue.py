@@ -69,6 +69,7 @@ def _family(kind: FactoryKind, name: str, unit: str, meaning: str, source: str =
     )
 
 
+TOPIC = "The factory's own numbers"
 FAMILIES = (
     Family(
         _EVENTS,

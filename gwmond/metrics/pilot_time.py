@@ -150,6 +150,7 @@ def _suspects(s: Snapshot) -> Iterator[Sample]:
             yield Sample(labels, number)
 
 
+TOPIC = "Pilots' time"
 FAMILIES = (
     Family(
         "gwmond_pilot_resource_seconds_total",

@@ -46,6 +46,7 @@ def _units(s: Snapshot) -> Iterator[Sample]:
                     yield Sample((resource, use, *key, group), getattr(units, use))
 
 
+TOPIC = "Pilots"
 FAMILIES = (
     Family(
         "gwmond_pilots",

@@ -93,6 +93,7 @@ def _until(s: Snapshot) -> Iterator[Sample]:
         yield Sample((), s.reconciliation.period.until_us / SECOND_US)
 
 
+TOPIC = "The factory's own numbers"
 FAMILIES = (
     *_figures(),
     Family(

@@ -159,6 +159,7 @@ def _families_of_jobs() -> Iterator[Family]:
         )
 
 
+TOPIC = "Sites"
 FAMILIES = (
     Family(
         "gwmond_site_canonical_seconds_total",

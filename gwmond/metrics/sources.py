@@ -32,6 +32,7 @@ def _residuals(s: Snapshot) -> Iterator[Sample]:
             yield Sample((measure,), micros / 1_000_000)
 
 
+TOPIC = "gwmond itself"
 FAMILIES = (
     Family(
         "gwmond_source_up",

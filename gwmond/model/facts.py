@@ -270,6 +270,15 @@ class FrontendJobs(NamedTuple):
     idle_3600s: int | None
 
 
+class Reported(NamedTuple):
+    """What sources report that is shown as it is: by the kind of the source, of all collectors.
+
+    A field stays empty as long as no collector has answered lately.
+    """
+
+    frontendmonitor: tuple[FrontendJobs, ...] = ()
+
+
 class Berth(NamedTuple):
     """The pilots that run, or wait, at an entry for one frontend group."""
 

@@ -17,7 +17,7 @@ from gwmond.model.units import Resource
 
 if TYPE_CHECKING:
     from gwmond.model.evaluation import Evaluation
-    from gwmond.model.facts import FrontendJobs, Status
+    from gwmond.model.facts import Reported, Status
     from gwmond.model.monitor import EntryMonitor
     from gwmond.model.reconciliation import Reconciliation
     from gwmond.model.suspects import Suspect
@@ -162,7 +162,7 @@ class Snapshot:
     requests: tuple[EntryRequest, ...]
     pilots: Mapping[Berth, PilotGroup]
     jobs: tuple[JobCount, ...]
-    frontends: tuple[FrontendJobs, ...]
+    reported: Reported
     ledger: LedgerStatus
     totals: Mapping[SiteKey, Total]
     htcondor_version: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config.settings import Config
-from gwmond.sources.registry import COLLECTOR_KINDS
+from gwmond.sources.registry import SOURCES
 from gwmond.sources.round import SCHEDDS, WMS, Answer, Round
 
 
@@ -38,5 +38,6 @@ class Fresh:
         sources = [s for s in sources if kind != SCHEDDS or not s.startswith(WMS)]
         found = [self.usable(source, kind) for source in sources]
         values = [answer.value for answer in found if answer is not None]
-        enough = 1 if self._replicated and kind in COLLECTOR_KINDS else len(sources)
+        replicated = self._replicated and kind in SOURCES and SOURCES[kind].pool
+        enough = 1 if replicated else len(sources)
         return values, bool(sources) and len(values) >= enough

@@ -341,7 +341,7 @@ class Poller:
             entry_monitors=state.entry_monitors,
             pilots=state.pilot_groups,
             jobs=state.jobs,
-            frontends=state.frontends,
+            reported=state.reported,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
             totals=dict(keeper.totals) if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",

@@ -35,6 +35,7 @@ class Pool:
                 tuple(names("wms_collectors")),
                 tuple(names("factory_schedds")),
                 groups=False,
+                kinds=self.recording.kinds,
             )
         else:
             self.clock = SystemClock()

@@ -8,6 +8,7 @@ No I/O and no clock here either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
@@ -19,9 +20,9 @@ from gwmond.model.facts import (
     EntryKey,
     EntryRequest,
     EntryTotals,
-    FrontendJobs,
     JobCount,
     Pilot,
+    Reported,
     Template,
 )
 from gwmond.model.monitor import EntryMonitor
@@ -86,7 +87,7 @@ class PoolState(NamedTuple):
     templates: tuple[Template, ...]
     asked: Mapping[EntryKey, Mapping[str, int]]
     jobs: tuple[JobCount, ...]
-    frontends: tuple[FrontendJobs, ...]
+    reported: Reported
     entries: frozenset[EntryKey]
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
@@ -205,7 +206,7 @@ class _Building:
             templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
             asked=_asked(self._requests),
             jobs=_jobs(fresh, found),
-            frontends=tuple(f for answer in fresh.all("frontendmonitor")[0] for f in answer),
+            reported=Reported(*(tuple(chain(*fresh.all(kind)[0])) for kind in Reported._fields)),
             entries=entries,
             memory=after,
             entry_monitors=monitors.entries,

@@ -19,10 +19,10 @@ from gwmond.model.facts import Pilot, Problem, Status
 from gwmond.model.names import Names
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
-from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.access import Access, Daemon, Terms
 from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.htcondor.templates import Templates
-from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, Terms
+from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
@@ -226,6 +226,7 @@ class Gatherer:
             for host in hosts
             for name in [prefix + (host or "local")]
             for source in sources
+            if self._targets.kinds is None or source.kind in self._targets.kinds
         ]
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.facts import EntryKey, Problem, Status, Template
 from gwmond.model.names import Standing
-from gwmond.sources.htcondor import schedds
+
+if TYPE_CHECKING:
+    from gwmond.sources.htcondor.schedds import ScheddSeen
 
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 CLAIMS, SUBMITTERS = "claims", "submitters"
@@ -27,13 +29,14 @@ class Targets(NamedTuple):
     """Who is asked: names for people, as in the configuration.
 
     ``groups``: schedds group jobs by what they are asked for (recordings by what was asked when
-    they were made).
+    they were made).  ``kinds`` of sources that a recording has; None: all are asked.
     """
 
     collectors: tuple[str, ...]
     wms_collectors: tuple[str, ...]
     factory_schedds: tuple[str, ...]
     groups: bool = True
+    kinds: frozenset[str] | None = None
 
 
 class Round(NamedTuple):
@@ -46,5 +49,5 @@ class Round(NamedTuple):
     statuses: tuple[Status, ...]
     problems: tuple[Problem, ...]
     templates: dict[tuple[EntryKey, str], Template]
-    chosen: tuple[schedds.ScheddSeen, ...]
+    chosen: tuple[ScheddSeen, ...]
     entries: Mapping[EntryKey, Standing] | None = None

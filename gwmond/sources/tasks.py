@@ -17,10 +17,10 @@ from gwmond.sources.htcondor import (
     matching,
     slots,
 )
-from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.htcondor.access import Access, Daemon, Query, Terms
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer
 from gwmond.sources.recording import recording
-from gwmond.sources.registry import SOURCES, Terms
+from gwmond.sources.registry import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gwmond.config.settings import Attributes, DemandOptions
     from gwmond.model.facts import Template
     from gwmond.sources.htcondor.history_cursor import HistoryLimits
+    from gwmond.sources.recording.deltas import Ad
 
 T = TypeVar("T")
 Counted = tuple[T, int]
@@ -76,9 +77,7 @@ def factory_queue(
     return result, len(result.counts)
 
 
-def record(
-    terms: Terms, kind: str, refers: Iterable[str] = ()
-) -> Counted[tuple[list[recording.Ad], Any]]:
+def record(terms: Terms, kind: str, refers: Iterable[str] = ()) -> Counted[tuple[list[Ad], Any]]:
     """Ask as ``ask`` does, for a recording: the ads, and what is decoded from them.
 
     ``refers`` is what jobs ask for of whole ads.
@@ -90,19 +89,15 @@ def record(
     return (ads_kept, source.decode(found, terms)), len(found)
 
 
-def record_samples(
-    terms: Terms, samples: Sequence[slots.SampleSlot], refers: Iterable[str]
-) -> Counted[list[recording.Ad]]:
-    """Ask a collector for the whole ads of sample slots, for a recording."""
-    query = matching.samples_query(sample.slot for sample in samples)
-    found = terms.access.collector_ads(terms.host, query)
-    return recording.dump(found, (*query.attributes, *refers)), len(found)
-
-
-def record_jobs(access: Access, schedd: Daemon, query: Query) -> Counted[list[recording.Ad]]:
-    """Ask a schedd for groups of jobs, for a recording."""
-    found = access.job_ads(schedd, query)
-    return recording.dump(found, (*query.attributes, "JobCount")), len(found)
+def record_ads(
+    access: Access, asked: str | Daemon, query: Query, refers: Iterable[str] = ()
+) -> Counted[list[Ad]]:
+    """Ask a collector (a host) for ads, or a schedd for groups of jobs, for a recording."""
+    if isinstance(asked, str):
+        found = access.collector_ads(asked, query)
+    else:
+        found = access.job_ads(asked, query)
+    return recording.dump(found, (*query.attributes, "JobCount", *refers)), len(found)
 
 
 def record_demand(
@@ -111,7 +106,7 @@ def record_demand(
     attributes: Attributes,
     options: DemandOptions,
     start: demand.StartKeys,
-) -> Counted[tuple[list[recording.Ad], tuple[str, ...], set[str]]]:
+) -> Counted[tuple[list[Ad], tuple[str, ...], set[str]]]:
     """Ask a schedd for its idle jobs, grouped, for a recording.
 
     Also what was left out, and which attributes of pilots the jobs refer to.  Rows carry what
@@ -126,7 +121,7 @@ def record_demand(
 
 def record_clusters(
     access: Access, schedd: Daemon, attributes: Attributes, options: DemandOptions
-) -> Counted[tuple[list[recording.Ad], set[str]]]:
+) -> Counted[tuple[list[Ad], set[str]]]:
     """Ask a schedd for clusters with jobs to materialize, for a recording.
 
     Also which attributes of pilots they refer to.

@@ -24,9 +24,8 @@ from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.pool import Pool
 from gwmond.sources import tasks
-from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.access import Daemon, Terms
 from gwmond.sources.htcondor.claims import Claims
-from gwmond.sources.registry import Terms
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import attempts
 from tests.bench.attempts import Feigned, Run

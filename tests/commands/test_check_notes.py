@@ -30,7 +30,7 @@ def test_a_young_collector_is_noted(
     }
     access = Feigned({("cm", "collector"): (ad_text(heard(own)),)}, str(tmp_path / "log"))
     recorder = Recorder(Config(), Targets(("cm",), (), ()))
-    writer = Writer(tmp_path / "pool.zip", recorder.daemons())
+    writer = Writer(tmp_path / "pool.zip", recorder.asked())
     writer.add(NOW, recorder.frame(access, NOW))
     writer.close()
     config = Config.model_validate(

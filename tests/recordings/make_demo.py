@@ -58,7 +58,7 @@ def record(path: Path, frames: int) -> None:
         os.environ.update(pool.client_env())
         stage = Stage(pool, simulation)
         recorder = Recorder(Config(), Targets((COLLECTOR,), (), ()))
-        writer = Writer(path, recorder.daemons())
+        writer = Writer(path, recorder.asked())
         for number in range(frames):
             if number == frames - 1:
                 stage.end_day()

@@ -18,12 +18,11 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess
+from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Terms
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
-from gwmond.sources.registry import Terms
 from gwmond.sources.round import CLAIMS, SLOTS, Targets
 from tests.pilots.stored import NoTrials, Stored
 from tests.pool.condor import CondorPool
@@ -121,7 +120,7 @@ def play(pool: CondorPool, path: Path) -> Kept:
     clusters = {case.case: submit(pool, case) for case in CASES[:4]}
     clusters["evicted"] = submit(pool, CASES[4]._replace(first="away"))
     recorder = Recorder(Config(), Targets((pool.collector,), (), ()))
-    writer = Writer(path, recorder.daemons())
+    writer = Writer(path, recorder.asked())
     observer = Observer(pool.collector, schedd)
     access, began = LiveAccess(), time.monotonic()
     lasting = f"ClusterId == {clusters['removed']} || ClusterId == {clusters['evicted']}"

@@ -9,9 +9,9 @@ import pytest
 
 from gwmond.metrics import factory
 from gwmond.sources import tasks
+from gwmond.sources.htcondor.access import Terms
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.recording.recording import Recording, ReplayAccess
-from gwmond.sources.registry import Terms
 from gwmond.sources.round import REQUESTS
 from tests.build.snapshots import snapshot
 from tests.sources.make import ATTRIBUTES

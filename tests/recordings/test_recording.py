@@ -19,8 +19,9 @@ from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import advertised, demand, glideresource, matching, slots
 from gwmond.sources.htcondor import factory as factories
 from gwmond.sources.htcondor.access import Daemon, Query
-from gwmond.sources.recording import recording
-from gwmond.sources.recording.recording import Ad, Answer, Recording, ReplayAccess, Writer
+from gwmond.sources.recording import deltas, recording
+from gwmond.sources.recording.deltas import Ad, Answer
+from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from tests.examples import examples
 from tests.pool import feign
 from tests.pool.adtext import Ad as AdOfValues
@@ -66,8 +67,8 @@ def everything(path: Path) -> str:
 @given(ANSWERS, ANSWERS)
 def test_a_difference_makes_the_second_answer_of_the_first(before: Answer, after: Answer) -> None:
     """Applying what changed to an answer gives the next one; nothing is left of what vanished."""
-    assert recording.apply(before, recording.difference(before, after)) == after
-    assert recording.difference(after, after) == {}
+    assert deltas.apply(before, deltas.difference(before, after)) == after
+    assert deltas.difference(after, after) == {}
 
 
 @settings(max_examples=examples(60))
@@ -274,6 +275,16 @@ def test_what_factories_are_told_is_replayed(tmp_path: Path) -> None:
     access = ReplayAccess(str(tmp_path / "n.zip"), 0.0, 500.0)
     (found,) = access.collector_ads("w:9618", query)
     assert (found["GLIDEIN_Failed"], found["GLIDEIN_ToDie"]) == (True, 2500)
+
+
+def test_kinds_of_sources_are_those_that_were_asked_for(tmp_path: Path) -> None:
+    """Also those that never answered; of a recording that does not list them, those that did."""
+    write(tmp_path / "r.zip", {STREAMS[2]: []}, {SLOTS: []})
+    assert Recording(str(tmp_path / "r.zip")).kinds == {"slots"}
+    writer = Writer(tmp_path / "k.zip", {"kinds": ["slots", "negotiators"]})
+    writer.add(0.0, {SLOTS: []})
+    writer.close()
+    assert Recording(str(tmp_path / "k.zip")).kinds == {"slots", "negotiators"}
 
 
 def test_a_stream_that_failed_fails_when_replayed(tmp_path: Path) -> None:

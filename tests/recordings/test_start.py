@@ -34,7 +34,7 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
     }
     texts = {key: tuple(map(ad_text, ads)) for key, ads in answers.items()}
     recorder = Recorder(Config(), Targets(("cm",), (), ()))
-    writer = Writer(tmp_path / "rec", recorder.daemons())
+    writer = Writer(tmp_path / "rec", recorder.asked())
     writer.add(NOW, recorder.frame(Feigned(texts, str(tmp_path / "log")), NOW))
     writer.close()
     assert Recording(str(tmp_path / "rec")).times

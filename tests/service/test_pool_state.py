@@ -516,7 +516,7 @@ def test_frontends_are_taken_together(scene: Answers) -> None:
     """What frontends count themselves is taken from all collectors."""
     scene.answer("cm", "frontendmonitor", (FrontendJobs("a", 1, 1, 1),))
     scene.answer("cm2", "frontendmonitor", (FrontendJobs("b", 2, 2, 2),))
-    assert [f.frontend for f in scene.take().frontends] == ["a", "b"]
+    assert [f.frontend for f in scene.take().reported.frontendmonitor] == ["a", "b"]
 
 
 def test_waiting_is_estimated_from_counts(scene: Answers) -> None:

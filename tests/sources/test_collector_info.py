@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.sources import tasks
+from gwmond.sources.htcondor.access import Terms
 from gwmond.sources.htcondor.collector import CollectorInfo
-from gwmond.sources.registry import Terms
 from tests.sources.feigned_access import Feigned
 from tests.sources.make import ATTRIBUTES
 

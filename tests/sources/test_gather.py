@@ -356,6 +356,18 @@ def test_a_recording_is_not_asked_for_what_start_refers_to(tmp_path: Path, world
     assert "undefined" not in group.ad
 
 
+def test_a_recording_is_not_asked_for_kinds_that_came_later(tmp_path: Path, world: World) -> None:
+    """They are not down: nobody had asked for them when it was made."""
+    kinds = frozenset({"slots", "schedds"})
+    replayed = World(tmp_path / "log", options(), Targets(("cm",), (), (), kinds=kinds))
+    replayed.answers = world.answers
+    found, asked = replayed.round()
+    assert {line for line in asked if line.startswith("cm ")} == {
+        *("cm schedds", "cm slots", "cm templates")
+    }
+    assert all(status.up for status in found.statuses)
+
+
 def test_an_attribute_that_was_left_out_is_not_tried_in_each_round(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.sources import tasks
+from gwmond.sources.htcondor.access import Terms
 from gwmond.sources.recording.recorder import Recorder
-from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES, Terms
+from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES
 from gwmond.sources.round import Targets
 from tests.pool.adtext import ad_text
 from tests.pool.feign import glidein, partitionable_slot

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import classad2
 
+    from gwmond.config.settings import Attributes
+
 CONNECT_TIMEOUT_S = 5
 QUERY_TIMEOUT_S = 20
 NO_POOL = (
@@ -68,6 +70,46 @@ class Daemon(NamedTuple):
     name: str
     address: str
     version: str = ""
+
+
+class Terms(NamedTuple):
+    """What a collector is asked by, and its answer is decoded by.
+
+    ``host``: empty for the collector of this host's configuration; ``now``: epoch seconds;
+    ``claims_since``: only claims of jobs begun since then (epoch seconds; None: all).
+    """
+
+    access: Access
+    host: str
+    attributes: Attributes
+    now: float
+    claims_since: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The collector's name for people."""
+        return self.host or "local"
+
+
+class CollectorSource(NamedTuple):
+    """One kind of question to a collector; ``kind`` is that of its query.
+
+    A module registers its own in ``SOURCES``: see ``registry``.
+
+    ``pool``, ``wms``: whether collectors of the pool are asked, and WMS collectors.
+    ``discovers``: the answer has schedds, which are asked in the same round.
+    ``large``: the answer takes longest, so it is asked for before others.
+    ``whole``: the ads are asked for without a projection, so a recording has what jobs refer to.
+    """
+
+    kind: str
+    query: Callable[[Terms], Query]
+    decode: Callable[[Sequence[classad2.ClassAd], Terms], Any]
+    pool: bool = True
+    wms: bool = False
+    discovers: bool = False
+    large: bool = False
+    whole: bool = False
 
 
 class Access(Protocol):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Pilot
 from gwmond.sources.htcondor import ads, pilot_ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 
 if TYPE_CHECKING:
     import classad2
@@ -121,3 +121,14 @@ def _name(ad: classad2.ClassAd) -> str:
 def _stem(ad: classad2.ClassAd) -> str:
     """Return a name without its random number."""
     return _RANDOM.sub(r"\1", _name(ad))
+
+
+SOURCES = (
+    CollectorSource(
+        KIND,
+        lambda t: masters_query(t.attributes),
+        lambda found, t: decode(found, t.attributes, t.now),
+        pool=False,
+        wms=True,
+    ),
+)

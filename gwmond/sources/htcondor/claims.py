@@ -17,7 +17,7 @@ from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, histories, pilot_ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.history_endings import epoch
 
 if TYPE_CHECKING:
@@ -82,3 +82,13 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
         activated_us=None if activated is None or activated == start else activated * SECOND_US,
     )
     return JobRecord(fact, histories.startd_of(name), epoch(ad, "DaemonStartTime"))
+
+
+SOURCES = (
+    CollectorSource(
+        "claims",
+        lambda t: query(t.claims_since),
+        lambda found, t: decode(found, t.name, t.now),
+        large=True,
+    ),
+)

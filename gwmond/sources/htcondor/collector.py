@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,3 +72,10 @@ def _by_masters(access: Access, host: str, now: float) -> int | None:
     if started:
         return max(started)
     return None if found else int(now)
+
+
+SOURCES = (
+    CollectorSource(
+        "collector", lambda _: query(), lambda found, t: decode(found, t.access, t.host, t.now)
+    ),
+)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.facts import Limit, Problem
 from gwmond.model.monitor import Monitor
 from gwmond.sources.htcondor import ads, monitors
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits
 from gwmond.sources.htcondor.monitors import FactoryEntry
 
@@ -197,3 +197,13 @@ def decode_queue(every: Sequence[classad2.ClassAd], waiting: Sequence[classad2.C
             sums[key][index] += ads.count(ad, "JobCount") or 0
     counts = [QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items())]
     return Queue(tuple(counts), ())
+
+
+SOURCES = tuple(
+    CollectorSource(kind, query, decode, pool=False, wms=True)
+    for kind, query, decode in (
+        ("factoryclient", lambda _: clients_query(), lambda found, t: decode_clients(found, t.now)),
+        ("factory", lambda _: entries_query(), lambda found, t: decode_entries(found, t.now)),
+        ("glideclient", lambda _: asks_query(), lambda found, t: decode_asks(found, t.now)),
+    )
+)

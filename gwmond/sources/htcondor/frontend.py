@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import FrontendJobs
 from gwmond.sources.htcondor import ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,3 +36,8 @@ def decode(found: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs,
         )
         for ad in ads.fresh(found, now)
     )
+
+
+SOURCES = (
+    CollectorSource("frontendmonitor", lambda _: query(), lambda found, t: decode(found, t.now)),
+)

@@ -17,7 +17,7 @@ from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Tem
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, monitors
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
 from gwmond.sources.htcondor.monitors import FactoryEntry
 
@@ -187,3 +187,13 @@ def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
         for name in sorted(ad.keys(), key=str.lower)
         if name.startswith(_LIMITS) and (said := ads.evaluate(ad, name)) not in (None, 0, "")
     )
+
+
+SOURCES = (
+    CollectorSource(
+        "glideresource",
+        lambda _: query(),
+        lambda found, t: decode(found, t.attributes, t.name, t.now),
+        whole=True,
+    ),
+)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import JobCount
 from gwmond.sources.htcondor import ads
-from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.access import CollectorSource, Daemon, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,3 +112,20 @@ def choose(seen: Iterable[ScheddSeen], wanted: Sequence[str]) -> list[ScheddSeen
         if before is None or (before.flocks_here and not schedd.flocks_here):
             chosen[name] = schedd
     return [chosen[name] for name in sorted(chosen)]
+
+
+SOURCES = (
+    CollectorSource(
+        "schedds",
+        lambda _: query(),
+        lambda found, t: decode(found, t.now),
+        wms=True,
+        discovers=True,
+    ),
+    CollectorSource(
+        "submitters",
+        lambda _: submitters_query(),
+        lambda found, t: decode_submitters(found, t.now),
+        discovers=True,
+    ),
+)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Pilot, Problem, Size
 from gwmond.sources.htcondor import ads, advertised, pilot_ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.pilot_ads import UNKNOWN_SITE
 
 if TYPE_CHECKING:
@@ -230,3 +230,13 @@ def _sizeless(ad: classad2.ClassAd) -> _Slot:
     """Return a slot whose size makes no sense; it has nothing to offer."""
     name, state = ads.text(ad, "Name") or "", ads.text(ad, "State") or ""
     return _Slot(name, "Partitionable", state, Size(0, 0), Size(0, 0), (), ad)
+
+
+SOURCES = (
+    CollectorSource(
+        "slots",
+        lambda t: query(t.attributes),
+        lambda found, t: decode(found, t.attributes, t.name, t.now),
+        large=True,
+    ),
+)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Pilot
 from gwmond.sources.htcondor import ads, pilot_ads
-from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.access import CollectorSource, Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,3 +48,12 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
             unused.add(name)
         pilots.append(pilot_ads.pilot_of(ad, attributes)._replace(size=size))
     return Startds(tuple(pilots), frozenset(unused))
+
+
+SOURCES = (
+    CollectorSource(
+        "startds",
+        lambda t: query(t.attributes),
+        lambda found, t: decode(found, t.attributes, t.now),
+    ),
+)

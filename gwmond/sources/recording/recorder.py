@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from gwmond.config.settings import Config
 from gwmond.model.facts import Template
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor import demand, factory, schedds, slots
-from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor import demand, factory, matching, schedds, slots
+from gwmond.sources.htcondor.access import Access, CollectorSource, Daemon, Terms
 from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.recording import recorded_runs
-from gwmond.sources.recording.recording import Ad
-from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES, CollectorSource, Terms
+from gwmond.sources.recording.deltas import Ad
+from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES
 from gwmond.sources.round import REQUESTS, SLOTS, Targets
 
 T = TypeVar("T")
@@ -40,9 +40,10 @@ class Recorder:
         self.records = 0
         self.errors: dict[str, str] = {}
 
-    def daemons(self) -> dict[str, list[str]]:
-        """Return the names under which daemons are found in the recording."""
+    def asked(self) -> dict[str, list[str]]:
+        """Return the names under which daemons are found in the recording, and kinds of sources."""
         return {
+            "kinds": list(SOURCES),
             "collectors": [host or "local" for host in self._targets.collectors],
             "wms_collectors": list(self._targets.wms_collectors),
             "factory_schedds": list(self._targets.factory_schedds),
@@ -126,7 +127,8 @@ class Recorder:
         samples = self._samples.pop(host, None)
         if samples is not None:
             stream = f"collector/{terms.name}/templates"
-            self._keep(stream, tasks.record_samples, terms, samples, asked)
+            query = matching.samples_query(sample.slot for sample in samples)
+            self._keep(stream, tasks.record_ads, access, host, query, asked)
 
     def _learn(self, templates: Iterable[Template]) -> None:
         """Note to which attributes of jobs START expressions refer."""
@@ -163,4 +165,4 @@ class Recorder:
     def _queue(self, access: Access, schedd: Daemon, now: float) -> None:
         for query in factory.queue_queries(self._config.site.pending_grace, now):
             stream = f"schedd/{schedd.name}/{query.kind}"
-            self._keep(stream, tasks.record_jobs, access, schedd, query)
+            self._keep(stream, tasks.record_ads, access, schedd, query)

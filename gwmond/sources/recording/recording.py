@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from gwmond.sources.htcondor.access import Daemon, Query
 
-__all__ = ["Ad", "Answer", "Recording", "ReplayAccess", "Writer", "apply", "difference", "dump"]
-
 _Frame: TypeAlias = "Delta | Answer | list[Ad] | None"
 
 VERSION = 2
@@ -52,7 +50,7 @@ STALE_S = 400
 _BEGINNING_S = 900.0
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
 _VOLATILE = re.compile(
-    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Update.*|Recent(?!DaemonCoreDutyCycle).*"
+    r"^(LastHeardFrom|MyCurrentTime|ServerTime|Update.*|Recent.*"
     r"|MonitorSelf.*|.*LoadAvg|TotalTime.*|DaemonCore.*|DC.*|Last.*|.*Idle(Time)?Sec.*)$",
     re.IGNORECASE,
 )
@@ -102,7 +100,8 @@ class _Wanted:
 
     def __init__(self, names: Iterable[str]) -> None:
         lower = {name.lower() for name in names}
-        self._names = {name for name in lower if not name.endswith("*")} - ads.SECRET
+        unasked = {*ads.SECRET, *map(str.lower, _HEARD)}  # times that a replay makes
+        self._names = {name for name in lower if not name.endswith("*")} - unasked
         self._prefixes = tuple(name[:-1] for name in lower if name.endswith("*"))
 
     def of(self, ad: classad2.ClassAd) -> list[str]:
@@ -116,7 +115,8 @@ class _Wanted:
         return [
             name
             for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
-            if (self._is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name)
+            if name.lower() in self._names
+            or ((self._is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name))
         ]
 
     def expressions(self, ad: classad2.ClassAd) -> Iterator[classad2.ExprTree]:
@@ -224,6 +224,12 @@ class Recording:
         return frozenset(self.meta["streams"])
 
     @cached_property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of sources that collectors were asked for when it was made."""
+        streams = (stream for stream in self.streams if stream.startswith("collector/"))
+        return frozenset(self.names("kinds") or (stream.rpartition("/")[2] for stream in streams))
+
+    @cached_property
     def times(self) -> list[float]:
         """Times of the frames, ascending, epoch seconds."""
         return [float(time) for time in self.meta["times"]]
@@ -236,7 +242,7 @@ class Recording:
         return float(math.ceil(span + (span / steps if steps else 60.0)))
 
     def names(self, kind: str) -> list[str]:
-        """Return the daemons of a kind: collectors, wms_collectors, factory_schedds."""
+        """Return daemons (collectors, wms_collectors, factory_schedds), or kinds of sources."""
         return list(self.meta.get(kind, []))
 
     @property
