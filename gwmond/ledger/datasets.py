@@ -18,6 +18,7 @@ from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import attempts, factory_jobs, pilots
 from gwmond.ledger.writes import stored_state
+from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_records import jobs
 
@@ -67,6 +68,7 @@ PILOTS = pa.schema(
         "steps": pa.list_(pa.struct({"since": _TIME, **_SIZE})),
         "settled": pa.list_(pa.struct({**dict.fromkeys(_BOOKED, _TEXT), **_AMOUNT})),
         "assumed": pa.list_(pa.struct({"rule": _TEXT, "start": _TIME, "end": _TIME})),
+        **dict.fromkeys(SHOWN, _TEXT),
     }
 )
 _OF_LINE = ("duration_s", "condor_s", "jobs", "jobs_s", "goodput_s", "terminated_s")
@@ -197,6 +199,7 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
                         {"rule": rule.value, "start": start, "end": end}
                         for rule, (start, end) in row.assumed.items()
                     ],
+                    *map(row.facts.attribute, SHOWN),
                 ),
             )
 

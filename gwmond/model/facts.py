@@ -51,7 +51,7 @@ class Pilot(NamedTuple):
 
     ``node`` is the machine, ``factory_job`` the pilot as a job of its factory
     (``schedd#cluster.proc``) or empty, ``retires`` and ``dies`` are epochs, ``ad_lifetime_s`` is
-    how long a collector believes in the ad.
+    how long a collector believes in the ad, ``shown`` are its attributes that are only shown.
 
     ``started`` is by the startd's clock, which is how claims name the startd; ``clock_s`` is what
     to add to have the collector's, 0 where the two are about the same.
@@ -76,6 +76,7 @@ class Pilot(NamedTuple):
     failed: bool = False
     failure: str = ""
     clock_s: int = 0
+    shown: tuple[tuple[str, str], ...] = ()
 
     @property
     def began(self) -> int:

@@ -10,6 +10,7 @@ not known.  What depends on *when* something was known is a decision, and stored
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -24,6 +25,13 @@ Origin: TypeAlias = Literal["collector", "jobs", "files"]
 
 LIFETIME_US = AD_LIFETIME_S * SECOND_US
 """How long a collector keeps an ad that was not renewed, by HTCondor's default."""
+
+
+SHOWN: Mapping[str, str] = {}
+"""Attributes of pilots' ads that are only shown: their texts, by what outputs call them.
+
+They are asked for, stored and exported; a ``Field`` of ``reports.pilots`` lists one.  None so far.
+"""
 
 
 class ReportedSize(NamedTuple):
@@ -56,6 +64,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     - ``sizes``: the size of the machine, and from when on; empty if no ad tells.
     - ``end_source``, ``end_us``: how its ad went, and when it was known last.
     - ``missing_since_us``: when a poll first did not find it.
+    - ``shown``: attributes that are only shown (``SHOWN``), with their texts.
     """
 
     heard_us: int
@@ -66,6 +75,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     end_source: Literal["", "shutdown", "vanished"] = ""
     end_us: int | None = None
     missing_since_us: int | None = None
+    shown: tuple[tuple[str, str], ...] = ()
 
 
 class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
@@ -197,6 +207,10 @@ class PilotFacts(Struct, frozen=True, omit_defaults=True):
     central_log_us: int | None = None
     runs: RunFacts = RunFacts()
     decisions: Decisions = Decisions()
+
+    def attribute(self, key: str) -> str | None:
+        """Return an attribute of its ads that is only shown."""
+        return None if self.ads is None else dict(self.ads.shown).get(key)
 
     def reported(self, origin: Origin) -> ReportedSize:
         """Return what a pilot itself has reported."""

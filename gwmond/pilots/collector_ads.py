@@ -165,11 +165,12 @@ class CollectorAds:
         sizes = _sizes(pilot, ads.sizes, shown, heard_us)
         restart = _restart(pilot, ads.restarts, shown)
         same = sizes == ads.sizes and restart is None and lifetime_us == ads.lifetime_us
+        same = same and shown.shown == ads.shown
         if same and pilot.hear(heard_us):
             if shown.size is None:
                 self.sizes.assume(pilot)
             return
-        after = replace(ads, sizes=sizes, lifetime_us=lifetime_us)
+        after = replace(ads, sizes=sizes, lifetime_us=lifetime_us, shown=shown.shown)
         if heard_us > ads.heard_us:
             after = replace(
                 after, heard_us=heard_us, end_source="", end_us=None, missing_since_us=None

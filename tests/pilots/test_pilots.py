@@ -258,6 +258,17 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
     assert not see(now, SECOND_US, [shown(heard=2990), young], play.stored, complete=True)
 
 
+def test_attributes_that_are_only_shown_are_stored() -> None:
+    """The latest ad's, and no time is booked anew for them."""
+    play = Play()
+    for at, text in ((0, "linux"), (60, "linux"), (120, "windows")):
+        play.live(at, at, [shown()._replace(shown=(("system", text),))])
+        assert play.pilot().facts.attribute("system") == text
+    assert play.pilot().facts.attribute("version") is None
+    play.rest(300)
+    assert play.pilot().facts.attribute("system") == "windows"
+
+
 @pytest.mark.parametrize("bad", [-1, 0, 1, 10**9 - 1, 10**15])
 def test_a_pilot_with_absurd_times(bad: int) -> None:
     """It began when it was first heard of; what makes no sense is not told."""

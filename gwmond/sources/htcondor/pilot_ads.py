@@ -1,7 +1,8 @@
 """What every ad of a pilot says of it, whoever sends it: slots, a startd, or a failed validation.
 
-A new attribute of pilots is added here: its name to ``NAMES`` (or to the configuration), its field
-to ``pilot_of``.  The attributes GLIDEIN_* and GLIDECLIENT_* are those of GlideinWMS unless
+A new attribute that is only shown is added to ``model.pilot_sources.SHOWN``.  One with which gwmond
+computes is added here: its name to ``NAMES`` (or to the configuration), its field to ``pilot_of``.
+The attributes GLIDEIN_* and GLIDECLIENT_* are those of GlideinWMS unless
 configured.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from gwmond.model.facts import AD_LIFETIME_S, EntryKey, Pilot, Size
 from gwmond.model.own_names import client_name
 from gwmond.model.pilot_evidence import PilotName
+from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads
 
@@ -26,6 +28,7 @@ UNKNOWN_SITE = "unknown"
 NAMES = (
     *("Name", "Machine", "DaemonStartTime", "LastHeardFrom", "ClassAdLifetime", "MyCurrentTime"),
     *("GLIDEIN_Schedd", "GLIDEIN_ClusterId", "GLIDEIN_ProcId"),
+    *SHOWN.values(),
 )
 """Attributes that a query has to ask for, besides those that are configured."""
 
@@ -62,6 +65,7 @@ def pilot_of(ad: classad2.ClassAd, attributes: Attributes) -> Pilot:
         retires=_epoch(ad, attributes.retire),
         dies=_epoch(ad, attributes.die),
         ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or AD_LIFETIME_S,
+        shown=tuple((key, text) for key, name in SHOWN.items() if (text := ads.label(ad, (name,)))),
     )
 
 
