@@ -18,6 +18,7 @@ from gwmond import cli
 from gwmond.config.settings import Config
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.reports.categories import INFOS
 from gwmond.service.problem_words import WORDS
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from tests.promql import ROOT
@@ -166,6 +167,13 @@ def test_dependencies_are_listed() -> None:
     rows = [line.split("|")[1] for line in text.splitlines()[4:] if line.startswith("|")]
     listed = {word for row in rows for word in re.findall(r"[\w-]+", re.sub(r"\(.*\)", "", row))}
     assert {word.lower() for word in listed} == packages
+
+
+def test_categories_are_explained() -> None:
+    """The table has the words that help and reports have."""
+    rows = (ROOT / "docs" / "pilots.md").read_text().splitlines()
+    for info in INFOS:
+        assert info.category is None or f"| `{info.category}` | {info.meaning} |" in rows
 
 
 def test_reasons_are_explained() -> None:

@@ -19,7 +19,7 @@ from gwmond.metrics import backfill
 from gwmond.metrics.backfill import Hours, Written
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_text import NOTHING_YET
+from gwmond.reports.ledger_reading import NOTHING_YET
 from gwmond.reports.periods import parse_time, rfc3339, to_us
 
 HELP = """\

@@ -43,7 +43,7 @@ from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
 from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_text import reach_times
+from gwmond.reports.ledger_reading import reach_times
 from gwmond.service import log
 from gwmond.service.importer import Imported, Importer
 from gwmond.service.problem_words import told

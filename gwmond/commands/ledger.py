@@ -23,7 +23,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.stored_pilots import PilotResidual
 from gwmond.model.times import SECOND_US
 from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_text import cursor_lines
+from gwmond.reports.ledger_reading import cursor_lines
 from gwmond.reports.render import document
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import exact_seconds

@@ -15,7 +15,7 @@ from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
 from gwmond.reports import pilot_document
-from gwmond.reports.categories import LOOKS
+from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.periods import short
 from gwmond.reports.pilot_story import find, story_of
@@ -24,7 +24,7 @@ from gwmond.service import log
 
 _LANES = 40
 _LETTERS = "   ".join(
-    f"{look.letter} {(look.category or look.header).replace('_', ' ')}" for look in LOOKS
+    f"{info.letter} {(info.category or info.header).replace('_', ' ')}" for info in INFOS
 )
 
 _EPILOG = f"""\

@@ -13,16 +13,23 @@ from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.pilot_reports import PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.pilots.ad_times import silent_before_us
-from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.ledger_text import nothing
+from gwmond.reports.categories import INFO, within
+from gwmond.reports.ledger_reading import add_ledger_option, nothing
 from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import FORMS_HELP, parse_time
-from gwmond.reports.pilots import PilotList, summaries
+from gwmond.reports.pilots import PilotList, stored_pilots
 from gwmond.reports.render import document
+from gwmond.reports.stored_pilot import AsOf
 from gwmond.service import log
 from gwmond.service.waiting_periods import later_us, rules
 
 _LIMIT = 1000
+
+
+def _within(column: str) -> str:
+    """Return the categories that a column has."""
+    return f"{column}: {', '.join(INFO[category].header for category in within(column))}"
+
 
 _EPILOG = f"""\
 examples:
@@ -45,9 +52,9 @@ columns (those that do not fit are in a second table below, with the same ids):
   users      of the jobs that run; of a pilot that ended, of all its jobs
   retires, dies   how long until then; negative: that is past
   hours      canonical hours so far = good + badput + own + uncl. + open; %: good, of what is
-             settled; badput: misconfiguration and preemption; own: overhead, no job ever,
-             validation failed; uncl.: unclassified; open: not settled, such as the time of
-             jobs that run, up to when the pilot was last heard of
+             settled; open: not settled, such as the time of jobs that run, up to when the pilot
+             was last heard of; {_within("badput")};
+             {_within("own")}; {_within("uncl.")}
   json and csv have every category, in both measures (resource and canonical seconds); attempts
   is empty there if the number of runs is not known.
 
@@ -96,15 +103,13 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments, now_us)
     limit = arguments.limit or None
     with opened(config, arguments, now_us) as (ledger, age):
-        found = summaries(
+        found = stored_pilots(
             ledger,
             wanted,
-            now_us,
+            AsOf(now_us, config.canonical.memory_mib, silent_before_us(ledger.cursors())),
             sort=arguments.sort,
             reverse=arguments.reverse,
             limit=limit and limit + 1,
-            silent_before_us=silent_before_us(ledger.cursors()),
-            q=config.canonical.memory_mib,
         )
         places = arguments.site, arguments.entry, arguments.group
         waiting = open_runs(ledger, rules(config), later_us(config), places)

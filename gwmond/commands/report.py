@@ -10,28 +10,37 @@ import argparse
 import os
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.digits import is_number
-from gwmond.reports import analyze_report, report_document
-from gwmond.reports.analyze_report import STYLES, Asked, asked
+from gwmond.reports import analyze, report_document
+from gwmond.reports.analyze import STYLES, Asked, asked
+from gwmond.reports.categories import INFOS
 from gwmond.reports.failures import MOST
 from gwmond.reports.groupings import GROUPINGS, listed, parse_by
-from gwmond.reports.ledger_reading import Age, add_ledger_option
-from gwmond.reports.ledger_text import nothing, unknown
+from gwmond.reports.ledger_reading import Age, add_ledger_option, nothing, unknown
 from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import FORMS_HELP, parse_period
 from gwmond.reports.render import document
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
+from gwmond.reports.report_document import DEFINITIONS
 from gwmond.reports.report_gather import gather
-from gwmond.reports.report_records import DEFINITIONS
 from gwmond.service import log
 from gwmond.service.waiting_periods import later_us, rules
 
+_OWN = " - ".join(info.header for info in INFOS if info.category and not info.of_jobs)
+_CATEGORIES = "\n".join(
+    textwrap.fill(
+        f"{info.header:<19}{info.meaning}", 99, initial_indent="  ", subsequent_indent=" " * 21
+    )
+    for info in INFOS
+    if info.category
+)
 _EPILOG = f"""\
 examples:
   gwmond report                                      the last 24 hours, by site
@@ -62,10 +71,9 @@ what is counted:
 what is shown (shares are of settled time):
   efficiency     {DEFINITIONS["efficiency"]}
   utilization    the share of time in which jobs ran, whatever became of them:
-                 (total - overhead - decision problem - validation fails) / total
+                 (total - {_OWN}) / total
   estimated      the share that rests on an estimate
   settled        settled / (settled + not settled): what is missing is not known yet
-  decision problem   pilots that never ran a job
   runs open      of the runs that ended, how many are not settled yet
   bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
                  not, in canonical hours
@@ -80,6 +88,9 @@ what is shown (shares are of settled time):
     used / total its efficiency: time in which jobs ran / all time (that above is goodput / time)
     jobs: n/k    pilots with an unknown number of jobs (5+n/k: 5 on the others)
     ~            rests on pilots whose jobs are known from statistics only
+
+categories, by the headers of their columns (docs/pilots.md):
+{_CATEGORIES}
 
 --style prints what GlideinWMS's tools of that name print, in their layout, from records: each pilot
 that ended in the period with its whole life, in wall-clock time of pilots (analyze-entries), or
@@ -154,7 +165,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     terminal = arguments.output is None and sys.stdout.isatty()
     with opened(config, arguments, now_us) as (ledger, age):
         if isinstance(scope, Asked):
-            made, empty = analyze_report.document(ledger, scope, age)
+            made, empty = analyze.document(ledger, scope, age)
             pilots = scope.style == "analyze-entries"  # the other one is of ads
         else:
             made, empty = _report(ledger, scope, age, config, arguments)
@@ -195,7 +206,7 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         raise ConfigError("--failures: not with --style")
     if arguments.format == "html" or arguments.hours_only:
         option = "--hours-only" if arguments.hours_only else "--format html"
-        forms = ", ".join(analyze_report.FORMS)
+        forms = ", ".join(analyze.FORMS)
         raise ConfigError(f"{option}: not with --style, whose formats are {forms}")
     with usage():
         period = parse_period(arguments.since, arguments.until, now_us)

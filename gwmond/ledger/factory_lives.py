@@ -6,17 +6,15 @@ queries, and of each pilot of the period a few columns: a day of 60,000 pilots t
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_codec import Undecodable
-from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.pilot_codec import pilot_row
+from gwmond.ledger.pilot_reader import PILOT, chunks
 from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import attempts, factory_jobs, pilots
@@ -24,20 +22,14 @@ from gwmond.ledger.writes import stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Assumption, Category
+from gwmond.model.pilot_facts import Category
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour
 from gwmond.pilots.factory_records import jobs
 
 _LATE_US = 7 * 24 * HOUR_US
 """A line is written at most so long after its pilot's end, as far as runs are looked for."""
-
-_LASTS = frozenset(
-    rule.value
-    for rule in Assumption
-    if rule not in {Assumption.SIZE, Assumption.GPUS, Assumption.VALIDATION}
-)
-"""Rules on which the length of a life may rest."""
 
 _SUMMED_UP = func.coalesce(attempts.c.outcome, "") == SUMMARISED
 """What stands for the jobs of a summary: they have no record."""
@@ -46,9 +38,16 @@ _OF_FILES = ("queue_", "summary_")
 _AT_ONCE = 5000
 
 
-def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> FactoryLives:
+def read(
+    reader: LedgerReader,
+    since_us: int,
+    until_us: int,
+    now_us: int,
+    life: Callable[[PilotRow, int], FactoryLife],
+) -> FactoryLives:
     """Read what [since, until) is reconciled by; both are full hours, ``now_us`` is the present.
 
+    ``life`` returns a pilot's part in it; its second argument is how long runs on the pilot lasted.
     Raises ``LedgerError``.
     """
     with reader._reading() as connection:
@@ -60,7 +59,7 @@ def read(reader: LedgerReader, since_us: int, until_us: int, now_us: int) -> Fac
             if job.line is not None and since_us <= (job.line.written_us or -1) < until_us
         }
         return FactoryLives(
-            lives=_lives(connection, since_us, until_us, recorded),
+            lives=[life(*found) for found in _pilots(connection, since_us, until_us, recorded)],
             jobs=places,
             numbers=_numbers(connection, since_us, until_us),
             reported=_reported(connection, since_us, until_us),
@@ -76,35 +75,25 @@ def _places(connection: Connection, since_us: int) -> dict[tuple[str, str], list
     return {(place.entry, place.number): jobs(place) for place in map(place_row, found)}
 
 
-def _lives(
+def _pilots(
     connection: Connection, since_us: int, until_us: int, recorded: set[tuple[str, str]]
-) -> list[FactoryLife]:
-    """Return pilots that live in the period, and those whose line was written in it."""
-    c = pilots.c
-    columns = (c.id, c.entry, c.factory_number, c.start_us, c.end_us, c.origin)
-    query = select(*columns, c.estimated, c.steps)
+) -> Iterator[tuple[PilotRow, int]]:
+    """Yield pilots that live in the period, and those whose line was written in it.
+
+    With each: how long the runs of jobs on it lasted, by their records.
+    """
+    c, left = pilots.c, set(recorded)
+    query = select(*PILOT).execution_options(yield_per=_AT_ONCE)
     within = query.where(c.start_us < until_us, or_(c.end_us.is_(None), c.end_us >= since_us))
     wall = _walls(connection, since_us, until_us)
-    found = [_life(row, wall) for row in connection.execute(within)]
-    left = recorded - {(life.entry, life.number) for life in found}
+    for row in map(pilot_row, connection.execute(within)):
+        left.discard((row.identity.key.entry, row.identity.factory_number))
+        yield row, wall.get(row.id, 0)
     for some in chunks(sorted({number for _, number in left})):
         earlier = query.where(c.factory_number.in_(some), c.end_us < since_us)
-        lives = (_life(row, wall) for row in connection.execute(earlier))
-        found += [life for life in lives if (life.entry, life.number) in left]
-    return found
-
-
-def _life(row: Sequence[Any], wall: Mapping[int, int]) -> FactoryLife:
-    pilot, entry, number, start, end, origin, estimated, steps = row
-    try:
-        rests = any(
-            first < last and (not rest or rest[0] in _LASTS)
-            for first, last, *rest in json.loads(estimated)
-        )
-        cores = float(json.loads(steps)[0][1])
-    except (ValueError, TypeError, LookupError) as exc:
-        raise Undecodable(f"pilot {pilot}: {exc!r}") from exc
-    return FactoryLife(entry, number, start, end, origin, rests, cores, wall.get(pilot, 0))
+        for row in map(pilot_row, connection.execute(earlier)):
+            if (row.identity.key.entry, row.identity.factory_number) in left:
+                yield row, wall.get(row.id, 0)
 
 
 def _walls(connection: Connection, since_us: int, until_us: int) -> dict[int, int]:

@@ -121,7 +121,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
         *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
-        identity(key.factory_job.rpartition("#")[2]),
+        identity(key.factory_number),
         _encoded(row.facts),
     )
 

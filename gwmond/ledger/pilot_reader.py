@@ -178,7 +178,7 @@ class PilotLookup(Session):
                 query = select(*PILOT).where(pilots.c.factory_number.in_(some))
                 for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
                     pilot = pilot_row(row)
-                    found[pilot.identity.factory_job.rpartition("#")[2]].append(pilot)
+                    found[pilot.identity.factory_number].append(pilot)
         return dict(found)
 
     def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:

@@ -18,14 +18,14 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.stored_pilots import ASSUMED, CountKey, Shown
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import OWN
-from gwmond.reports.categories import LOOKS
+from gwmond.reports.categories import INFOS
 
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
 )
 _CATEGORIES = (
-    f"{', '.join(look.category for look in LOOKS if look.category and look.of_jobs)} (attempts), "
-    f"{', '.join(look.category for look in LOOKS if look.category and not look.of_jobs)} "
+    f"{', '.join(info.category for info in INFOS if info.category and info.of_jobs)} (attempts), "
+    f"{', '.join(info.category for info in INFOS if info.category and not info.of_jobs)} "
     "(the pilot's own)"
 )
 AGREED = ("true", "false")

@@ -68,6 +68,11 @@ class PilotIdentity(NamedTuple):
     node: str
     origin: Origin = "collector"
 
+    @property
+    def factory_number(self) -> str:
+        """``cluster.proc`` of the factory, or empty."""
+        return self.factory_job.rpartition("#")[2]
+
 
 class PilotKind(NamedTuple):
     """What pilots of an entry have in common: what was told of them, and what was assumed."""

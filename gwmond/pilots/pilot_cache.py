@@ -23,7 +23,7 @@ MOST_ASIDE = 10_000
 
 def place_of(identity: PilotIdentity) -> str:
     """Return where facts of the factory's queue and summary are of a pilot, see ``QueueRecord``."""
-    return place_name(identity.key.entry, identity.factory_job.rpartition("#")[2])
+    return place_name(identity.key.entry, identity.factory_number)
 
 
 class PilotCache:

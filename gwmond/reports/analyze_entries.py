@@ -1,25 +1,32 @@
 """The report that factory operators know from GlideinWMS's analyze_entries, from records.  Pure.
 
 Units: ``Numbers`` are seconds of pilots' wall-clock time; shares are 0 ... 1.  What the lines and
-columns mean is in docs/analyze.md, what the exact ones are made of in ``analyze_pilots``, and how
-the original rounds in ``analyze_rounding``.
+columns mean is in docs/analyze.md, what the exact ones are made of in ``wall_clock``, and how the
+original rounds in ``analyze_rounding``.
 
 Source of the layout: glideinWMS, factory/tools/analyze_entries (blockprint, lineprint,
 frontend_print); the 2022 accounting report, figure 10.
+
+The text is made of blocks of sums, and of a line for each entry.  Exact figures have one decimal
+where the original has none.  What the original would print stands below each line, if it is
+compared: cut to whole per cents and hours.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.reports.analyze_pilots import PilotFigures, PilotSums, total
-from gwmond.reports.analyze_rounding import Archive, Printed, data_sets
-from gwmond.reports.pilot_jobs import told_by_statistics, told_numbered
-from gwmond.reports.render.formats import ratio
+from gwmond.reports import figures
+from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, data_sets, km, ranges
+from gwmond.reports.figures import NOT_KNOWN, marked, number_text
+from gwmond.reports.pilot_sums import WallClockSums
+from gwmond.reports.render.formats import plain, ratio
+from gwmond.reports.wall_clock import WallClock
 
 
 class KnownOf(NamedTuple):
@@ -100,7 +107,7 @@ AMOUNTS: Mapping[str, Callable[[Numbers], float]] = {
 COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}
 
 
-def exact(sums: PilotSums) -> Numbers:
+def exact(sums: WallClockSums) -> Numbers:
     """Return what records tell; validation and idle are of pilots of which they are known."""
     known = sums.known_validation > 0 or not sums.pilots
     return Numbers(
@@ -114,9 +121,9 @@ def exact(sums: PilotSums) -> Numbers:
         used=sums.used / MICRO,
         validation=sums.validation / MICRO if known else None,
         idle=sums.idle / MICRO if known else None,
-        waste=sums.waste / MICRO,
-        badput=sums.badput / MICRO,
-        nosuccess=sums.nosuccess / MICRO,
+        waste=(sums.time - sums.used) / MICRO,
+        badput=(sums.time - sums.good) / MICRO,
+        nosuccess=(sums.used - sums.good) / MICRO,
         numbered=sums.numbered,
         by_statistics=sums.by_statistics,
         known=KnownOf(
@@ -125,26 +132,27 @@ def exact(sums: PilotSums) -> Numbers:
     )
 
 
-def original(printed: Printed, by_statistics: int = 0, from_start: int = 0) -> Numbers:
-    """Return what analyze_entries has of the same pilots.
+def original(counts: Counter[str], by_statistics: int = 0, from_start: int = 0) -> Numbers:
+    """Return what analyze_entries has of the same pilots; ``counts`` are its data sets.
 
     Of some only statistics tell of jobs; of others not when the programs of all runs began.
     """
+    pilots, time, used = counts["Glideins"], counts["Lasted"], counts["JobsLasted"]
     return Numbers(
-        pilots=printed.pilots,
-        jobs=printed.jobs,
-        job_length=ratio(printed.used - printed.numberless, printed.jobs),
-        failed=printed.failed,
-        all_validation=printed.all_validation,
-        without_jobs=printed.without_jobs,
-        time=printed.time,
-        used=printed.used,
-        validation=printed.validation,
-        idle=printed.idle,
-        waste=printed.waste,
-        badput=printed.badput,
+        pilots=pilots,
+        jobs=counts["JobsNr"],
+        job_length=ratio(used - counts[NUMBERLESS], counts["JobsNr"]),
+        failed=counts["FailedNr"],
+        all_validation=counts["validation_All"],
+        without_jobs=counts["JobsNr_None"],
+        time=time,
+        used=used,
+        validation=ranges(counts, "validation"),
+        idle=ranges(counts, "idle"),
+        waste=time - used,
+        badput=time - counts["JobsGoodput"],
         nosuccess=None,
-        numbered=max(0, printed.pilots - by_statistics),
+        numbered=max(0, pilots - by_statistics),
         by_statistics=by_statistics,
         from_start=from_start,
     )
@@ -155,13 +163,13 @@ class ArchivedPilots:
     """The pilots of one frontend at one entry; ``archive`` is None unless it is compared."""
 
     archive: Archive | None
-    sums: PilotSums = field(default_factory=PilotSums)
+    sums: WallClockSums = field(default_factory=WallClockSums)
 
 
 class Compared(NamedTuple):
     """One line or block: exact, and as the original has it if that is compared."""
 
-    sums: PilotSums
+    sums: WallClockSums
     numbers: Numbers
     printed: Numbers | None
 
@@ -174,19 +182,18 @@ class Analysis:
     compare: bool
     cells: dict[tuple[str, str], ArchivedPilots] = field(default_factory=dict)
 
-    def add(self, pilot_figures: PilotFigures) -> None:
+    def add(self, pilot: WallClock) -> None:
         """Count a pilot."""
-        key = pilot_figures.frontend, pilot_figures.entry
+        key = pilot.frontend, pilot.entry
         if key not in self.cells:
             archive = Archive(self.period.length_us // MICRO) if self.compare else None
             self.cells[key] = ArchivedPilots(archive)
         cell = self.cells[key]
-        cell.sums.add(pilot_figures)
+        cell.sums.add(pilot)
         if cell.archive is not None:
-            before_s = (self.period.until_us - pilot_figures.ended_us - 1) / MICRO
-            cell.archive.add(
-                before_s, data_sets(pilot_figures.finished), pilot_figures.finished.numberless_s
-            )
+            before_s, finished = (self.period.until_us - pilot.ended_us - 1) / MICRO, pilot.finished
+            numberless = {NUMBERLESS: finished.numberless_s}
+            cell.archive.add(before_s, data_sets(finished) | numberless)
 
     @property
     def frontends(self) -> list[str]:
@@ -210,14 +217,14 @@ class Analysis:
                 for (name, at), cell in self.cells.items()
                 if frontend in {None, name} and entry in {None, at}
             ]
-        sums = total(cell.sums for cell in cells)
+        sums = WallClockSums().add_up(cell.sums for cell in cells)
         if not self.compare:
             return Compared(sums, exact(sums), None)
-        printed = Printed()
+        counts: Counter[str] = Counter()
         for cell in cells:
             if cell.archive is not None:
-                printed.add(cell.archive.counts(), cell.archive.numberless)
-        return Compared(sums, exact(sums), original(printed, sums.by_statistics, sums.from_start))
+                counts.update(cell.archive.counts())
+        return Compared(sums, exact(sums), original(counts, sums.by_statistics, sums.from_start))
 
 
 def notes(analysis: Analysis) -> list[str]:
@@ -239,10 +246,7 @@ def notes(analysis: Analysis) -> list[str]:
             f"Whether jobs ran is known of {sums.known_jobs} of {sums.pilots} pilots, of which "
             "0job is the share."
         )
-    if sums.numbered < sums.pilots:
-        lines.append(told_numbered(sums.numbered, sums.pilots))
-    if sums.by_statistics:
-        lines.append(told_by_statistics(sums.by_statistics, sums.pilots))
+    lines += figures.notes(sums)
     if sums.size_assumed:
         lines.append(
             f"Of {sums.size_assumed} of {sums.pilots} pilots the cores are assumed, and so is the "
@@ -336,3 +340,243 @@ def ordered(names: Iterable[str], rows: Callable[[str], Compared], sort: str | N
         return every
     values = {name: COLUMNS[sort](rows(name).numbers) for name in every}
     return sorted(every, key=lambda name: (values[name] is None, -(values[name] or 0), name))
+
+
+RULE = "-" * 40
+ORIGINAL = "analyze_entries"
+_BELOW = f"  {ORIGINAL}: "
+NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
+
+LEGEND = (
+    "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
+    "n/k   - of glideins of which nothing tells how many jobs ran; ~: estimated in part",
+    "strt, fval, 0job, val, idle (columns): of glideins of which it is known",
+    "strt  - % of glideins in which HTCondor never started (validation failed)",
+    "fval  - % of time, all of glideins in which HTCondor never started",
+    "0job  - % of glideins that ran no job",
+    "val   - % of time before the validation ended, failed or not",
+    "idle  - % of time after it, without jobs",
+    "wst   - % of time without jobs",
+    "badp  - % of time, all but that of jobs that exited 0",
+    "waste - hours without jobs",
+    "time  - hours of glideins",
+    "total - number of glideins",
+)
+_LINES = (
+    ("time", "time"),
+    ("time used", "used"),
+    ("time validating", "validation"),
+    ("time idle", "idle"),
+    ("time wasted", "waste"),
+    ("badput", "badput"),
+    ("nosuccess", "nosuccess"),
+)
+
+
+_ALL = "Total/Average"
+_OF_JOBS = {"used", "idle", "waste", "badput", "nosuccess", "wst", "badp"}
+"""Lines and columns that rest on the time of jobs."""
+
+
+def entries_text(analysis: Analysis, sort: str | None = None) -> list[str]:
+    """Return the report: all, entries, and frontends with their entries."""
+    if not analysis.cells:
+        return [NOTHING]
+    everything = analysis.row()
+    length = analysis.period.length_us / MICRO
+    wide = name_width([*analysis.entries(), _ALL], ORIGINAL if analysis.compare else "")
+    lines = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
+    lines += block(everything, length, None)
+    lines += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
+    lines.append(_header(wide))
+    for entry in ordered(analysis.entries(), lambda name: analysis.row(entry=name), sort):
+        lines += _entry(entry, analysis.row(entry=entry), wide)
+    lines += _entry(_ALL, everything, wide)
+    lines += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
+    for frontend in analysis.frontends:
+        lines += [RULE, f"{shown(frontend)}:", ""]
+        lines += [*block(analysis.row(frontend), length, everything), "", _header(wide)]
+        rows = {entry: analysis.row(frontend, entry) for entry in analysis.entries(frontend)}
+        for entry in ordered(rows, rows.__getitem__, sort):
+            lines += _entry(entry, rows[entry], wide)
+        lines += [*_entry(_ALL, analysis.row(frontend), wide), ""]
+    return [*lines, RULE, "LEGEND:", "", *LEGEND]
+
+
+def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
+    """Return a line for each frontend and none for entries, in slots (the original's ``-m``)."""
+    if not analysis.cells:
+        return [NOTHING]
+    length = analysis.period.length_us / MICRO
+    lines = _title(f"Frontend stats for {length / 3600:.1f} hours.")
+    names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
+    pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
+    wide = name_width(map(shown, analysis.frontends), ORIGINAL if analysis.compare else "")
+    lines.append(f"{'Units: Slots':<{wide}} {'total':>7}|{pairs}|{'usd/wst':>9} {'eff':>7}")
+    for frontend in ordered(analysis.frontends, analysis.row, sort):
+        row = analysis.row(frontend)
+        lines.append(f"{shown(frontend):<{wide}} {_frontend(row.numbers, length, cut=False)}")
+        if row.printed is not None:
+            its = _frontend(row.printed, length, cut=True)
+            lines.append(f"{f'  {ORIGINAL}':<{wide}} {its}")
+    return lines
+
+
+def shown(frontend: str) -> str:
+    """Return a frontend as the original names it; jobs may not tell for whom a pilot was."""
+    return f"frontend_{plain(frontend)}" if frontend else "(frontend not known)"
+
+
+def _title(text: str) -> list[str]:
+    return [RULE, RULE, text, ""]
+
+
+def block(row: Compared, length: float, everything: Compared | None) -> list[str]:
+    """Return a block; that of all pilots says "Total" where the others have their share."""
+    numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
+    lines: list[str] = []
+
+    def say(mine: str, its: str | None, wide: int = 0) -> None:
+        lines.append(mine)
+        if its is not None:
+            lines.append(f"{_BELOW:<{wide}}{its}")
+
+    def amount(numbers: Numbers, name: str, *, cut: bool) -> str:
+        base = None if name == "time" else numbers.time
+        guess = numbers.estimated if name in _OF_JOBS else 0
+        return printline(getattr(numbers, name), base, length, cut=cut, guess=guess)
+
+    def glideins(numbers: Numbers, every: int | None) -> str:
+        share = "" if not every else f" - {100 * numbers.pilots / every:.1f}% of total"
+        return f"{t}Glideins: {numbers.pilots}{share}"
+
+    all_printed = everything.printed.pilots if everything and everything.printed else None
+    say(
+        glideins(numbers, everything.numbers.pilots if everything else None),
+        glideins(printed, all_printed) if printed else None,
+    )
+    say(f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else None)
+    lines.append("")
+    wide = len(t) + 17 if printed is None else max(len(t) + 17, len(_BELOW))
+    for label, name in _LINES:
+        its = None
+        if printed is not None and getattr(printed, name) is not None:
+            its = amount(printed, name, cut=True)
+        say(f"{f'{t}{label}:':<{wide}}{amount(numbers, name, cut=False)}", its, wide)
+        if name == "idle" and (rest := not_known(numbers)) is not None:
+            mine = printline(rest, numbers.time, length, cut=False, guess=numbers.by_statistics)
+            lines.append(f"{f'{t}time not known:':<{wide}}{mine}")
+    say(_per(numbers), _per(printed) if printed else None)
+    say(_efficiency(numbers), _efficiency(printed) if printed else None)
+    return lines
+
+
+def not_known(numbers: Numbers) -> float | None:
+    """Return seconds without jobs of glideins of which nothing tells when validation ended.
+
+    Validating, idle and these are all that is wasted; None: there are no such glideins.
+    """
+    if numbers.base.validated_s >= numbers.time:
+        return None
+    return max(0.0, numbers.waste - (numbers.validation or 0) - (numbers.idle or 0))
+
+
+def _jobs(numbers: Numbers) -> str:
+    per = (
+        f"{numbers.jobs / numbers.numbered:.2f}"
+        if numbers.numbered
+        else NOT_KNOWN
+        if numbers.pilots
+        else "-"
+    )
+    length = "-" if numbers.job_length is None else f"{numbers.job_length / 3600:.2f}h"
+    length = marked(length, numbers.from_start)
+    if numbers.job_length is None and numbers.numbered < numbers.pilots:
+        length = NOT_KNOWN
+    jobs = number_text(numbers.jobs, numbers.numbered, numbers.pilots)
+    return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
+
+
+def printline(
+    seconds: float | None, number: float | None, length: float, *, cut: bool, guess: int = 0
+) -> str:
+    """Return seconds, and as hours, slots and a share of something (None: no share).
+
+    ``guess``: of how many pilots it is estimated.
+    """
+    if seconds is None:
+        return f"{'-':>6}"
+    share = ""
+    if number is not None:
+        percent = 100 * seconds / number if number else None
+        shown = "NA" if percent is None else str(int(percent)) if cut else f"{percent:.1f}"
+        share = f" - {shown:>{2 if cut else 5}}%"
+    hours, slots = km(seconds / 3600), km(seconds / length)
+    return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
+
+
+def _per(numbers: Numbers) -> str:
+    share = f"{numbers.used / numbers.waste:.1f}" if numbers.waste else "-"
+    return f"Time used/time wasted: {marked(share, numbers.estimated)}"
+
+
+def _efficiency(numbers: Numbers) -> str:
+    values = (numbers.efficiency, numbers.goodput_fraction)
+    texts = ("-" if value is None else f"{value:.2f}" for value in values)
+    efficiency, goodput = (marked(text, numbers.estimated) for text in texts)
+    return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
+
+
+def name_width(names: Iterable[str], original: str = "") -> int:
+    """Return how wide the column of names is; ``original``: what stands below each, if compared."""
+    return max(len(plain(name)) for name in (*names, f"  {original}"))
+
+
+def _header(wide: int) -> str:
+    return _line("", [*SHARES, *AMOUNTS], wide)
+
+
+def _line(name: str, cells: list[str], wide: int) -> str:
+    s = [f"{cell:>6}" for cell in cells[:7]]
+    waste, time, number = cells[7:]
+    left = f"{name:<{wide}} {' '.join(s[:3])} | {' '.join(s[3:])}"
+    return f"{left} | {waste:>8} {time:>8} | {number:>6}"
+
+
+def _entry(name: str, row: Compared, wide: int) -> Iterator[str]:
+    yield _line(plain(name), _cells(row.numbers, cut=False), wide)
+    if row.printed is not None:
+        yield _line(f"  {ORIGINAL}", _cells(row.printed, cut=True), wide)
+
+
+def _cells(numbers: Numbers, *, cut: bool) -> list[str]:
+    percents = {name: _percent(share(numbers), cut=cut) for name, share in SHARES.items()}
+    for name, amount in AMOUNTS.items():
+        percents[name] = (
+            str(int(amount(numbers))) if cut or name == "total" else f"{amount(numbers):.1f}"
+        )
+    guess = numbers.estimated
+    return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in percents.items()]
+
+
+def _percent(share: float | None, *, cut: bool) -> str:
+    if share is None:
+        return "-"
+    return f"{int(100 * share)}%" if cut else f"{100 * share:.1f}%"
+
+
+def _frontend(numbers: Numbers, length: float, *, cut: bool) -> str:
+    pairs, guess = [], numbers.estimated
+    for value, rests in (
+        (numbers.used, guess),
+        (numbers.validation, 0),
+        (numbers.idle, guess),
+        (numbers.waste, guess),
+    ):
+        share = None if value is None or not numbers.time else value / numbers.time
+        slots = marked("-" if value is None else km(value / length), rests)
+        pairs.append(f"{slots:>7} {marked(_percent(share, cut=cut), rests):>6}")
+    per = marked(f"{numbers.used / numbers.waste:.2f}" if numbers.waste else "-", guess)
+    efficiency = marked("-" if numbers.efficiency is None else f"{numbers.efficiency:.2f}", guess)
+    total = km(numbers.time / length)
+    return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

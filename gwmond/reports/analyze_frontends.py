@@ -20,8 +20,8 @@ from typing import Any
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
+from gwmond.reports.analyze_entries import RULE, name_width, printline, shown
 from gwmond.reports.analyze_rounding import km
-from gwmond.reports.analyze_text import RULE, name_width, printline, shown
 from gwmond.reports.render.formats import plain, ratio
 
 ORIGINAL = "analyze_frontends"

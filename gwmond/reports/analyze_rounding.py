@@ -23,9 +23,8 @@ creation/web_base/parse_starterlog.awk):
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 STEP_S = 300
@@ -137,97 +136,47 @@ def data_sets(finished: Finished) -> dict[str, int]:
     return found
 
 
+NUMBERLESS = "numberless"
+"""Time used by jobs of which it is not known how many they were.  The factory has no such data set;
+it is cut as its data sets are, so that it can be taken out of an average."""
+
+
 class Archive:
     """Data sets of one frontend at one entry, as a round-robin database keeps them.
 
     A pilot's values count in the row in which it ended; the factory notices it in one of its next
     loops, and divides the values between the rows since the loop before.
-
-    Beside them is what the factory does not tell apart: the time used by jobs of which it is not
-    known how many they were, cut as its data sets are, so that it can be taken out of an average.
     """
 
     def __init__(self, period_s: int) -> None:
         steps = next((n for n in STEPS if period_s // (n * STEP_S) < ROWS), STEPS[-1])
         self._row_s = steps * STEP_S
         self._number = period_s // self._row_s
-        self._rows: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-        self._told: dict[str, int] | None = None
-        self._numberless: defaultdict[int, int] = defaultdict(int)
+        self._rows: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._counts: Counter[str] | None = None
 
-    def add(self, before_end_s: float, values: Mapping[str, int], numberless: int = 0) -> None:
+    def add(self, before_end_s: float, values: Mapping[str, int]) -> None:
         """Add a pilot's values; ``before_end_s``: how long before the period's end it ended."""
-        self._told = None
+        self._counts = None
         row = int(before_end_s // self._row_s)
         if 0 <= row < self._number:
             for name, value in values.items():
                 self._rows[name][row] += value
-            self._numberless[row] += numberless
 
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Counter[str]:
         """Return the sums as analyze_entries gets them: the mean rate times the period, cut."""
-        if self._told is None:
-            self._told = {name: self._cut(rows) for name, rows in self._rows.items()}
-        return self._told
+        if self._counts is None:
+            self._counts = Counter({name: self._cut(rows) for name, rows in self._rows.items()})
+        return self._counts
 
-    @property
-    def numberless(self) -> int:
-        """Time used (seconds) by jobs of which it is not known how many they were."""
-        return self._cut(self._numberless)
-
-    def _cut(self, rows: Mapping[int, int]) -> int:
-        rates = [rows.get(row, 0) / self._row_s for row in reversed(range(self._number))]
+    def _cut(self, rows: Counter[int]) -> int:
+        rates = [rows[row] / self._row_s for row in reversed(range(self._number))]
         return int(sum(rates) / len(rates) * (self._number * self._row_s))
 
 
-@dataclass(slots=True)
-class Printed:
-    """Sums as analyze_entries has them when it prints; times are seconds.
-
-    ``numberless``: the time used by jobs of which it is not known how many they were.
-    """
-
-    pilots: int = 0
-    jobs: int = 0
-    failed: int = 0
-    without_jobs: int = 0
-    time: int = 0
-    used: int = 0
-    goodput: int = 0
-    all_validation: int = 0
-    validation: float = 0.0
-    idle: float = 0.0
-    numberless: int = 0
-
-    def add(self, counts: Mapping[str, int], numberless: int = 0) -> None:
-        """Add what was told of one frontend at one entry."""
-        self.pilots += counts.get("Glideins", 0)
-        self.jobs += counts.get("JobsNr", 0)
-        self.failed += counts.get("FailedNr", 0)
-        self.without_jobs += counts.get("JobsNr_None", 0)
-        self.time += counts.get("Lasted", 0)
-        self.used += counts.get("JobsLasted", 0)
-        self.goodput += counts.get("JobsGoodput", 0)
-        self.all_validation += counts.get("validation_All", 0)
-        self.validation += _ranges(counts, "validation")
-        self.idle += _ranges(counts, "idle")
-        self.numberless += numberless
-
-    @property
-    def waste(self) -> int:
-        """Time without jobs."""
-        return self.time - self.used
-
-    @property
-    def badput(self) -> int:
-        """All but the time of jobs that exited 0."""
-        return self.time - self.goodput
-
-
-def _ranges(counts: Mapping[str, int], waste: str) -> float:
-    return math.fsum(
-        counts.get(f"{waste}_{name}", 0) * (by * 1e-3) for name, by in MILLS_OF.items()
-    )
+def ranges(counts: Counter[str], waste: str) -> float:
+    """Return the seconds of ``validation`` or ``idle`` from the lives in each range."""
+    return math.fsum(counts[f"{waste}_{name}"] * (by * 1e-3) for name, by in MILLS_OF.items())
 
 
 def km(number: float) -> str:

@@ -7,7 +7,7 @@ have seconds of these, tables hours.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_facts import MEASURES, Category, Measure
 from gwmond.model.units import MICRO, RESOURCES, Resource
@@ -22,12 +22,17 @@ GPU: Kind = ("gpu", "canonical")
 CORES: Kind = ("cpu", "resource")
 
 
-class Look(NamedTuple):
-    """How a category, or time that is not settled yet, is written and drawn.
+class CategoryInfo(NamedTuple):
+    """A category, or time that is not settled yet: how it is written and drawn, and what it means.
 
-    ``letter`` stands for it where there is room for no more; ``header`` is that of its column;
-    ``colour`` is one of rich, ``light`` and ``dark`` are those of pages.  ``of_jobs``: runs of jobs
-    have such time.
+    Help, tables, pages, metrics and the table of docs/pilots.md are made of these records.
+
+    - ``letter``: stands for it where there is room for no more; ``header``: that of its column.
+    - ``colour``: of rich; ``light`` and ``dark``: of pages.
+    - ``within``: the column of ``gwmond pilots`` in which it counts.
+    - ``of_jobs``: runs of jobs have such time; ``unclassified`` is seldom a pilot's own as well.
+    - ``ended``: what a pilot that ended did, if that is the category of its own time.
+    - ``meaning``: what it is, in Markdown.
     """
 
     category: Category | None
@@ -36,29 +41,68 @@ class Look(NamedTuple):
     colour: str
     light: str = ""
     dark: str = ""
+    within: Literal["good", "badput", "own", "uncl.", "open"] = "open"
     of_jobs: bool = False
+    ended: str = ""
+    meaning: str = ""
 
 
-_C = Category
-LOOKS: tuple[Look, ...] = (
-    Look(_C.GOODPUT, "G", "goodput", "green", "#009e73", "#1fb58a", True),
-    Look(_C.PILOT_OVERHEAD, "O", "overhead", "cyan", "#56b4e9", "#56b4e9"),
-    Look(_C.DECISION_PROBLEM, "D", "decision problem", "blue", "#0072b2", "#2c72b8"),
-    Look(_C.VALIDATION_FAILS, "V", "validation fails", "magenta", "#cc79a7", "#cc79a7"),
-    Look(_C.MISCONFIGURATION_BADPUT, "M", "misconfig.", "red", "#d55e00", "#e8702a", True),
-    Look(_C.PREEMPTION_BADPUT, "P", "preemption", "yellow", "#e69f00", "#e69f00", True),
-    Look(_C.UNCLASSIFIED, "U", "unclassified", "bright_black", "#999999", "#85898d", True),
-    Look(None, "?", "not settled", "white"),
+INFOS: tuple[CategoryInfo, ...] = (
+    CategoryInfo(
+        *(Category.GOODPUT, "G", "goodput", "green", "#009e73", "#1fb58a", "good"),
+        of_jobs=True,
+        meaning="runs of jobs that completed, whatever their exit code (the outcome says which)",
+    ),
+    CategoryInfo(
+        *(Category.PILOT_OVERHEAD, "O", "overhead", "cyan", "#56b4e9", "#56b4e9", "own"),
+        meaning="of a pilot that ran a job: all time without a job, and idle canonical units "
+        "beside jobs",
+    ),
+    CategoryInfo(
+        *(Category.DECISION_PROBLEM, "D", "decision problem", "blue", "#0072b2", "#2c72b8", "own"),
+        ended="never ran a job",
+        meaning="the whole life of a pilot that registered and never ran a job",
+    ),
+    CategoryInfo(
+        *(Category.VALIDATION_FAILS, "V", "validation fails", "magenta", "#cc79a7", "#cc79a7"),
+        within="own",
+        ended="failed validation",
+        meaning="the whole life of a pilot in which HTCondor never started, or never registered "
+        "with a collector",
+    ),
+    CategoryInfo(
+        *(Category.MISCONFIGURATION_BADPUT, "M", "misconfig.", "red", "#d55e00", "#e8702a"),
+        within="badput",
+        of_jobs=True,
+        meaning="runs that failed at the beginning through no fault of the user: the container's "
+        "runtime, the starter, a refused activation; or an early failure that a comparison blames "
+        "on the pilot, its node, entry or site",
+    ),
+    CategoryInfo(
+        *(Category.PREEMPTION_BADPUT, "P", "preemption", "yellow", "#e69f00", "#e69f00", "badput"),
+        of_jobs=True,
+        meaning="runs cut off by the pilot's end: retirement, kill, lost contact, draining",
+    ),
+    CategoryInfo(
+        *(Category.UNCLASSIFIED, "U", "unclassified", "bright_black", "#999999", "#85898d"),
+        within="uncl.",
+        of_jobs=True,
+        ended="nothing tells what it ran",
+        meaning="all other runs: removed, held, preempted by another job, an exit after which the "
+        "schedd runs the job again, unknown; the outcome says which",
+    ),
+    CategoryInfo(None, "?", "not settled", "white"),
 )
-"""In which order plots stack them: neighbours have colours that are easy to tell apart."""
-LOOK: Mapping[Category | None, Look] = {look.category: look for look in LOOKS}
-STACK = tuple(look.category for look in LOOKS if look.category)
+"""In the order in which plots stack them: neighbours have colours that are easy to tell apart."""
+INFO: Mapping[Category | None, CategoryInfo] = {info.category: info for info in INFOS}
 
 CATEGORIES = tuple(Category)
-OF_JOBS = tuple(category for category in CATEGORIES if LOOK[category].of_jobs)
-"""Categories of runs of jobs; ``unclassified`` is seldom a pilot's own as well."""
-OF_PILOTS = tuple(category for category in CATEGORIES if not LOOK[category].of_jobs)
-BADPUT = (Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT)
+OF_JOBS = tuple(category for category in CATEGORIES if INFO[category].of_jobs)
+
+
+def within(column: str) -> tuple[Category, ...]:
+    """Return the categories that count in a column of ``gwmond pilots``."""
+    return tuple(category for category in CATEGORIES if INFO[category].within == column)
 
 
 def of_kind(sums: Sums, kind: Kind, categories: Collection[Category] = CATEGORIES) -> int:

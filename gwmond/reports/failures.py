@@ -4,7 +4,7 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 Class and test are those of the pilot's output (metrics ``failure`` and ``TestID``); what a pilot
 only advertises has no class.  A pilot counts with its whole life in the period in which it ended:
-how long it validated, and slept after that (see ``validation_phases``), sum up to it; of a pilot
+how long it validated, and slept after that (see ``stored_pilot``), sum up to it; of a pilot
 of which nothing tells when its validation ended, neither is known.
 """
 
@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gwmond.model.pilot_evidence import FailureClass
-from gwmond.model.pilot_facts import Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.reports.categories import CORES, CPU, GPU, KINDS, Kind, kinds_json
-from gwmond.reports.pilot_jobs import NOT_KNOWN
+from gwmond.reports.figures import NOT_KNOWN
+from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import counted, hours, percent, ratio
 from gwmond.reports.render.table import Column, Table, table
-from gwmond.reports.validation_phases import phases_of
+from gwmond.reports.stored_pilot import StoredPilot
 
 MOST = 20
 """How many lines by entry and node are shown, unless another number is asked for."""
@@ -62,51 +61,11 @@ class FailureKey(NamedTuple):
         return self[:3]
 
 
-@dataclass(slots=True)
-class Failed:
-    """How many pilots, and what of their time is settled.
-
-    ``timed``: of how many it is known when validation ended; ``validating`` and ``asleep`` are
-    theirs, and how much of these is ``estimated``.
-    """
-
-    pilots: int = 0
-    sums: Counter[Kind] = field(default_factory=Counter)
-    timed: int = 0
-    validating: Counter[Kind] = field(default_factory=Counter)
-    asleep: Counter[Kind] = field(default_factory=Counter)
-    estimated: Counter[Kind] = field(default_factory=Counter)
-
-    def add(self, other: Failed) -> None:
-        """Add others to these."""
-        self.pilots += other.pilots
-        self.timed += other.timed
-        for mine, theirs in zip(self._amounts, other._amounts, strict=True):
-            mine.update(theirs)
-
-    @property
-    def _amounts(self) -> tuple[Counter[Kind], ...]:
-        return self.sums, self.validating, self.asleep, self.estimated
-
-    def not_known(self, kind: Kind) -> int:
-        """Time of pilots of which nothing tells when their validation ended."""
-        return self.sums[kind] - self.validating[kind] - self.asleep[kind]
-
-    @property
-    def estimated_share(self) -> float | None:
-        """How much of the time of phases is estimated."""
-        return ratio(self.estimated[CPU], self.validating[CPU] + self.asleep[CPU])
-
-    def known(self, amounts: Counter[Kind]) -> Counter[Kind] | None:
-        """Return amounts of phases; None if they are known of no pilot."""
-        return None if self.pilots and not self.timed else amounts
-
-
 class FailureLine(NamedTuple):
     """A line of a table: ``ended`` pilots ended there, at so many entries and nodes."""
 
     names: tuple[str, ...]
-    failed: Failed
+    failed: PilotSums
     ended: int
     entries: str = ""
     nodes: str = ""
@@ -139,29 +98,25 @@ class Failures:
     """All failed validations of a period, and how many pilots ended at each node of an entry."""
 
     def __init__(self) -> None:
-        self.of: dict[FailureKey, Failed] = {}
+        self.of: dict[FailureKey, PilotSums] = {}
         self.ended: Counter[tuple[str, str, str]] = Counter()
 
     def take(self, rows: Iterable[PilotRow]) -> None:
-        """Count pilots that ended."""
-        for row in rows:
-            (site, entry), node = row.identity.key, row.identity.node
+        """Count pilots that ended; on those that failed no job ran, so their runs are not read."""
+        for pilot in map(StoredPilot, rows):
+            (site, entry), node = pilot.identity.key, pilot.identity.node
             self.ended[site, entry, node] += 1
-            if row.validation is not Validation.FAILED or row.ran_jobs:
-                continue
-            key = FailureKey(site, entry, node, *split(row.failure))
-            self.of.setdefault(key, Failed()).add(_failed(row))
+            if pilot.failed:
+                key = FailureKey(site, entry, node, *split(pilot.row.failure))
+                self.of.setdefault(key, PilotSums()).add(pilot)
 
     @property
-    def total(self) -> Failed:
+    def total(self) -> PilotSums:
         """All of them."""
-        made = Failed()
-        for failed in self.of.values():
-            made.add(failed)
-        return made
+        return PilotSums().add_up(self.of.values())
 
     @property
-    def ordered(self) -> list[tuple[FailureKey, Failed]]:
+    def ordered(self) -> list[tuple[FailureKey, PilotSums]]:
         """The node of an entry with most failures first, and what is most frequent there first."""
         at: Counter[tuple[str, str, str]] = Counter()
         for key, failed in self.of.items():
@@ -173,7 +128,7 @@ class Failures:
 
     def tables(self, most: int) -> list[Table]:
         """Return them by class and test, then the first lines (0: all) by entry and node."""
-        note = _NOTE + (_NOTE_ESTIMATED if self.total.estimated[CPU] else "")
+        note = _NOTE + (_NOTE_ESTIMATED if self.total.phases_estimated[CPU] else "")
         ended = self.ended.total()
         return [
             table(
@@ -211,11 +166,11 @@ class Failures:
 
         Entries and nodes are those where it occurred.
         """
-        causes: dict[tuple[str, str], tuple[Failed, set[str], set[str]]] = {}
+        causes: dict[tuple[str, str], tuple[PilotSums, set[str], set[str]]] = {}
         for key, failed in self.of.items():
-            empty = (Failed(), set[str](), set[str]())
+            empty = (PilotSums(), set[str](), set[str]())
             together, entries, nodes = causes.setdefault((key.kind, key.test), empty)
-            together.add(failed)
+            together.add_up([failed])
             entries.add(key.entry)
             nodes.update({key.node} - {""})
         return [
@@ -236,7 +191,7 @@ class Failures:
 
         def phase(name: str) -> Callable[[FailureLine], str]:
             def cell(line: FailureLine) -> str:
-                amounts = line.failed.known(getattr(line.failed, name))
+                amounts = line.failed.phase(getattr(line.failed, name))
                 return NOT_KNOWN if amounts is None else hours(amounts[CPU])
 
             return cell
@@ -245,15 +200,17 @@ class Failures:
         if not of_all:
             yield Column("of", lambda line: str(line.ended))
         yield Column("%", lambda p: percent(ratio(p.failed.pilots, p.ended), 0), share=True)
-        yield Column("canonical hours", lambda line: hours(line.failed.sums[CPU]))
+        yield Column("canonical hours", lambda line: hours(line.failed.time[CPU]))
         yield Column("validating", phase("validating"))
         yield Column("asleep", phase("asleep"))
         yield Column("not known", lambda line: hours(line.failed.not_known(CPU)))
-        if self.total.estimated[CPU]:
-            yield Column("times estimated", lambda line: percent(line.failed.estimated_share, 0))
-        yield Column("core-hours", lambda line: hours(line.failed.sums[CORES]))
-        if self.total.sums[GPU]:
-            yield Column("GPU hours", lambda line: hours(line.failed.sums[GPU]))
+        if self.total.phases_estimated[CPU]:
+            yield Column(
+                "times estimated", lambda line: percent(line.failed.phases_estimated_share, 0)
+            )
+        yield Column("core-hours", lambda line: hours(line.failed.time[CORES]))
+        if self.total.time[GPU]:
+            yield Column("GPU hours", lambda line: hours(line.failed.time[GPU]))
 
     def records(self) -> list[dict[str, Any]]:
         """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
@@ -266,24 +223,6 @@ class Failures:
         return _record({}, self.total, self.ended.total())
 
 
-def _failed(row: PilotRow) -> Failed:
-    """Return one pilot; what is settled of it is from its start on."""
-    failed = Failed(1)
-    for (resource, measure, _, _), micros in row.settled.items():
-        failed.sums[resource, measure] += micros
-    end_us = row.start_us if row.end_us is None else row.end_us
-    until_us = end_us if row.closed else min(end_us, row.mark_us)
-    phases = phases_of(row, until_us)
-    if phases is None or until_us <= row.start_us:
-        return failed
-    failed.timed = 1
-    for kind, micros in failed.sums.items():
-        failed.validating[kind] = micros * phases.validating_us // (until_us - row.start_us)
-        failed.asleep[kind] = micros - failed.validating[kind]
-        failed.estimated[kind] = micros * phases.estimated_us // (until_us - row.start_us)
-    return failed
-
-
 def split(failure: str) -> tuple[str, str]:
     """Return class and test of a failure as pilots' facts have it.
 
@@ -294,22 +233,22 @@ def split(failure: str) -> tuple[str, str]:
     return (kind, test) if kind in _CLASSES else ("", failure)
 
 
-def _record(names: Mapping[str, str], failed: Failed, ended: int) -> dict[str, Any]:
+def _record(names: Mapping[str, str], failed: PilotSums, ended: int) -> dict[str, Any]:
     named = {{"kind": "class"}.get(name, name): label or None for name, label in names.items()}
     return {
         **named,
         "pilots": failed.pilots,
         "of_pilots": ended,
         "share_of_pilots": ratio(failed.pilots, ended),
-        "time": kinds_json({kind: failed.sums[kind] for kind in KINDS}),
+        "time": kinds_json(failed.time),
         "pilots_with_known_validation_end": failed.timed,
         "validating": _phase(failed, failed.validating),
         "asleep": _phase(failed, failed.asleep),
         "not_known": kinds_json({kind: failed.not_known(kind) for kind in KINDS}),
-        "times_estimated": _phase(failed, failed.estimated),
+        "times_estimated": _phase(failed, failed.phases_estimated),
     }
 
 
-def _phase(failed: Failed, amounts: Counter[Kind]) -> dict[str, Any]:
-    known = failed.known(amounts)
+def _phase(failed: PilotSums, amounts: Counter[Kind]) -> dict[str, Any]:
+    known = failed.phase(amounts)
     return kinds_json({kind: None if known is None else known[kind] for kind in KINDS})

@@ -24,171 +24,177 @@ strt                pilots in which HTCondor never started / pilots of which tha
 slots               total / length of the period
 =================== ===========================================================================
 
-Of pilots whose jobs only statistics tell of, ``used`` is what the ledger's categories give to
-jobs, and what is goodput of it counts as exited 0: both are estimated (``by_statistics``).
+Of pilots whose jobs only statistics have, ``used`` is what the ledger's categories give to jobs,
+and what is goodput of it counts as exited 0: both are estimated (``by_statistics``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from gwmond.model.times import HOUR_US
-from gwmond.reports.categories import CORES
-from gwmond.reports.pilot_jobs import NOT_KNOWN, CountedJobs, is_good, jobs_of, marked, number_text
+from gwmond.reports.pilot_sums import CoreTime, JobCounts, PilotSums, core_time
 from gwmond.reports.render.formats import hours, percent, quotient, ratio, seconds
 from gwmond.reports.render.table import Column
 
+NOT_KNOWN = "n/k"
 
-@dataclass(slots=True)
-class Figures(CountedJobs):
-    """Sums over pilots that ended; amounts are core-micros."""
 
-    failed_validation: int = 0
-    idle: int = 0
-    unknown: int = 0
+def as_json(sums: PilotSums, period_us: int) -> dict[str, Any]:
+    """Return the figures for JSON."""
+    core, by_statistics = sums.core, core_time(sums.settled_by_statistics)
+    average = sums.average_job_us
+    return {
+        "pilots": sums.pilots,
+        "jobs": sums.jobs if sums.numbered or not sums.pilots else None,
+        "jobs_per_pilot": ratio(sums.jobs, sums.numbered),
+        "average_job_length_seconds": None if average is None else average / 1e6,
+        "total_core_seconds": seconds(core.time),
+        "used_core_seconds": seconds(core.used),
+        "waste_core_seconds": seconds(core.waste),
+        "badput_core_seconds": seconds(core.badput),
+        "failed_validation_core_seconds": seconds(core.failed_validation),
+        "idle_core_seconds": seconds(core.idle),
+        "not_known_core_seconds": seconds(core.unknown),
+        "slots": core.time / period_us,
+        "used_per_waste": ratio(core.used, core.waste),
+        "efficiency": ratio(core.used, core.time),
+        "goodput_fraction": ratio(core.good, core.time),
+        "failed_validation_share_of_pilots": ratio(sums.failed, sums.known_started),
+        "without_jobs_share_of_pilots": ratio(sums.without_jobs, sums.known_jobs),
+        **sums.known_json(),
+        "used_by_statistics_core_seconds": seconds(by_statistics.used),
+        "good_by_statistics_core_seconds": seconds(by_statistics.good),
+        "failed_validation_share_of_time": ratio(core.failed_validation, core.time),
+        "idle_share": ratio(core.idle, core.time),
+        "not_known_share": ratio(core.unknown, core.time),
+        "waste_share": ratio(core.waste, core.time),
+        "badput_share": ratio(core.badput, core.time),
+    }
 
-    def add(self, row: PilotRow, attempts: Iterable[AttemptRow]) -> None:
-        """Count a pilot that ended, with its runs; a run has a length if its end is known."""
-        jobs = jobs_of(row, attempts)
-        used = good = 0
-        for (resource, measure, category, outcome), micros in row.settled.items():
-            if (resource, measure) != CORES:
-                continue
-            self.time += micros
-            if outcome:
-                used += micros
-                good += micros if is_good(category, outcome) else 0
-            elif category is Category.VALIDATION_FAILS:
-                self.failed_validation += micros
-            elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
-                self.idle += micros
-            else:
-                self.unknown += micros
-        lengths = [run.end_us - run.start_us for run in jobs.runs if run.end_us is not None]
-        self.count(jobs, lengths, used, good)
 
-    @property
-    def average_job_us(self) -> float | None:
-        """How long a run lasted."""
-        return self.lengths_us / self.known_lengths if self.known_lengths else None
+def block(sums: PilotSums, period_us: int) -> list[str]:
+    """Return the block of text that analyze_entries prints."""
+    core = sums.core
+    jobs = number_text(sums.jobs, sums.numbered, sums.pilots)
+    average = f"avg jobs/pilot: {_per_pilot(sums)}, avg job length: {_length(sums, 'h')}"
+    lines = [f"Pilots: {sums.pilots}", f"Jobs: {jobs} ({average})"]
+    for name, micros, of_jobs in (
+        ("time", core.time, False),
+        ("time used", core.used, True),
+        ("time of failed validation", core.failed_validation, False),
+        ("time idle, with validation", core.idle, True),
+        ("time not known", core.unknown, False),
+        ("time wasted", core.waste, True),
+        ("badput", core.badput, True),
+    ):
+        share = "" if name == "time" else f" - {percent(ratio(micros, core.time), 0)}"
+        if name == "time not known" and not micros:
+            continue
+        amount = marked(hours(micros), sums.by_statistics if of_jobs else 0)
+        slots = micros / period_us
+        lines.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
+    for what, known in (
+        ("HTCondor started (strt)", sums.known_started),
+        ("jobs ran (0job)", sums.known_jobs),
+    ):
+        if known < sums.pilots:
+            lines.append(f"Whether {what} is known of {known} of {sums.pilots} pilots.")
+    shares = (
+        ("Time used/time wasted", ratio(core.used, core.waste)),
+        ("Time efficiency", ratio(core.used, core.time)),
+        ("Goodput fraction", ratio(core.good, core.time)),
+    )
+    quotients = ((name, marked(quotient(share), sums.by_statistics)) for name, share in shares)
+    lines.append("   ".join(f"{name}: {share}" for name, share in quotients))
+    return lines
 
-    def as_json(self, period_us: int) -> dict[str, Any]:
-        """Return them for JSON."""
-        average = self.average_job_us
-        return {
-            "pilots": self.pilots,
-            "jobs": self.jobs if self.numbered or not self.pilots else None,
-            "jobs_per_pilot": ratio(self.jobs, self.numbered),
-            "average_job_length_seconds": None if average is None else average / 1e6,
-            "total_core_seconds": seconds(self.time),
-            "used_core_seconds": seconds(self.used),
-            "waste_core_seconds": seconds(self.waste),
-            "badput_core_seconds": seconds(self.badput),
-            "failed_validation_core_seconds": seconds(self.failed_validation),
-            "idle_core_seconds": seconds(self.idle),
-            "not_known_core_seconds": seconds(self.unknown),
-            "slots": self.time / period_us,
-            "used_per_waste": ratio(self.used, self.waste),
-            "efficiency": ratio(self.used, self.time),
-            "goodput_fraction": ratio(self.good, self.time),
-            "failed_validation_share_of_pilots": ratio(self.failed, self.known_started),
-            "without_jobs_share_of_pilots": ratio(self.without_jobs, self.known_jobs),
-            **self.known_json(),
-            "used_by_statistics_core_seconds": seconds(self.used_by_statistics),
-            "good_by_statistics_core_seconds": seconds(self.good_by_statistics),
-            "failed_validation_share_of_time": ratio(self.failed_validation, self.time),
-            "idle_share": ratio(self.idle, self.time),
-            "not_known_share": ratio(self.unknown, self.time),
-            "waste_share": ratio(self.waste, self.time),
-            "badput_share": ratio(self.badput, self.time),
-        }
 
-    def block(self, period_us: int) -> list[str]:
-        """Return the block of text that analyze_entries prints."""
-        length = self.length("h")
-        jobs = number_text(self.jobs, self.numbered, self.pilots)
-        lines = [
-            f"Pilots: {self.pilots}",
-            f"Jobs: {jobs} (avg jobs/pilot: {self.per_pilot}, avg job length: {length})",
-        ]
-        for name, micros, of_jobs in (
-            ("time", self.time, False),
-            ("time used", self.used, True),
-            ("time of failed validation", self.failed_validation, False),
-            ("time idle, with validation", self.idle, True),
-            ("time not known", self.unknown, False),
-            ("time wasted", self.waste, True),
-            ("badput", self.badput, True),
-        ):
-            share = "" if name == "time" else f" - {percent(ratio(micros, self.time), 0)}"
-            slots = micros / period_us
-            if name == "time not known" and not micros:
-                continue
-            amount = self.mark(hours(micros)) if of_jobs else hours(micros)
-            lines.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
-        for what, known in (
-            ("HTCondor started (strt)", self.known_started),
-            ("jobs ran (0job)", self.known_jobs),
-        ):
-            if known < self.pilots:
-                lines.append(f"Whether {what} is known of {known} of {self.pilots} pilots.")
-        shares = (
-            ("Time used/time wasted", ratio(self.used, self.waste)),
-            ("Time efficiency", ratio(self.used, self.time)),
-            ("Goodput fraction", ratio(self.good, self.time)),
+def notes(sums: JobCounts) -> list[str]:
+    """Return what one has to know of pilots of whose jobs not all is known."""
+    sentences = []
+    if sums.numbered < sums.pilots:
+        sentences.append(
+            f"How many jobs ran is known of {sums.numbered} of {sums.pilots} pilots that ended; "
+            f"averages are of these, {NOT_KNOWN} of others."
         )
-        lines.append("   ".join(f"{name}: {self.mark(quotient(share))}" for name, share in shares))
-        return lines
-
-    def mark(self, text: str) -> str:
-        """Return a figure with a mark if it is estimated."""
-        return marked(text, self.by_statistics)
-
-    def length(self, unit: str = "") -> str:
-        """How many hours a run lasts, for people."""
-        average = self.average_job_us
-        if average is not None:
-            return f"{average / HOUR_US:.2f}{unit}"
-        return NOT_KNOWN if self.numbered < self.pilots else "-"
-
-    @property
-    def per_pilot(self) -> str:
-        """Runs of jobs on a pilot, for people."""
-        known = self.numbered or not self.pilots
-        return quotient(ratio(self.jobs, self.numbered)) if known else NOT_KNOWN
+    if sums.by_statistics:
+        sentences.append(
+            f"Of {sums.by_statistics} of {sums.pilots} pilots that ended only statistics tell of "
+            "jobs (their own, or the factory's completed_jobs): how many jobs, and how long each "
+            f"lasted, is not known ({NOT_KNOWN}). Their time used is estimated, and so is what "
+            "counts as good of it: the time of jobs that ended by themselves, whatever their exit "
+            "status. What rests on these is marked ~."
+        )
+    return sentences
 
 
-def _share(
-    part: Callable[[Figures], int], whole: Callable[[Figures], int]
-) -> Callable[[Figures], str]:
-    return lambda figures: percent(ratio(part(figures), whole(figures)), 0)
+def number_text(jobs: int, numbered: int, pilots: int) -> str:
+    """Return a number of jobs, known of so many of all pilots.
+
+    >>> number_text(5, 2, 2), number_text(5, 1, 2), number_text(0, 0, 2)
+    ('5', '5+n/k', 'n/k')
+    """
+    if numbered >= pilots:
+        return str(jobs)
+    return f"{jobs}+{NOT_KNOWN}" if numbered else NOT_KNOWN
 
 
-def _estimated(cell: Callable[[Figures], str]) -> Callable[[Figures], str]:
-    return lambda figures: figures.mark(cell(figures))
+def marked(text: str, by_statistics: int) -> str:
+    """Return a figure with a mark, if it rests on statistics of so many pilots.
+
+    >>> marked("0.49", 1), marked("0.49", 0), marked("-", 1)
+    ('~0.49', '0.49', '-')
+    """
+    return f"~{text}" if by_statistics and text != "-" else text
 
 
-COLUMNS: tuple[Column[Figures], ...] = (
-    Column("pilots", lambda f: str(f.pilots)),
-    Column("jobs", lambda f: number_text(f.jobs, f.numbered, f.pilots)),
-    Column("jobs/pilot", lambda f: f.per_pilot),
-    Column("strt", _share(lambda f: f.failed, lambda f: f.known_started)),
-    Column("0job", _share(lambda f: f.without_jobs, lambda f: f.known_jobs)),
-    Column("fval", _share(lambda f: f.failed_validation, lambda f: f.time)),
-    Column("idle", _estimated(_share(lambda f: f.idle, lambda f: f.time))),
-    Column("unkn", _share(lambda f: f.unknown, lambda f: f.time)),
-    Column("wst", _estimated(_share(lambda f: f.waste, lambda f: f.time))),
-    Column("badp", _estimated(_share(lambda f: f.badput, lambda f: f.time))),
-    Column("job h", lambda f: f.length()),
-    Column("used h", _estimated(lambda f: hours(f.used))),
-    Column("waste h", _estimated(lambda f: hours(f.waste))),
-    Column("total h", lambda f: hours(f.time)),
-    Column("used / total", _estimated(lambda f: quotient(ratio(f.used, f.time)))),
-    Column("goodput fr.", _estimated(lambda f: quotient(ratio(f.good, f.time)))),
+def _length(sums: PilotSums, unit: str = "") -> str:
+    """Return how many hours a run lasts, for people."""
+    average = sums.average_job_us
+    if average is not None:
+        return f"{average / HOUR_US:.2f}{unit}"
+    return NOT_KNOWN if sums.numbered < sums.pilots else "-"
+
+
+def _per_pilot(sums: PilotSums) -> str:
+    """Return the runs of jobs on a pilot, for people."""
+    known = sums.numbered or not sums.pilots
+    return quotient(ratio(sums.jobs, sums.numbered)) if known else NOT_KNOWN
+
+
+def _share(part: Callable[[CoreTime], int]) -> Callable[[PilotSums], str]:
+    def cell(sums: PilotSums) -> str:
+        core = sums.core
+        return percent(ratio(part(core), core.time), 0)
+
+    return cell
+
+
+def _estimated(cell: Callable[[PilotSums], str]) -> Callable[[PilotSums], str]:
+    return lambda sums: marked(cell(sums), sums.by_statistics)
+
+
+COLUMNS: tuple[Column[PilotSums], ...] = (
+    Column("pilots", lambda sums: str(sums.pilots)),
+    Column("jobs", lambda sums: number_text(sums.jobs, sums.numbered, sums.pilots)),
+    Column("jobs/pilot", _per_pilot),
+    Column("strt", lambda sums: percent(ratio(sums.failed, sums.known_started), 0)),
+    Column("0job", lambda sums: percent(ratio(sums.without_jobs, sums.known_jobs), 0)),
+    Column("fval", _share(lambda core: core.failed_validation)),
+    Column("idle", _estimated(_share(lambda core: core.idle))),
+    Column("unkn", _share(lambda core: core.unknown)),
+    Column("wst", _estimated(_share(lambda core: core.waste))),
+    Column("badp", _estimated(_share(lambda core: core.badput))),
+    Column("job h", _length),
+    Column("used h", _estimated(lambda sums: hours(sums.core.used))),
+    Column("waste h", _estimated(lambda sums: hours(sums.core.waste))),
+    Column("total h", lambda sums: hours(sums.core.time)),
+    Column(
+        "used / total", _estimated(lambda sums: quotient(ratio(sums.core.used, sums.core.time)))
+    ),
+    Column("goodput fr.", _estimated(lambda sums: quotient(ratio(sums.core.good, sums.core.time)))),
 )
 NOTE = (
     "unkn: time of which nothing is known, in % of time as the columns beside it (fval + idle + "

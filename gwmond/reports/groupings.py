@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
-from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow, PilotSeries
+from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotSeries
 from gwmond.model.times import HOUR_US
 from gwmond.reports.periods import short
-from gwmond.reports.pilot_jobs import has_started
 from gwmond.reports.render.formats import UNKNOWN, words
+from gwmond.reports.stored_pilot import StoredPilot
 
 Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
 Facts: TypeAlias = Mapping[str, Any]
@@ -104,12 +104,12 @@ def of_series(series: PilotSeries, time_us: int) -> Facts:
     }
 
 
-def of_pilot(row: PilotRow, jobs: int, time_us: int) -> Facts:
-    """Return the facts of a pilot on which so many runs are known."""
-    failure = row.failure
-    if not failure and (started := has_started(row, jobs)) is not True:
+def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
+    """Return the facts of a pilot."""
+    failure, started = pilot.row.failure, pilot.jobs.started
+    if not failure and started is not True:
         failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value
-    return {**_place(row.identity), "time_us": time_us, "failure": failure}
+    return {**_place(pilot.identity), "time_us": time_us, "failure": failure}
 
 
 def of_run(run: AttemptRow, identity: PilotIdentity, time_us: int) -> Facts:

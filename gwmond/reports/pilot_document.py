@@ -9,20 +9,22 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gwmond.model.attempts import Source
-from gwmond.model.pilot_facts import MEASURES, Category
-from gwmond.model.stored_pilots import PilotCorrection
+from gwmond.model.pilot_facts import MEASURES, Category, Validation
+from gwmond.model.stored_pilots import AttemptRow, PilotCorrection
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
-from gwmond.reports.categories import CATEGORIES, CPU, GPU, KINDS, LOOK, Kind, kinds_json, of_kind
+from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, KINDS, Kind, kinds_json, of_kind
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
 from gwmond.reports.pilots import record, size_text
+from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Spans
+from gwmond.reports.render.fields import LENGTH, TIME, Field, Unit
 from gwmond.reports.render.formats import exact_seconds, hours, percent, ratio, seconds, words
 from gwmond.reports.render.table import Cell, Column, Table, table
+from gwmond.reports.stored_pilot import Phases, StoredPilot
 from gwmond.reports.timeline import BLANK, axis, ends, lanes
-from gwmond.reports.validation_phases import phases_json, phases_of, validation_text
 
 _LABEL = 8
 _ORIGINS = {
@@ -36,7 +38,7 @@ def document(story: Story, age: Age, width: int, most: int) -> Document:
     """Return it in all forms; the picture has so many columns, and at most so many runs."""
     return Document(
         lambda: _parts(story, age, width, most),
-        lambda: {**age.as_json(), **story_json(story, age.now_us)},
+        lambda: {**age.as_json(), **story_json(story)},
     )
 
 
@@ -45,9 +47,11 @@ def _parts(story: Story, age: Age, width: int, most: int) -> Iterator[Part]:
     yield from _picture(story, width, most)
     yield from _runs(story)
     if story.own:
-        yield table("The pilot's own time (hours: canonical)", _own_columns(story), story.own)
+        own = fields.columns(_own_fields(story))
+        yield table("The pilot's own time (hours: canonical)", own, story.own)
     if story.corrections:
-        yield table("Corrections of what was settled before", _CORRECTIONS, story.corrections)
+        corrections = fields.columns(_CORRECTION)
+        yield table("Corrections of what was settled before", corrections, story.corrections)
     if not story.corrections_complete:
         yield Paragraph(
             "(the ledger has many corrections since: older ones may not be listed)", "soft"
@@ -56,14 +60,14 @@ def _parts(story: Story, age: Age, width: int, most: int) -> Iterator[Part]:
 
 
 def _head(story: Story, age: Age) -> Iterator[Part]:
-    row, key = story.summary.row, story.summary.row.identity
+    row, key = story.pilot.row, story.pilot.identity
     yield Paragraph(age.text)
     yield Paragraph(f"pilot {row.id}  {key.name}", "heading")
     yield Paragraph(f"{key.key.site}, entry {key.key.entry}, node {key.node or '?'}")
     job = f", its job {key.factory_job}" if key.factory_job else ""
     yield Paragraph(f"group {key.group}, factory {key.factory}{job}")
-    yield Paragraph(f"{ends(story)}; {size_text(story.summary)}{_ORIGINS[key.origin]}")
-    retire, die = story.summary.left_us(age.now_us)
+    yield Paragraph(f"{ends(story)}; {size_text(story.pilot)}{_ORIGINS[key.origin]}")
+    retire, die = story.pilot.left_us(row.retire_us), story.pilot.left_us(row.die_us)
     left = "".join(
         f"; {what} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
         for what, past, time in (("retires", "retired", retire), ("dies", "died", die))
@@ -71,7 +75,9 @@ def _head(story: Story, age: Age) -> Iterator[Part]:
     )
     for rule in story.rules:
         yield Paragraph(rule.line(), "caution")
-    yield Paragraph(f"{story.summary.doing}{left}; {validation_text(row, story.life.until_us)}")
+    yield Paragraph(
+        f"{story.pilot.doing}{left}; {_validation_text(story.pilot, story.life.until_us)}"
+    )
 
 
 def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
@@ -96,37 +102,57 @@ def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
         )
     if len(story.runs) > most:
         yield Paragraph(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
-    if pruned := story.summary.row.attempts_pruned:
+    if pruned := story.pilot.row.attempts_pruned:
         yield Paragraph(f"({pruned} runs were taken out by retention, so own time is not drawn)")
     used = {mark.category: None for lane in drawn for mark in lane.marks if mark.text not in BLANK}
     legend = [Cell(" " * _LABEL)]
     for category in used:
-        legend.append(Cell(LOOK[category].letter, _style(category)))
+        legend.append(Cell(INFO[category].letter, _style(category)))
         legend.append(Cell(f" {words(category) if category else 'not settled'}   "))
     yield Spans(legend)
 
 
 def _style(category: Category | None) -> str:
-    return f"reverse {LOOK[category].colour}"
+    return f"reverse {INFO[category].colour}"
 
 
-class _Numbered(NamedTuple):
-    """A run with its number on this pilot, and when it ended, or until when it is known."""
+class _RunLine(NamedTuple):
+    """A run with its number on this pilot, and until when it is known; ``gpus``: there are some."""
 
     number: int
     run: RunStory
-    end_us: int
+    until_us: int
+    gpus: bool
+
+    @property
+    def row(self) -> AttemptRow:
+        """The run as stored."""
+        return self.run.row
+
+    @property
+    def outcome(self) -> tuple[str | None, str | None]:
+        """Outcome and evidence, if these are settled."""
+        outcome = self.run.outcome
+        return (None, None) if outcome is None else (outcome.label, outcome.evidence)
+
+    def hours(self, kind: Kind) -> str:
+        """Its canonical hours; of GPUs only where the pilot has some."""
+        return hours(self.run.amounts.get(kind, 0), 2) if self.gpus or kind == CPU else ""
+
+
+def _run_lines(story: Story) -> list[_RunLine]:
+    until_us, gpus = story.life.until_us, bool(story.total[GPU])
+    return [
+        _RunLine(number, run, until_us if run.row.end_us is None else run.row.end_us, gpus)
+        for number, run in enumerate(story.runs, 1)
+    ]
 
 
 def _runs(story: Story) -> Iterator[Part]:
     if not story.runs:
         yield Paragraph("No job is known to have run on it.", "heading")
         return
-    runs = [
-        _Numbered(n, run, story.life.until_us if run.row.end_us is None else run.row.end_us)
-        for n, run in enumerate(story.runs, 1)
-    ]
-    yield table("Runs of jobs (hours: canonical)", _run_columns(story), runs)
+    yield table("Runs of jobs (hours: canonical)", fields.columns(_RUN), _run_lines(story))
     decided = {run.rule or "?": run.rule_source for run in story.runs if run.outcome}
     for rule, source in sorted(decided.items()):
         yield Paragraph(f"{rule}: {source}", "soft")
@@ -137,66 +163,101 @@ def _runs(story: Story) -> Iterator[Part]:
             yield Paragraph(f"{text}{kept} is believed", "caution")
 
 
-def _run_columns(story: Story) -> list[Column[_Numbered]]:
-    gpus = bool(story.total[GPU])
-
-    def sources(line: _Numbered) -> str:
-        merged = line.run.merged.sources
-        return ", ".join(source.value for source in Source if source in merged)
-
-    columns: list[Column[_Numbered]] = [
-        Column("run", lambda line: str(line.number), name=True),
-        Column("from (UTC)", lambda line: short(line.run.row.start_us), text=True),
-        Column("to (UTC)", lambda line: short(line.run.row.end_us, "runs"), text=True),
-        Column("for", lambda line: span(line.end_us - line.run.row.start_us), text=True),
-        Column("category", lambda line: _category(line.run.category), text=True),
-        Column(
-            "outcome", lambda line: line.run.outcome.label if line.run.outcome else "", text=True
-        ),
-        Column("user", lambda line: line.run.row.user, text=True),
-        Column("cores", lambda line: f"{line.run.row.size.cores:g}"),
-        Column("hours", lambda line: hours(line.run.amounts.get(CPU, 0), 2)),
-        Column("GPU hours", lambda line: hours(line.run.amounts.get(GPU, 0), 2) if gpus else ""),
-        Column("decided by", lambda line: line.run.rule, text=True),
-        Column("codes", lambda line: _codes(line.run), text=True, wrap=24),
-        Column("told by", sources, text=True, wrap=16),
-        Column(
-            "evidence",
-            lambda line: line.run.outcome.evidence if line.run.outcome else "",
-            text=True,
-        ),
-        Column(
-            "job",
-            lambda line: f"{line.run.row.key.job} run {line.run.row.key.number or '?'}",
-            text=True,
-        ),
-    ]
-    return columns
+def _length(line: _RunLine) -> int | None:
+    return None if line.row.end_us is None else line.row.end_us - line.row.start_us
 
 
-def _own_columns(story: Story) -> list[Column[OwnSpan]]:
-    gpus = bool(story.total[GPU])
+def _job(line: _RunLine) -> str:
+    return f"{line.row.key.job} run {line.row.key.number or '?'}"
+
+
+def _sources(line: _RunLine) -> str:
+    merged = line.run.merged.sources
+    return ", ".join(source.value for source in Source if source in merged)
+
+
+def _codes(line: _RunLine) -> str:
+    run = line.run
+    codes = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
+    return ", ".join([*codes, *([run.reason.value] if run.reason else [])])
+
+
+def _contradictions(line: _RunLine) -> list[dict[str, str]]:
     return [
-        Column("from (UTC)", lambda part: short(part.start_us), name=True),
-        Column("to (UTC)", lambda part: short(part.end_us), name=True),
-        Column("for", lambda part: span(part.end_us - part.start_us), text=True),
-        Column("category", lambda part: _category(part.category), text=True),
-        Column("of the pilot", lambda part: _FREE[part.free], text=True),
-        Column("hours", lambda part: hours(part.amounts[CPU], 2)),
-        Column("GPU hours", lambda part: hours(part.amounts[GPU], 2) if gpus else ""),
-        Column("evidence", _evidence, text=True),
+        {"field": found.field, "kept": found.kept.value, "other": found.other.value}
+        for found in line.run.merged.contradictions
     ]
 
 
+def _category(category: Category | None) -> Cell:
+    return Cell(words(category) if category else "not settled", INFO[category].colour)
+
+
+_CATEGORY = Unit(lambda key, value: {key: value and value.value}, _category)
+_AMOUNTS = Unit(lambda key, value: {key: kinds_json(value)}, str)
+_RUN: tuple[Field[_RunLine], ...] = (
+    Field("", lambda line: line.number, 1, "run", name=True),
+    Field("job", lambda line: line.row.key.job, 15, cell=_job, text=True),
+    Field("run", lambda line: line.row.key.number),
+    Field("start", lambda line: line.row.start_us, 2, "from (UTC)", TIME, text=True),
+    Field("end", lambda line: line.row.end_us, unit=TIME),
+    Field("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
+    Field("duration", _length, unit=LENGTH),
+    Field("", lambda line: span(line.until_us - line.row.start_us), 4, "for", text=True),
+    Field("user", lambda line: line.row.user or None, 7, text=True),
+    Field("job_group", lambda line: line.row.job_group or None),
+    Field("cores", lambda line: line.row.size.cores, 8, cell=lambda x: f"{x.row.size.cores:g}"),
+    Field("memory_mib", lambda line: line.row.size.memory_mib),
+    Field("gpus", lambda line: line.row.size.gpus),
+    Field("settled", lambda line: line.run.outcome is not None),
+    Field("category", lambda line: line.run.category, 5, unit=_CATEGORY, text=True),
+    Field("outcome", lambda line: line.outcome[0], 6, text=True),
+    Field("", lambda line: line.hours(CPU), 9, "hours"),
+    Field("", lambda line: line.hours(GPU), 10, "GPU hours"),
+    Field("evidence", lambda line: line.outcome[1], 14, text=True),
+    Field("rule", lambda line: line.run.rule or None, 11, "decided by", text=True),
+    Field("rule_source", lambda line: line.run.rule_source or None),
+    Field("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
+    Field("reason", lambda line: line.run.reason and line.run.reason.value),
+    Field("", _sources, 13, "told by", text=True, wrap=16),
+    Field("sources", lambda line: [source.value for source in line.run.merged.sources]),
+    Field("contradictions", _contradictions),
+    Field("result", lambda line: line.row.result or None),
+    Field("amounts", lambda line: line.run.amounts, unit=_AMOUNTS),
+)
 _FREE = {"all": "all, no job runs", "part": "what is free beside jobs", "none": ""}
-_CORRECTIONS: tuple[Column[PilotCorrection], ...] = (
-    Column("made (UTC)", lambda made: short(made.time_us), name=True),
-    Column("hour (UTC)", lambda made: short(made.hour * HOUR_US), name=True),
-    Column("of", lambda made: f"{made.series.resource} {made.series.measure}", text=True),
-    Column("category", lambda made: _category(made.series.category), text=True),
-    Column("outcome", lambda made: made.series.outcome, text=True),
-    Column("hours", lambda made: f"{made.micros / HOUR_US:+.4f}"),
-    Column("cause", lambda made: made.cause, text=True, wrap=24),
+
+
+def _own_fields(story: Story) -> tuple[Field[OwnSpan], ...]:
+    gpus = bool(story.total[GPU])
+    return (
+        Field("start", lambda part: part.start_us, 1, "from (UTC)", TIME, name=True),
+        Field("end", lambda part: part.end_us, 2, "to (UTC)", TIME, name=True),
+        Field("duration", lambda part: part.end_us - part.start_us, 3, "for", LENGTH, text=True),
+        Field("settled", lambda part: part.category is not None),
+        Field("category", lambda part: part.category, 4, unit=_CATEGORY, text=True),
+        Field("free", lambda p: p.free, 5, "of the pilot", cell=lambda p: _FREE[p.free], text=True),
+        Field("", lambda part: hours(part.amounts[CPU], 2), 6, "hours"),
+        Field("", lambda part: hours(part.amounts[GPU], 2) if gpus else "", 7, "GPU hours"),
+        Field("", _evidence, 8, "evidence", text=True),
+        Field("evidence", lambda part: "estimated" if part.estimated.cpu else "measured"),
+        Field("gpu_evidence", lambda part: "estimated" if part.estimated.gpu else "measured"),
+        Field("amounts", lambda part: part.amounts, unit=_AMOUNTS),
+    )
+
+
+_CORRECTION: tuple[Field[PilotCorrection], ...] = (
+    Field("made", lambda made: made.time_us, 1, "made (UTC)", TIME, name=True),
+    Field("hour", lambda made: made.hour * HOUR_US, 2, "hour (UTC)", TIME, name=True),
+    Field("", lambda made: f"{made.series.resource} {made.series.measure}", 3, "of", text=True),
+    Field("resource", lambda made: made.series.resource),
+    Field("measure", lambda made: made.series.measure),
+    Field("category", lambda made: made.series.category, 4, unit=_CATEGORY, text=True),
+    Field("outcome", lambda made: made.series.outcome or None, 5, text=True),
+    Field("evidence", lambda made: made.series.evidence),
+    Field("", lambda made: f"{made.micros / HOUR_US:+.4f}", 6, "hours"),
+    Field("seconds", lambda made: seconds(made.micros)),
+    Field("cause", lambda made: made.cause, 7, text=True, wrap=24),
 )
 
 
@@ -233,7 +294,7 @@ def _sum_columns(kind: Kind, header: str) -> list[Column[_Sum]]:
 
 
 def _sum_lines(story: Story) -> Iterator[_Sum]:
-    settled = story.summary.settled
+    settled = story.pilot.settled
     for category in CATEGORIES:
         micros = {kind: settled.get((*kind, category), 0) for kind in KINDS}
         shares = {kind: ratio(micros[kind], of_kind(settled, kind)) for kind in KINDS}
@@ -254,10 +315,7 @@ def _measures_agree(story: Story, resource: Resource) -> bool:
     """Return whether both measures are the same in all that is shown of them."""
     shown = [
         [
-            *(
-                story.summary.settled.get((resource, measure, category), 0)
-                for category in CATEGORIES
-            ),
+            *(story.pilot.settled.get((resource, measure, category), 0) for category in CATEGORIES),
             *(
                 record[resource, measure]
                 for record in (story.unsettled, story.total, story.residual)
@@ -266,15 +324,6 @@ def _measures_agree(story: Story, resource: Resource) -> bool:
         for measure in MEASURES
     ]
     return shown[0] == shown[1]
-
-
-def _category(category: Category | None) -> Cell:
-    return Cell(words(category) if category else "not settled", LOOK[category].colour)
-
-
-def _codes(run: RunStory) -> str:
-    codes = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
-    return ", ".join([*codes, *([run.reason.value] if run.reason else [])])
 
 
 def _evidence(own_span: OwnSpan) -> str:
@@ -286,86 +335,55 @@ def _evidence(own_span: OwnSpan) -> str:
     return "estimated (CPU)" if cpu else "estimated (GPUs)"
 
 
-def story_json(story: Story, now_us: int) -> dict[str, Any]:
-    """Return all of it."""
+def phases_text(pilot: StoredPilot, until_us: int) -> str:
+    """Return a pilot's phases for people; empty if there is nothing to tell."""
+    phases = pilot.phases(until_us)
+    if phases is None:
+        failed = pilot.row.validation is Validation.FAILED
+        return "how long it validated, and then slept, is not known" if failed else ""
+    text = f"validated for {span(phases.validating_us)}"
+    if phases.asleep is not None and phases.asleep_us is not None:
+        text += (
+            f", then asleep for {span(phases.asleep_us)} from {short(phases.asleep[0])} on "
+            "(deliberately, so that its successors do not drain the site)"
+        )
+    return f"{text}; begin or end is estimated" if phases.estimated_us else text
+
+
+def _validation_text(pilot: StoredPilot, until_us: int) -> str:
+    """Return how a pilot's validation ended, and its phases if known on a line of their own."""
+    failure = f" ({pilot.row.failure})" if pilot.row.failure else ""
+    text = f"validation {pilot.row.validation.shown}{failure}"
+    return "\n".join(filter(None, (text, phases_text(pilot, until_us))))
+
+
+def phases_json(phases: Phases | None) -> dict[str, Any]:
+    """Return it for JSON; null is what is not known, or did not happen."""
+    asleep = phases and phases.asleep
     return {
-        "pilot": record(story.summary, now_us),
+        "validating_seconds": seconds(phases and phases.validating_us),
+        **both("asleep_from", asleep and asleep[0]),
+        "asleep_seconds": seconds(phases and phases.asleep_us),
+        "validating_and_asleep_estimated_seconds": seconds(phases and phases.estimated_us),
+    }
+
+
+def story_json(story: Story) -> dict[str, Any]:
+    """Return all of it."""
+    own = _own_fields(story)
+    return {
+        "pilot": record(story.pilot),
         "steps": [
-            {**both("from", step.at_us), **step.size._asdict()} for step in story.summary.row.steps
+            {**both("from", step.at_us), **step.size._asdict()} for step in story.pilot.row.steps
         ],
-        "runs": [_run(run) for run in story.runs],
-        **both("validation_end", story.summary.row.validation_end_us),
-        **phases_json(phases_of(story.summary.row, story.life.until_us)),
+        "runs": [fields.record(_RUN, line) for line in _run_lines(story)],
+        **both("validation_end", story.pilot.row.validation_end_us),
+        **phases_json(story.pilot.phases(story.life.until_us)),
         "rules": [rule.as_json() for rule in story.rules],
-        "own_time": [_own(part) for part in story.own],
-        "corrections": [_correction(correction) for correction in story.corrections],
+        "own_time": [fields.record(own, part) for part in story.own],
+        "corrections": [fields.record(_CORRECTION, made) for made in story.corrections],
         "corrections_complete": story.corrections_complete,
         "total": kinds_json(story.total),
         "unsettled": kinds_json(story.unsettled),
         "residual": kinds_json(story.residual),
-    }
-
-
-def _run(run: RunStory) -> dict[str, Any]:
-    row, outcome = run.row, run.outcome
-    length = None if row.end_us is None else row.end_us - row.start_us
-    return {
-        "job": row.key.job,
-        "run": row.key.number,
-        **both("start", row.start_us),
-        **both("end", row.end_us),
-        "duration_seconds": seconds(length),
-        "user": row.user or None,
-        "job_group": row.job_group or None,
-        "cores": row.size.cores,
-        "memory_mib": row.size.memory_mib,
-        "gpus": row.size.gpus,
-        "settled": outcome is not None,
-        "category": outcome.category.value if outcome else None,
-        "outcome": outcome.label if outcome else None,
-        "evidence": outcome.evidence if outcome else None,
-        "rule": run.rule or None,
-        "rule_source": run.rule_source or None,
-        "codes": run.codes,
-        "reason": run.reason.value if run.reason else None,
-        "sources": [source.value for source in run.merged.sources],
-        "contradictions": [
-            {
-                "field": contradiction.field,
-                "kept": contradiction.kept.value,
-                "other": contradiction.other.value,
-            }
-            for contradiction in run.merged.contradictions
-        ],
-        "result": row.result or None,
-        "amounts": kinds_json(dict(run.amounts)),
-    }
-
-
-def _own(own_span: OwnSpan) -> dict[str, Any]:
-    return {
-        **both("start", own_span.start_us),
-        **both("end", own_span.end_us),
-        "duration_seconds": seconds(own_span.end_us - own_span.start_us),
-        "settled": own_span.category is not None,
-        "category": own_span.category.value if own_span.category else None,
-        "free": own_span.free,
-        "evidence": "estimated" if own_span.estimated.cpu else "measured",
-        "gpu_evidence": "estimated" if own_span.estimated.gpu else "measured",
-        "amounts": kinds_json(dict(own_span.amounts)),
-    }
-
-
-def _correction(pilot_correction: PilotCorrection) -> dict[str, Any]:
-    series = pilot_correction.series
-    return {
-        **both("made", pilot_correction.time_us),
-        **both("hour", pilot_correction.hour * HOUR_US),
-        "resource": series.resource,
-        "measure": series.measure,
-        "category": series.category.value,
-        "outcome": series.outcome or None,
-        "evidence": series.evidence,
-        "seconds": seconds(pilot_correction.micros),
-        "cause": pilot_correction.cause,
     }

@@ -27,11 +27,11 @@ from gwmond.model.stored_pilots import AttemptRow, PilotCorrection, PilotRow
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.attempt_facts import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
-from gwmond.pilots.pilot_time import own_category, partition, total
+from gwmond.pilots.pilot_time import own_category, partition
 from gwmond.pilots.rules import Rules
 from gwmond.reports.categories import KINDS, Kind
 from gwmond.reports.periods import both, short, span
-from gwmond.reports.pilots import PilotSummary, life_now, summary_of
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
 
 Free: TypeAlias = Literal["all", "part", "none"]
 
@@ -167,16 +167,24 @@ class Story(NamedTuple):
     ``corrections_complete``: all that were made to this pilot are listed.
     """
 
-    summary: PilotSummary
-    life: PilotLife
+    pilot: StoredPilot
     rules: tuple[AssumedRule, ...]
     own: tuple[OwnSpan, ...]
     runs: tuple[RunStory, ...]
     corrections: tuple[PilotCorrection, ...]
     corrections_complete: bool
     unsettled: Mapping[Kind, int]
-    total: Mapping[Kind, int]
     residual: Mapping[Kind, int]
+
+    @property
+    def life(self) -> PilotLife:
+        """Its life up to when it was heard of last."""
+        return self.pilot.life_now
+
+    @property
+    def total(self) -> Mapping[Kind, int]:
+        """All that it had to offer."""
+        return self.pilot.offered
 
 
 def find(ledger: PilotReports, text: str) -> list[PilotRow]:
@@ -193,45 +201,29 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
 
 def story_of(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
     """Return a pilot's life."""
-    attempts = ledger.attempts_of([row.id]).get(row.id, [])
-    runs_of = ledger.find_attempts([attempt.key.job for attempt in attempts])
-    life = life_now(row, attempts)
-    life = life._replace(ran_jobs=row.ran_jobs or bool(row.attempts_pruned))
+    as_of = AsOf(now_us, rules.q, silent_before_us(ledger.cursors()))
+    pilot = StoredPilot(row, ledger.attempts_of([row.id]).get(row.id, []), as_of)
+    runs_of = ledger.find_attempts([run.key.job for run in pilot.runs])
+    life = pilot.life_now
     segments = cut(life)
-    every = ledger.corrections(row.start_us, _CORRECTIONS)
-    offered = dict.fromkeys(KINDS, 0) | total(life, q=rules.q)
-    booked: Counter[Kind] = Counter()
-    for (resource, measure, _, _), micros in row.settled.items():
-        booked[resource, measure] += micros
-    open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
     amounts = _amounts(segments, rules.q)
+    every = ledger.corrections(row.start_us, _CORRECTIONS)
+    open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
+    runs = (
+        _run(run, row, runs_of.get(run.key.job, []), amounts.get(run.key, {}), rules)
+        for run in pilot.runs
+    )
     return Story(
-        summary=summary_of(row, attempts, now_us, rules.q, silent_before_us(ledger.cursors())),
-        life=life,
+        pilot=pilot,
         rules=tuple(rules_of(row, life.until_us)),
         own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),
-        runs=tuple(
-            sorted(
-                (
-                    _run(
-                        attempt,
-                        row,
-                        runs_of.get(attempt.key.job, []),
-                        amounts.get(attempt.key, {}),
-                        rules,
-                    )
-                    for attempt in attempts
-                ),
-                key=lambda run: (run.row.start_us, run.row.key),
-            )
-        ),
+        runs=tuple(sorted(runs, key=lambda run: (run.row.start_us, run.row.key))),
         corrections=tuple(
             correction for correction in reversed(every) if correction.pilot == row.id
         ),
         corrections_complete=len(every) < _CORRECTIONS,
         unsettled={kind: open_now.get(kind, 0) for kind in KINDS},
-        total=offered,
-        residual={kind: offered[kind] - booked[kind] - open_now.get(kind, 0) for kind in KINDS},
+        residual={kind: pilot.unsettled[kind] - open_now.get(kind, 0) for kind in KINDS},
     )
 
 

@@ -17,7 +17,9 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import GUARD_US, FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives
 from gwmond.model.reconciliation import FIT_US, Cause, Reconciled, Reconciliation
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US, Period
+from gwmond.reports.stored_pilot import StoredPilot
 
 
 def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*") -> Reconciliation:
@@ -25,13 +27,28 @@ def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*"
 
     ``now_us``: up to when pilots that run are known to do so.
     """
-    found = factory_lives.read(ledger, period.since_us, period.until_us, now_us)
+    found = factory_lives.read(ledger, *period, now_us, _life)
     rows = [
         reconciled
         for reconciled in reconcile(found, period, now_us)
         if fnmatchcase(reconciled.entry, pattern)
     ]
     return Reconciliation(period, rows, found.pruned_us)
+
+
+def _life(row: PilotRow, jobs_wall_us: int) -> FactoryLife:
+    """Return a stored pilot as it is compared with its factory's numbers."""
+    pilot, key = StoredPilot(row), row.identity
+    return FactoryLife(
+        key.key.entry,
+        key.factory_number,
+        row.start_us,
+        row.end_us,
+        key.origin,
+        pilot.times_estimated,
+        pilot.first_size.cores,
+        jobs_wall_us,
+    )
 
 
 def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:

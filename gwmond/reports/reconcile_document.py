@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from gwmond.model.factory_totals import FactoryKind, RunTime
 from gwmond.model.reconciliation import UNEXPLAINED, Cause, CausePart, Reconciled, Reconciliation
@@ -15,8 +15,10 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.reconcile import unexplained_ratio
+from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
-from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, words
+from gwmond.reports.render.fields import PLAIN, Field, Unit
+from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, seconds, words
 from gwmond.reports.render.table import Column, Table, table
 
 K = FactoryKind
@@ -46,72 +48,40 @@ NO_LINES = (
 )
 
 
-def record(row: Reconciled) -> dict[str, Any]:
-    """Return an entry flat; keys have units, ``parts`` and ``fits`` are spread out."""
-    numbers = row.numbers
-
-    def number(kind: FactoryKind) -> int | None:
-        """Return a number; a zero of files is not stored, but told if others of its source are."""
-        source = kind.value.partition("_")[0]
-        known = source in _OF_FILES and any(
-            factory_kind.value.startswith(source) for factory_kind in numbers
-        )
-        return numbers.get(kind, 0 if known else None)
-
-    def watched(kind: FactoryKind) -> int | None:
-        """Return a value times the time in which ads told it; None if they did not."""
-        time = numbers.get(K(f"{kind.value.removesuffix('_seconds')}_watched_seconds"))
-        return numbers.get(kind, 0) if time else None
-
-    residual, unexplained = row.residual_us, row.unexplained_us
-    return {
-        "entry": row.entry,
-        "pilots_ended": row.ended,
-        "pilot_seconds": row.pilots_us / SECOND_US,
-        "pilot_core_seconds": row.pilot_core_us / SECOND_US,
-        "job_core_seconds": row.jobs.core_us / SECOND_US,
-        "job_core_seconds_not_settled": row.jobs.open_core_us / SECOND_US,
-        "job_core_seconds_by_summaries": row.jobs.summarised_core_us / SECOND_US,
-        "job_core_seconds_by_category": row.booked_core_us / SECOND_US,
-        "job_core_seconds_shared": row.shared_core_us / SECOND_US,
-        "factory_told": row.factory_us is not None,
-        "factory_queue_started": number(K.QUEUE_STARTED),
-        "factory_queue_ended": number(K.QUEUE_ENDED),
-        "factory_queue_removed": number(K.QUEUE_REMOVED),
-        "factory_queue_held": number(K.QUEUE_HELD),
-        "factory_lines": number(K.SUMMARY_PILOTS),
-        "factory_lines_without_duration": number(K.SUMMARY_NO_DURATION),
-        "factory_pilot_seconds": None if row.factory_us is None else row.factory_us / SECOND_US,
-        "factory_validation_seconds": number(K.SUMMARY_VALIDATION_SECONDS),
-        "factory_condor_seconds": number(K.SUMMARY_CONDOR_SECONDS),
-        "factory_jobs": number(K.SUMMARY_JOBS),
-        "factory_job_seconds": number(K.SUMMARY_JOB_SECONDS),
-        "factory_job_seconds_are": _kind_of_sum(row),
-        **{f"factory_job_lines_{fit}": row.fits[fit] for fit in FITS},
-        "registered_slot_seconds": watched(K.CLIENT_SLOTS_TOTAL_SECONDS),
-        "claimed_slot_seconds": watched(K.CLIENT_SLOTS_RUNNING_SECONDS),
-        "slots_watched_seconds": number(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS),
-        "residual_seconds": None if residual is None else residual / SECOND_US,
-        "residual_ratio": row.residual_ratio,
-        "unexplained_seconds": None if unexplained is None else unexplained / SECOND_US,
-        "unexplained_ratio": row.unexplained_ratio,
-        **{
-            name: value
-            for cause in Cause
-            for part in (row.parts.get(cause),)
-            for name, value in (
-                (f"{cause.value}_pilots", 0 if part is None else part.pilots),
-                (f"{cause.value}_seconds", 0.0 if part is None else part.us / SECOND_US),
-            )
-        },
-    }
-
-
 FITS = ("real", "divided", "both", "neither")
 
 
+def _number(kind: FactoryKind) -> Callable[[Reconciled], int | None]:
+    """Return a number's value; a zero of files is not stored, but known if their others are."""
+    source = kind.value.partition("_")[0]
+
+    def value(row: Reconciled) -> int | None:
+        known = source in _OF_FILES and any(other.value.startswith(source) for other in row.numbers)
+        return row.numbers.get(kind, 0 if known else None)
+
+    return value
+
+
+def _watched(kind: FactoryKind) -> Callable[[Reconciled], int | None]:
+    """Return a value times the time in which ads had it; None if they had not."""
+    time = K(f"{kind.value.removesuffix('_seconds')}_watched_seconds")
+    return lambda row: row.numbers.get(kind, 0) if row.numbers.get(time) else None
+
+
+def _part(cause: Cause) -> Callable[[Reconciled], CausePart]:
+    return lambda row: row.parts.get(cause, CausePart(0, 0))
+
+
+def _of_cause(cause: Cause) -> tuple[Field[Reconciled], ...]:
+    part = _part(cause)
+    return (
+        Field(f"{cause.value}_pilots", lambda row: part(row).pilots),
+        Field(f"{cause.value}_seconds", lambda row: part(row).us, unit=_MICROS),
+    )
+
+
 def _kind_of_sum(row: Reconciled) -> str | None:
-    """Return what most lines that tell it have as their jobs' time; None: no line tells."""
+    """Return what most lines that have it have as their jobs' time; None: no line has."""
     real, divided = row.fits["real"], row.fits["divided"]
     if not row.fits.total():
         return None
@@ -120,6 +90,107 @@ def _kind_of_sum(row: Reconciled) -> str | None:
     if real and divided:
         return "mixed"
     return "real" if real else "divided" if divided else "either"
+
+
+def _of_fit(fit: str) -> Field[Reconciled]:
+    return Field(f"factory_job_lines_{fit}", lambda row: row.fits[fit])
+
+
+def _kind_or_unknown(row: Reconciled) -> str:
+    return _kind_of_sum(row) or UNKNOWN
+
+
+def _factory_hours(row: Reconciled) -> str:
+    return "no factory numbers" if row.factory_us is None else hours(row.factory_us, 2)
+
+
+_COUNT = Unit(lambda key, value: {key: value}, number)
+_MICROS = Unit(lambda key, us: {key: seconds(us)}, lambda us: hours(us, 2))
+_SECONDS = Unit(
+    lambda key, value: {key: value},
+    lambda value: hours(None if value is None else value * SECOND_US, 2),
+)
+_SHARE = Unit(
+    lambda key, share: {key: share}, lambda share: UNKNOWN if share is None else percent(share)
+)
+"""Without the factory's sum no share is known."""
+
+_JOBS = 50
+"""From here on: columns of the table of jobs, before: of pilots."""
+FIELDS: tuple[Field[Reconciled], ...] = (
+    Field("entry", lambda row: row.entry, 1, name=True),
+    Field("pilots_ended", lambda row: row.ended, 2, "ended", _COUNT),
+    Field("pilot_seconds", lambda row: row.pilots_us, 3, "hours", _MICROS),
+    Field("pilot_core_seconds", lambda row: row.pilot_core_us, 4, "core h", _MICROS),
+    Field("job_core_seconds", lambda row: row.jobs.core_us, 52, "by records", _MICROS),
+    Field(
+        "job_core_seconds_not_settled",
+        *(lambda row: row.jobs.open_core_us, 53, "not settled", _MICROS),
+        zero=True,
+    ),
+    Field(
+        "job_core_seconds_by_summaries",
+        *(lambda row: row.jobs.summarised_core_us, 54, "by summaries", _MICROS),
+        zero=True,
+    ),
+    Field(
+        "job_core_seconds_by_category", lambda row: row.booked_core_us, 55, "by category", _MICROS
+    ),
+    Field(
+        "job_core_seconds_shared", lambda row: row.shared_core_us, 56, "shared", _MICROS, zero=True
+    ),
+    Field("factory_told", lambda row: row.factory_us is not None),
+    Field("factory_queue_started", _number(K.QUEUE_STARTED), 5, "queue started", _COUNT),
+    Field("factory_queue_ended", _number(K.QUEUE_ENDED), 6, "queue ended", _COUNT),
+    Field("factory_queue_removed", _number(K.QUEUE_REMOVED)),
+    Field("factory_queue_held", _number(K.QUEUE_HELD)),
+    Field("factory_lines", _number(K.SUMMARY_PILOTS), 7, "lines", _COUNT),
+    Field(
+        "factory_lines_without_duration",
+        *(_number(K.SUMMARY_NO_DURATION), 8, "no duration", _COUNT),
+    ),
+    Field(
+        "factory_pilot_seconds",
+        *(lambda row: row.factory_us, 9, "factory h", _MICROS, _factory_hours),
+    ),
+    Field("factory_validation_seconds", _number(K.SUMMARY_VALIDATION_SECONDS)),
+    Field("factory_condor_seconds", _number(K.SUMMARY_CONDOR_SECONDS), 10, "HTCondor h", _SECONDS),
+    Field("factory_jobs", _number(K.SUMMARY_JOBS)),
+    Field("factory_job_seconds", _number(K.SUMMARY_JOB_SECONDS), 57, "factory's job h", _SECONDS),
+    Field(
+        "factory_job_seconds_are",
+        *(_kind_of_sum, 58, "which are", PLAIN, _kind_or_unknown),
+    ),
+    *map(_of_fit, FITS),
+    Field(
+        "registered_slot_seconds",
+        *(_watched(K.CLIENT_SLOTS_TOTAL_SECONDS), 59, "registered slot h", _SECONDS),
+    ),
+    Field(
+        "claimed_slot_seconds",
+        *(_watched(K.CLIENT_SLOTS_RUNNING_SECONDS), 60, "claimed slot h", _SECONDS),
+    ),
+    Field("slots_watched_seconds", _number(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS)),
+    Field("residual_seconds", lambda row: row.residual_us, 11, "residual h", _MICROS),
+    Field("residual_ratio", lambda row: row.residual_ratio, 12, "residual %", _SHARE),
+    Field(
+        "unexplained_seconds",
+        *(lambda row: row.unexplained_us, 13, "unexplained h", _MICROS),
+        zero=True,
+    ),
+    Field(
+        "unexplained_ratio",
+        *(lambda row: row.unexplained_ratio, 14, "unexplained %", _SHARE),
+        zero=True,
+    ),
+    *(field for cause in Cause for field in _of_cause(cause)),
+)
+"""What is said of an entry, in the order of JSON and CSV; keys have units."""
+
+
+def record(row: Reconciled) -> dict[str, Any]:
+    """Return an entry for JSON and CSV."""
+    return fields.record(FIELDS, row)
 
 
 def document(found: Reconciliation, age: Age) -> Document:
@@ -154,85 +225,31 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
     every = list(rows)
     whole = total(every) if len(every) > 1 else None
     causes = [cause for cause in Cause if any(cause in row.parts for row in every)]
+    entry = fields.columns(FIELDS[:1])
+    pilots = fields.columns(field for field in FIELDS if field.at < _JOBS)
+    jobs = fields.columns(field for field in FIELDS if field.at >= _JOBS)
     title = "Pilots: hours, and what the factory says (residual: its hours less gwmond's)"
     found = [
-        table(title, _PILOTS, every, whole, _left_out(every)),
-        table("Jobs: core-hours, and what the factory says", _JOBS, every, whole),
+        table(title, pilots, every, whole, _left_out(every)),
+        table("Jobs: core-hours, and what the factory says", [*entry, *jobs], every, whole),
     ]
     if causes:
         title = "Why the factory's hours of pilots differ (number of pilots)"
-        columns = [_ENTRY, _RESIDUAL, *map(_of_cause, causes), _UNEXPLAINED]
+        residual, unexplained = fields.columns(
+            field for field in FIELDS if field.key in {"residual_seconds", "unexplained_seconds"}
+        )
+        columns = [*entry, residual, *map(_cause_column, causes), unexplained]
         differ = [row for row in every if row.parts]
         found.append(table(title, columns, differ, whole if whole and whole.parts else None))
     return found
 
 
-def _hours(header: str, us: Callable[[Reconciled], int | None], zero: bool = False) -> _Column:
-    return Column(header, lambda row: hours(us(row), 2), zero=zero)
-
-
-def _number(header: str, name: str) -> _Column:
-    return Column(header, lambda row: number(record(row)[name]))
-
-
-def _told(header: str, name: str) -> _Column:
-    """Return a column of hours of what is recorded in seconds."""
-
-    def cell(row: Reconciled) -> str:
-        seconds = record(row)[name]
-        return hours(None if seconds is None else seconds * SECOND_US, 2)
-
-    return Column(header, cell)
-
-
-def _of_cause(cause: Cause) -> _Column:
+def _cause_column(cause: Cause) -> Column[Reconciled]:
     def cell(row: Reconciled) -> str:
         part = row.parts.get(cause)
         return "" if part is None else f"{hours(part.us, 2)} ({part.pilots})"
 
     return Column(words(cause), cell)
-
-
-_Column: TypeAlias = Column[Reconciled]
-_ENTRY: _Column = Column("entry", lambda row: row.entry, name=True)
-_RESIDUAL = _hours("residual h", lambda row: row.residual_us)
-_UNEXPLAINED = _hours("unexplained h", lambda row: row.unexplained_us, zero=True)
-_PILOTS: tuple[_Column, ...] = (
-    _ENTRY,
-    Column("ended", lambda row: str(row.ended)),
-    _hours("hours", lambda row: row.pilots_us),
-    _hours("core h", lambda row: row.pilot_core_us),
-    _number("queue started", "factory_queue_started"),
-    _number("queue ended", "factory_queue_ended"),
-    _number("lines", "factory_lines"),
-    _number("no duration", "factory_lines_without_duration"),
-    Column(
-        "factory h",
-        lambda row: "no factory numbers" if row.factory_us is None else hours(row.factory_us, 2),
-    ),
-    _told("HTCondor h", "factory_condor_seconds"),
-    _RESIDUAL,
-    Column("residual %", lambda row: _share(row.residual_ratio)),
-    _UNEXPLAINED,
-    Column("unexplained %", lambda row: _share(row.unexplained_ratio), zero=True),
-)
-_JOBS: tuple[_Column, ...] = (
-    _ENTRY,
-    _hours("by records", lambda row: row.jobs.core_us),
-    _hours("not settled", lambda row: row.jobs.open_core_us, zero=True),
-    _hours("by summaries", lambda row: row.jobs.summarised_core_us, zero=True),
-    _hours("by category", lambda row: row.booked_core_us),
-    _hours("shared", lambda row: row.shared_core_us, zero=True),
-    _told("factory's job h", "factory_job_seconds"),
-    Column("which are", lambda row: record(row)["factory_job_seconds_are"] or UNKNOWN),
-    _told("registered slot h", "registered_slot_seconds"),
-    _told("claimed slot h", "claimed_slot_seconds"),
-)
-
-
-def _share(share: float | None) -> str:
-    """Return what part of the larger sum something is; without the factory's sum it is unknown."""
-    return UNKNOWN if share is None else percent(share)
 
 
 def _left_out(rows: list[Reconciled]) -> str:

@@ -26,8 +26,8 @@ from gwmond.model.units import Resource
 from gwmond.reports import groupings
 from gwmond.reports.categories import CATEGORIES, CPU, GPU, OF_JOBS, Kind, of_kind
 from gwmond.reports.failures import MOST, Failures
-from gwmond.reports.figures import Figures
 from gwmond.reports.groupings import DAY_US, NOT_KNOWN, STEPS, Basis
+from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import ratio
 from gwmond.reports.report_suspects import Suspected
 
@@ -92,7 +92,8 @@ class Group:
 
     - ``own``: how much of it is pilots' own time; None where only runs are counted.
     - ``estimated``: how much of it rests on an estimate; ``unsettled``: what is not settled yet.
-    - ``pilots``, ``runs``: how many ended in the period; ``open_runs``: of these, not settled.
+    - ``ended``: the pilots that ended in the period; ``runs``: how many, ``open_runs``: of these,
+      not settled.
     - ``site_time``: canonical micros of its sites by resource and state.
     - ``verdicts``: how many pilots that registered in the period have checked, by state and whether
       they agreed.
@@ -102,10 +103,9 @@ class Group:
     own: Counter[Kind] | None = field(default_factory=Counter)
     estimated: Counter[Kind] | None = field(default_factory=Counter)
     unsettled: Counter[Kind] | None = None
-    pilots: int | None = None
+    ended: PilotSums | None = None
     runs: int | None = None
     open_runs: int | None = None
-    figures: Figures | None = None
     site_time: Counter[tuple[Resource, str]] | None = None
     verdicts: Counter[tuple[str, bool]] | None = None
 

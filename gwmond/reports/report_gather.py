@@ -6,25 +6,23 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gwmond.ledger.pilot_life import life_of
 from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, PilotId
 from gwmond.model.times import HOUR_US
-from gwmond.pilots.pilot_time import partition, total
+from gwmond.pilots.pilot_time import partition
 from gwmond.reports.categories import CPU, KINDS
 from gwmond.reports.failures import Failures
-from gwmond.reports.figures import Figures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
 from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
-from gwmond.reports.pilot_jobs import stands_in
-from gwmond.reports.pilots import life_now
+from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
+from gwmond.reports.stored_pilot import AsOf, StoredPilot, stands_in
 
 
 @dataclass(slots=True)
@@ -117,64 +115,41 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     for row in state.pilots:
         if not made.scope.covers(*row.identity.key, row.identity.group):
             continue
-        life = life_now(row, theirs.get(row.id, ()))
+        pilot = StoredPilot(row, theirs.get(row.id, ()))
+        life = pilot.life_now
         since = max(period.since_us, row.mark_us, row.start_us)
         until = min(period.until_us, life.until_us)
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
             amounts = partition(life, (since, end), made.q).unsettled
-            for group in made.of(of_pilot(row, len(theirs.get(row.id, ())), since)):
+            for group in made.of(of_pilot(pilot, since)):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end
 
 
 def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
-    scope = made.scope
-    for row, attempts in pilots_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
-        assert row.end_us is not None
-        whole = scope.basis == "pilots_ended"
-        life = _life_of(row, attempts, made.q) if whole else None
-        facts = of_pilot(row, len(attempts) + row.attempts_pruned, row.end_us)
-        for group in made.of(facts, series=whole):
-            group.pilots = (group.pilots or 0) + 1
-            group.figures = group.figures or Figures()
-            group.figures.add(row, attempts)
-            if life is not None:
-                _add(group, life)
+    scope, whole = made.scope, made.scope.basis == "pilots_ended"
+    places, as_of = (scope.site, scope.entry, scope.group), AsOf(q=made.q)
+    for pilot in pilots_ended(ledger, scope.period, *places, as_of):
+        assert pilot.row.end_us is not None
+        for group in made.of(of_pilot(pilot, pilot.row.end_us), series=whole):
+            group.ended = group.ended or PilotSums()
+            group.ended.add(pilot)
+            if whole:
+                _add(group, pilot)
 
 
-def _life_of(row: PilotRow, attempts: Sequence[AttemptRow], q: int) -> Group:
-    """Return a pilot's whole life as a group of its own."""
-    group = Group(unsettled=Counter(total(life_of(row, ()), q=q)))
-    assert group.unsettled is not None
-    assert group.estimated is not None
-    assert group.own is not None
-    for (resource, measure, category, outcome), micros in row.settled.items():
-        group.own[resource, measure] += 0 if outcome else micros
-        group.sums[resource, measure, category] += micros
-        group.unsettled[resource, measure] -= micros
-    if row.attempts_pruned:
+def _add(group: Group, pilot: StoredPilot) -> None:
+    """Add a pilot's whole life."""
+    group.sums.update(pilot.settled)
+    group.unsettled = (group.unsettled or Counter()) + Counter(pilot.unsettled)
+    for (resource, measure, _, outcome), micros in pilot.row.settled.items():
+        if group.own is not None and not outcome:
+            group.own[resource, measure] += micros
+    if pilot.estimated is None:
         group.estimated = None
-    elif row.assumed:
-        for series, micros in partition(life_of(row, attempts), q=q).settled.items():
-            if series.evidence == "estimated":
-                group.estimated[series.resource, series.measure] += micros
-    else:
-        for attempt in attempts:
-            if attempt.outcome is not None and attempt.outcome.evidence == "estimated":
-                group.estimated.update(attempt.settled)
-    return group
-
-
-def _add(into: Group, group: Group) -> None:
-    into.sums.update(group.sums)
-    into.unsettled = (into.unsettled or Counter()) + (group.unsettled or Counter())
-    if into.own is not None and group.own is not None:
-        into.own.update(group.own)
-    if group.estimated is None:
-        into.estimated = None
-    elif into.estimated is not None:
-        into.estimated.update(group.estimated)
+    elif group.estimated is not None:
+        group.estimated.update(pilot.estimated)
 
 
 def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
@@ -245,8 +220,7 @@ def _fill(made: _Made, counted: bool) -> None:
         if scope.of_pilots:
             group.unsettled = group.unsettled if group.unsettled is not None else Counter()
             if counted:
-                group.pilots = group.pilots or 0
-                group.figures = group.figures or Figures()
+                group.ended = group.ended or PilotSums()
         if counted:
             group.runs, group.open_runs = group.runs or 0, group.open_runs or 0
         if scope.basis == "runs_ended":

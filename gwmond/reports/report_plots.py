@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Category
 from gwmond.model.times import HOUR_US
-from gwmond.reports.categories import STACK, Kind
+from gwmond.reports.categories import INFOS, Kind
 from gwmond.reports.groupings import STEPS
 from gwmond.reports.periods import short
 from gwmond.reports.render.document import Drawing, GridLine, Rectangle, Word
@@ -124,9 +124,9 @@ def _largest(
 
 
 def _stack(group: Group, kind: Kind) -> Iterator[tuple[Category, int]]:
-    for category in STACK:
-        if (micros := group.sums[*kind, category]) > 0:
-            yield category, micros
+    for info in INFOS:
+        if info.category and (micros := group.sums[*kind, info.category]) > 0:
+            yield info.category, micros
 
 
 def _hint(bar: Bar, category: Category, kind: Kind) -> str:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Category
-from gwmond.reports.categories import LOOK
+from gwmond.reports.categories import INFO
 from gwmond.reports.periods import short, span
 from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
 
@@ -62,7 +62,7 @@ def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
 def ends(story: Story) -> str:
     """Return from when to when, for the title."""
     life = story.life
-    doing = "silent" if story.summary.state == "silent" else "runs"
+    doing = "silent" if story.pilot.state == "silent" else "runs"
     until = short(life.until_us) + ("" if life.end_us is not None else f" ({doing})")
     return f"{short(life.start_us)} to {until} UTC, {span(life.until_us - life.start_us)}"
 
@@ -76,7 +76,7 @@ def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Mark:
     found: Counter[Mark] = Counter()
     for part in spans:
         if (length := min(part.end_us, end) - max(part.start_us, start)) > 0:
-            letter = LOOK[part.category].letter
+            letter = INFO[part.category].letter
             cell = Mark(letter.lower() if part.free == "part" else letter, part.category)
             found[cell] += length
     covered = sum(found.values())
@@ -91,6 +91,6 @@ def _of_run(run: RunStory, until_us: int) -> Callable[[int, int], Mark]:
 
     def mark(start: int, end: int) -> Mark:
         there = row.start_us < end and start < last
-        return Mark(LOOK[category].letter, category) if there else Mark(NOTHING)
+        return Mark(INFO[category].letter, category) if there else Mark(NOTHING)
 
     return mark

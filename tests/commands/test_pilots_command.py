@@ -17,7 +17,7 @@ from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
 from gwmond.model.facts import Cursor
 from gwmond.model.stored_pilots import PilotBatch
-from gwmond.reports.pilots import summary_of
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write
 from tests.pilots.play import Play, claim
 from tests.pilots.play import shown as pilot_shown
@@ -271,8 +271,8 @@ def test_a_pilot_runs_no_more_jobs_than_fit() -> None:
         play.poll(at, [pilot_shown(cores=1, heard=at)], claims=[claim(f"{number}", at)])
     rows = list(play.stored.attempts.values())
     assert len([row for row in rows if row.end_us is None]) == 4
-    line = summary_of(play.pilot(), rows, play.pilot().contact_us, 2000)
-    assert (line.running_jobs, line.doing) == (1, "running 1 job")
+    line = StoredPilot(play.pilot(), rows, AsOf(play.pilot().contact_us))
+    assert (len(line.running), line.doing) == (1, "running 1 job")
 
 
 def test_while_the_daemon_writes(run: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from gwmond.model.facts import Pilot
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
-from gwmond.reports.pilots import summary_of
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.pilots import test_factory_jobs as factory
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_outputs import FAILED, JOB, output, told
@@ -148,7 +148,7 @@ def test_what_the_list_of_pilots_says() -> None:
     play = Play()
     wait(play, last=600)
     for state in ("failed", "ended"):
-        line = summary_of(only(play), (), only(play).contact_us, 2000)
+        line = StoredPilot(only(play), (), AsOf(only(play).contact_us))
         assert (line.state, line.doing) == (state, "failed validation: validate_node.sh")
         wait(play, first=660)
         play.rest(DIES + 900)

@@ -49,9 +49,9 @@ def check(stored: Stored, now_us: int) -> None:
     And that what is shown as settled is what the totals hold.
     """
     for story in stories(stored, now_us):
-        assert not any(story.residual.values()), story.summary.row
+        assert not any(story.residual.values()), story.pilot.row
         booked: Counter[tuple[str, ...]] = Counter()
-        for (resource, measure, category, outcome), micros in story.summary.row.settled.items():
+        for (resource, measure, category, outcome), micros in story.pilot.row.settled.items():
             booked[resource, measure, category] += 0 if outcome else micros
         own: Counter[tuple[str, ...]] = Counter()
         every: Counter[Kind] = Counter()
@@ -64,7 +64,7 @@ def check(stored: Stored, now_us: int) -> None:
             every.update(run.amounts)
         assert {kind: every[kind] for kind in story.total} == story.total
         assert all(micros >= 0 for micros in story.unsettled.values())
-        assert story.summary.unsettled == story.unsettled
+        assert story.pilot.unsettled == story.unsettled
 
 
 @settings(max_examples=examples(80))
@@ -88,5 +88,5 @@ def test_a_killed_pilot_has_no_time_after_its_last_contact() -> None:
         assert story.total["cpu", "resource"] == 4 * 600e6
         assert story.own[-1].end_us == (T0 + 600) * SECOND_US
         check(play.stored, (T0 + at) * SECOND_US)
-    overhead = story.summary.settled["cpu", "resource", Category.PILOT_OVERHEAD]
+    overhead = story.pilot.settled["cpu", "resource", Category.PILOT_OVERHEAD]
     assert (overhead, story.unsettled["cpu", "resource"]) == (4 * 600e6 - 400e6, 0)

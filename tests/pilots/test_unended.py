@@ -12,7 +12,7 @@ from gwmond.model.pilot_facts import Assumption, Category, Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import ExpectedInput
-from gwmond.reports.pilots import summary_of
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_evidence_order import lives
 from tests.pilots.test_factory_jobs import SIZE, S, event, line, only, queue, vanish
@@ -261,7 +261,7 @@ def test_the_list_of_pilots_does_not_call_it_idle() -> None:
     """Nothing tells what it does."""
     play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
-    listed = summary_of(only(play), (), us(600), 2000)
+    listed = StoredPilot(only(play), (), AsOf(us(600)))
     assert (listed.state, listed.doing) == ("open", "runs, jobs not known")
 
 

@@ -12,13 +12,16 @@ from gwmond.reports.analyze_entries import (
     Compared,
     KnownOf,
     Numbers,
+    block,
+    entries_text,
     exact,
+    frontends_text,
     records,
 )
-from gwmond.reports.analyze_pilots import PilotFigures, PilotSums
 from gwmond.reports.analyze_rounding import Finished
-from gwmond.reports.analyze_text import block, entries_text, frontends_text
-from gwmond.reports.pilot_jobs import KnownJobs
+from gwmond.reports.pilot_sums import WallClockSums
+from gwmond.reports.stored_pilot import KnownJobs
+from gwmond.reports.wall_clock import WallClock
 from tests.gwms.figures import FIGURE_10
 
 US = 10**6
@@ -27,10 +30,10 @@ DAY = Period(0, 86_400 * US)
 
 def pilot(
     entry: str = "T2_X", frontend: str = "fe.main", *, jobs: int = 3, validation: int | None = 310
-) -> PilotFigures:
+) -> WallClock:
     """A pilot of one core: 10,000 s, of these 6000 s with jobs, 5000 s of these that exited 0."""
     used, good = (6000, 5000) if jobs else (0, 0)
-    return PilotFigures(
+    return WallClock(
         frontend=frontend,
         entry=entry,
         ended_us=20_000 * US,
@@ -47,7 +50,7 @@ def pilot(
     )
 
 
-def failed(entry: str = "T2_X", frontend: str = "fe.main") -> PilotFigures:
+def failed(entry: str = "T2_X", frontend: str = "fe.main") -> WallClock:
     """A pilot in which HTCondor never started, of 1200 s."""
     life = 1200
     return pilot(entry, frontend, jobs=0)._replace(
@@ -58,7 +61,7 @@ def failed(entry: str = "T2_X", frontend: str = "fe.main") -> PilotFigures:
     )
 
 
-def analysis(*pilots: PilotFigures, compare: bool = True) -> Analysis:
+def analysis(*pilots: WallClock, compare: bool = True) -> Analysis:
     found = Analysis(DAY, compare)
     for one in pilots:
         found.add(one)
@@ -115,7 +118,7 @@ def test_nothing_known_is_not_zero() -> None:
         0.4,
     )
     assert re.search(r"T2_X +0\.0% +0\.0% +0\.0% \| +- +- +40\.0% ", "\n".join(entries_text(found)))
-    assert exact(PilotSums()).validation == 0
+    assert exact(WallClockSums()).validation == 0
 
 
 def test_parts_sum_up() -> None:
@@ -179,8 +182,8 @@ def test_figure_10_verbatim() -> None:
         numbered=5192,
         by_statistics=0,
     )
-    row = Compared(PilotSums(), numbers, numbers)
-    everything = Compared(PilotSums(), numbers, numbers._replace(pilots=39_038))
+    row = Compared(WallClockSums(), numbers, numbers)
+    everything = Compared(WallClockSums(), numbers, numbers._replace(pilots=39_038))
     figure = [line.rstrip("R") for line in FIGURE_10.splitlines()[1:] if line]
     lines = block(row, slot, everything)
     below = [pair for pair in pairwise(lines) if pair[1].startswith("  analyze_entries: ")]

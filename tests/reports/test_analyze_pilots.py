@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 import pytest
@@ -17,15 +18,16 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.model.stored_pilots import AttemptRow
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.pilots.attempt_facts import executing
-from gwmond.reports.analyze_entries import Analysis, original
-from gwmond.reports.analyze_pilots import PilotFigures, figures_of
-from gwmond.reports.analyze_rounding import Archive, Finished, Printed, data_sets
-from gwmond.reports.analyze_text import entries_text
-from gwmond.reports.figures import COLUMNS, Figures
+from gwmond.reports.analyze_entries import Analysis, entries_text, original
+from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, Finished, data_sets
+from gwmond.reports.figures import COLUMNS
+from gwmond.reports.pilot_sums import PilotSums, core_time
+from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.wall_clock import WallClock, wall_clock
 from tests.build.ended import LATE, LIFE, ORIGIN, pilot
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
 
@@ -51,9 +53,13 @@ def run(
     )
 
 
+def clock(row: PilotRow, runs: Sequence[AttemptRow]) -> WallClock:
+    return wall_clock(StoredPilot(row, runs))
+
+
 def test_cores_that_jobs_hold() -> None:
     """Two of four cores for two hours, a third for one: an hour and a quarter of the pilot's."""
-    found = figures_of(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
+    found = clock(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
     assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
     assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
     # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
@@ -70,9 +76,9 @@ def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -
     return row._replace(facts=facts)
 
 
-def compared(*runs: AttemptRow) -> tuple[PilotFigures, str]:
+def compared(*runs: AttemptRow) -> tuple[WallClock, str]:
     """A pilot of one core with runs, and the line of time used that the original would print."""
-    attempt_key = figures_of(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    attempt_key = clock(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
     analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
     analysis.add(attempt_key)
     lines = entries_text(analysis)
@@ -108,7 +114,7 @@ def test_a_program_that_never_began_is_no_job_of_the_original() -> None:
 def test_a_program_counts_no_longer_than_its_run() -> None:
     """Clocks that differ make it neither longer nor negative."""
     for seconds, length_s in ((-50, 3600), (4000, 0)):
-        found = figures_of(pilot(steps=()), [staged(run(1, 2), seconds)])
+        found = clock(pilot(steps=()), [staged(run(1, 2), seconds)])
         assert (found.finished.jobs_s, found.from_start) == (length_s, False)
 
 
@@ -126,13 +132,13 @@ def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
 def test_memory_does_not_use_cores() -> None:
     """A job on one core that takes all memory uses a quarter of the pilot's time."""
     big = run(0, 4)._replace(size=Resources(1, 8000))
-    assert figures_of(pilot(), [big]).used_us == LIFE // 4
+    assert clock(pilot(), [big]).used_us == LIFE // 4
 
 
 def test_never_more_than_the_pilot_has() -> None:
     """Where jobs hold more cores than there are they share them; times outside do not count."""
     jobs = [run(-1, 2, cores=4), run(1, 5, cores=4, code=1, number=2)]
-    found = figures_of(pilot(), jobs)
+    found = clock(pilot(), jobs)
     assert (found.used_us, found.good_us) == (LIFE, HOUR + HOUR // 2)
     assert found.lengths_us == (3 * HOUR, 4 * HOUR)
 
@@ -140,13 +146,13 @@ def test_never_more_than_the_pilot_has() -> None:
 def test_a_size_that_changes() -> None:
     """Of two hours on one core one is a quarter of the pilot's, one half of it."""
     steps = (Step(ORIGIN, Resources(4, 8000)), Step(ORIGIN + HOUR, Resources(2, 4000)))
-    found = figures_of(pilot(steps=steps), [run(0, 2)])
+    found = clock(pilot(steps=steps), [run(0, 2)])
     assert found.used_us == HOUR // 4 + HOUR // 2
 
 
 def test_a_run_whose_end_nobody_told() -> None:
     """It lasts as long as the pilot, and has not exited 0."""
-    found = figures_of(pilot(closed=False), [run(2, None, cores=4, code=None)])
+    found = clock(pilot(closed=False), [run(2, None, cores=4, code=None)])
     assert (found.used_us, found.good_us, found.lengths_us) == (2 * HOUR, 0, (2 * HOUR,))
     assert not found.settled
 
@@ -170,7 +176,7 @@ def test_validation(
 ) -> None:
     """Up to its end; all, if HTCondor never started; None, if nothing tells."""
     end = None if until_h is None else ORIGIN + round(until_h * HOUR)
-    found = figures_of(pilot(validation=validation, validation_end_us=end), [])
+    found = clock(pilot(validation=validation, validation_end_us=end), [])
     assert found.jobs.started is started
     expected = None if validation_h is None else round(validation_h * HOUR)
     assert found.validation_us == expected
@@ -182,7 +188,7 @@ def test_validation(
 def test_a_job_proves_that_condor_started() -> None:
     """Whatever the pilot's output says, or does not say."""
     for validation in Validation:
-        assert figures_of(pilot(validation=validation), [run(1, 2)]).jobs.started is True
+        assert clock(pilot(validation=validation), [run(1, 2)]).jobs.started is True
 
 
 def test_runs_that_are_not_kept() -> None:
@@ -192,12 +198,12 @@ def test_runs_that_are_not_kept() -> None:
         ("cpu", "resource", Category(category), outcome): amount * HOUR
         for (category, outcome), amount in hours.items()
     }
-    found = figures_of(pilot(settled=settled, attempts_pruned=5), [])
+    found = clock(pilot(settled=settled, attempts_pruned=5), [])
     assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
     assert (found.jobs.number, found.jobs.started) == (5, True)
     assert (found.lengths_us, found.pruned) == ((), True)
     assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
-    nothing = figures_of(pilot(attempts_pruned=1), [])
+    nothing = clock(pilot(attempts_pruned=1), [])
     assert (nothing.used_us, nothing.jobs.number) == (0, 1)
 
 
@@ -205,22 +211,22 @@ def test_a_size_that_is_assumed() -> None:
     """It is said; the factory's logs are divided by what jobs held at once, if that is more."""
     steps = (Step(ORIGIN, Resources(1, 2000)),)
     jobs = [run(1, 3), run(1, 3, number=2)]
-    known = figures_of(pilot(steps=steps), jobs)
+    known = clock(pilot(steps=steps), jobs)
     rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}
-    assumed = figures_of(pilot(steps=steps, assumed=rule), jobs)
+    assumed = clock(pilot(steps=steps, assumed=rule), jobs)
     assert (known.size_assumed, known.finished.jobs_s) == (False, 4 * 3600)
     assert (assumed.size_assumed, assumed.finished.jobs_s) == (True, 2 * 3600)
 
 
 def test_without_cores_a_job_uses_all() -> None:
     """No division by nothing."""
-    found = figures_of(pilot(steps=()), [run(1, 3)])
+    found = clock(pilot(steps=()), [run(1, 3)])
     assert (found.used_us, found.finished.jobs_s) == (2 * HOUR, 2 * 3600)
 
 
 def test_one_that_runs_has_no_figures() -> None:
     with pytest.raises(ValueError, match="has not ended"):
-        figures_of(pilot(end_us=None), [])
+        clock(pilot(end_us=None), [])
 
 
 def stand_in(start: float, end: float, category: Category) -> AttemptRow:
@@ -235,7 +241,7 @@ def test_what_stands_for_jobs_is_no_job() -> None:
     """Three hours of four were busy, of these two good; the number of jobs is not known."""
     whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
     stands = [stand_in(0.5, 2.5, Category.GOODPUT), stand_in(2.5, 3.5, Category.UNCLASSIFIED)]
-    found = figures_of(pilot(assumed=whole), stands)
+    found = clock(pilot(assumed=whole), stands)
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.lengths_us) == (None, ())
     assert (found.jobs.ran, found.jobs.started, found.jobs.by_statistics) == (True, True, True)
@@ -252,21 +258,21 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
     }
     whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
     row = pilot(assumed=whole, settled=booked, attempts_pruned=2, ran_jobs=True)
-    found = figures_of(row, [])
+    found = clock(row, [])
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.jobs.by_statistics) == (None, True)
     assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
-    figures = Figures()
-    figures.add(row, [])
-    assert (figures.jobs, figures.numbered, figures.by_statistics) == (0, 0, 1)
-    assert (figures.used, figures.good, figures.time) == (12 * HOUR, 8 * HOUR, 16 * HOUR)
-    assert (figures.used_by_statistics, figures.good_by_statistics) == (12 * HOUR, 8 * HOUR)
-    assert [column.cell(figures) for column in COLUMNS[1:3]] == ["n/k", "n/k"]
+    sums = PilotSums()
+    sums.add(StoredPilot(row))
+    assert (sums.jobs, sums.numbered, sums.by_statistics) == (0, 0, 1)
+    assert sums.core[:3] == (16 * HOUR, 12 * HOUR, 8 * HOUR)
+    assert core_time(sums.settled_by_statistics)[1:3] == (12 * HOUR, 8 * HOUR)
+    assert [column.cell(sums) for column in COLUMNS[1:3]] == ["n/k", "n/k"]
 
 
 def test_one_that_ran_jobs_of_which_none_is_kept() -> None:
     """That it ran some is known, how many is not."""
-    found = figures_of(pilot(ran_jobs=True), [])
+    found = clock(pilot(ran_jobs=True), [])
     assert (found.jobs.number, found.jobs.ran, found.jobs.by_statistics) == (None, True, False)
 
 
@@ -279,9 +285,9 @@ def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
     assert (told["JobsLasted"], told["JobsGoodput"]) == (4000, 3500)
     assert (some.numberless_s, some._replace(jobs=1).numberless_s) == (4000, 0)
     assert some._replace(started=False).numberless_s == 0
-    archive, made = Archive(86_400), Printed()
+    archive = Archive(86_400)
     for one in (some, Finished(10_000, True, 100, 2, 1000, 500)):
-        archive.add(0, data_sets(one), one.numberless_s)
-    made.add(archive.counts(), archive.numberless)
-    assert (made.jobs, made.without_jobs, made.used, made.numberless) == (2, 0, 5000, 4000)
-    assert original(made).job_length == 500
+        archive.add(0, data_sets(one) | {NUMBERLESS: one.numberless_s})
+    made, numberless = original(archive.counts()), archive.counts()[NUMBERLESS]
+    assert (made.jobs, made.without_jobs, made.used, numberless) == (2, 0, 5000, 4000)
+    assert made.job_length == 500

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.reports.pilot_jobs import has_run_jobs, has_started
 from gwmond.reports.pilot_story import RULES, rules_of
-from gwmond.reports.pilots import record, summary_of
+from gwmond.reports.pilots import record
+from gwmond.reports.stored_pilot import StoredPilot
 from tests.pilots.play import Play
 from tests.pilots.test_factory_jobs import only, queue, told
 from tests.pilots.test_outputs import output, us
@@ -34,8 +34,8 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
     assert play.seconds() == {"unclassified": 4.0 * until}
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
-    assert record(summary_of(row, (), us(9000), 2000), us(9000))["validation"] == "passed"
-    assert (has_started(row, 0), has_run_jobs(row, 0)) == (True, None)
+    assert record(StoredPilot(row))["validation"] == "passed"
+    assert StoredPilot(row).jobs[2:4] == (True, None)
 
 
 def test_nothing_tells_whether_it_passed() -> None:
@@ -45,8 +45,8 @@ def test_nothing_tells_whether_it_passed() -> None:
     row = only(play)
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == RULES[Assumption.VALIDATION]
-    assert record(summary_of(row, (), us(9000), 2000), us(9000))["validation"] == "unknown"
-    assert (has_started(row, 0), has_run_jobs(row, 0)) == (None, None)
+    assert record(StoredPilot(row))["validation"] == "unknown"
+    assert StoredPilot(row).jobs[2:4] == (None, None)
 
 
 def test_what_is_learnt_later_takes_its_place() -> None:

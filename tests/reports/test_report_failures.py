@@ -22,7 +22,8 @@ from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
-from gwmond.reports.failures import MOST, Failed, FailureKey, Failures, split
+from gwmond.reports.failures import MOST, FailureKey, Failures, split
+from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import Group, Scope
 from gwmond.reports.report import Report as Reported
 from gwmond.reports.report_document import tables
@@ -206,7 +207,7 @@ def test_the_list_is_bounded_unless_one_says_otherwise() -> None:
     found = Failures()
     for number in range(MOST + 5):
         key = FailureKey("Site", "e", f"n{number:02}", "Network", "a.sh")
-        found.of[key] = Failed(1)
+        found.of[key] = PilotSums(1)
         found.ended[key.place] = 2
     only = Reported(Scope(Period(0, HOUR_US), ("site",)), {}, Group(), {}, False, found)
     assert len(tables(only)[1].rows) == MOST
@@ -220,7 +221,7 @@ def test_numbers_of_what_is_left_out() -> None:
     def left_out(lines: int, pilots: int, most: int) -> str:
         found = Failures()
         for number in range(lines):
-            found.of[FailureKey("Site", "e", f"n{number}", "Network", "a.sh")] = Failed(pilots)
+            found.of[FailureKey("Site", "e", f"n{number}", "Network", "a.sh")] = PilotSums(pilots)
         note = found.tables(most)[1].note.removeprefix(FIRST)
         return note.partition(" (")[0].strip()
 

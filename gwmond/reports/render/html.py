@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 import gwmond
-from gwmond.reports.categories import LOOKS
+from gwmond.reports.categories import INFOS
 from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import words
 from gwmond.reports.render.table import Table
@@ -25,7 +25,7 @@ def html(parts: Iterable[Part]) -> str:
     """Return a document as one file, for light and dark screens and paper."""
     every = list(parts)
     titles = [part.text for part in every if isinstance(part, Paragraph)][:2]
-    looks = [look for look in LOOKS if look.category]
+    looks = [info for info in INFOS if info.category]
     return template("report.html.j2").render(
         parts=every, title=", ".join(titles), looks=looks, version=gwmond.__version__
     )

@@ -26,7 +26,7 @@ class Cell(str):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class Layout:
     """How a column is laid out.
 
     - ``name``: it says which row it is, and is repeated where a table is divided.  Names and
@@ -54,7 +54,7 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Column(_Look, Generic[R]):
+class Column(Layout, Generic[R]):
     """A column of records; soft hyphens in ``header`` say where it may be divided."""
 
     header: str

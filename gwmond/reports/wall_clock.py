@@ -1,4 +1,4 @@
-"""What analyze_entries tells of pilots, exact: one pilot, and sums of them.  Pure.
+"""A stored pilot's wall-clock time, as analyze_entries counts it, exact.  Pure.
 
 Units: microseconds of a pilot's wall-clock time, whatever its size, as in the original: a pilot of
 eight cores counts as one, and a job on one of its cores uses an eighth of its time.
@@ -8,19 +8,13 @@ life              from the pilot's start to its end ("Lasted", "time")
 used              time in which jobs ran: at each moment the cores that jobs hold / the pilot's
                   cores, never more than 1 ("JobsLasted", "time used")
 good              the same of jobs that exited 0 of their own accord ("JobsGoodput")
-nosuccess         used - good
-waste             life - used
-badput            life - good
-started           whether HTCondor started: None if nothing tells, and no job is known
 validation        up to the end of the validation; of a pilot in which HTCondor never started, all
                   of its life.  None if it is not known when the validation ended
-idle              life - validation - used, of pilots whose validation is known
-jobs              runs of jobs; their length is wall-clock time, each whole.  None if it is not
-                  known how many (see ``pilot_jobs``)
+lengths           of the runs of jobs that are kept, each whole
 ================= =============================================================================
 
-Of a pilot whose jobs only statistics tell of, ``used`` is how long it was busy by them, and
-``good`` what is goodput of that: both are estimated (``by_statistics``).
+Of a pilot whose jobs only statistics have, ``used`` is how long it was busy by them, and ``good``
+what is goodput of that: both are estimated (``by_statistics``).
 
 The original counts a job from when its program began: without the transfer of its input, and not
 at all if the program never began.  Where that time is not known, ``finished`` has it from the start
@@ -33,11 +27,9 @@ cores that a job blocks by its memory count as used; such pilots are counted (``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from gwmond.ledger.pilot_life import life_of
 from gwmond.model.pilot_facts import Assumption, PilotLife
 from gwmond.model.shares import MILLI, milli
 from gwmond.model.stored_pilots import AttemptRow, PilotRow
@@ -45,15 +37,16 @@ from gwmond.model.units import MICRO
 from gwmond.pilots.attempt_facts import executing, merge
 from gwmond.pilots.pilot_segments import cut
 from gwmond.reports.analyze_rounding import Finished, divided
-from gwmond.reports.pilot_jobs import CountedJobs, KnownJobs, is_good, jobs_of
+from gwmond.reports.pilot_sums import core_time, is_good
+from gwmond.reports.stored_pilot import KnownJobs, StoredPilot
 
 
-class PilotFigures(NamedTuple):
+class WallClock(NamedTuple):
     """One pilot that ended; what is None is not known.
 
-    ``lengths_us``: of the runs that are kept.  ``size_assumed``: its cores rest on a rule, and so
-    does ``used``.  ``from_start``: of some runs it is not known when their program began.
-    ``finished`` is the same pilot as the factory's own log parser would hand it on.
+    ``size_assumed``: its cores rest on a rule, and so does ``used``.  ``from_start``: of some runs
+    it is not known when their program began.  ``finished`` is the same pilot as the factory's own
+    log parser would hand it on.
     """
 
     frontend: str
@@ -72,18 +65,17 @@ class PilotFigures(NamedTuple):
     from_start: bool = False
 
 
-def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
-    """Return the figures of a pilot that ended, with all its runs that are still kept."""
+def wall_clock(pilot: StoredPilot) -> WallClock:
+    """Return the wall-clock time of a pilot that ended."""
+    row, life, jobs = pilot.row, pilot.life, pilot.jobs
     if row.end_us is None:
         raise ValueError(f"pilot {row.id} has not ended")
-    life = life_of(row, attempts)
     life_us = life.until_us - life.start_us
     size_assumed = Assumption.SIZE in row.assumed
     if row.attempts_pruned:
         runs = _from_totals(row, life_us)
     else:
         runs = _from_runs(life, at_least=size_assumed)
-    jobs = jobs_of(row, attempts)
     validation_us = None
     if jobs.started is False:
         validation_us = life_us
@@ -94,7 +86,7 @@ def figures_of(row: PilotRow, attempts: Sequence[AttemptRow]) -> PilotFigures:
         for run in jobs.runs
     )
     programs = _programs(jobs.runs, lengths)
-    return PilotFigures(
+    return WallClock(
         frontend=row.identity.group,
         entry=row.identity.key.entry,
         ended_us=row.end_us,
@@ -215,72 +207,9 @@ def _rounded(number: int, by: int) -> int:
 
 
 def _from_totals(row: PilotRow, life_us: int) -> _RunTime:
-    total = used = good = 0
-    for (resource, measure, category, outcome), micros in row.settled.items():
-        if (resource, measure) == ("cpu", "resource"):
-            total += micros
-            used += micros if outcome else 0
-            good += micros if is_good(category, outcome) else 0
+    booked = core_time(row.settled)
     cores = row.steps[0].size.cores if row.steps else 1
-    if not total:
+    if not booked.time:
         return _RunTime(0, 0, cores)
-    return _RunTime(_rounded(life_us * used, total), _rounded(life_us * good, total), cores)
-
-
-@dataclass(slots=True)
-class PilotSums(CountedJobs):
-    """Sums over pilots that ended; times are microseconds.
-
-    ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
-    ``validated_us``: life of those of which it is known whether it did, and when the validation
-    ended (``known_validation`` pilots); ``from_start``: pilots of some of whose runs it is not
-    known when their program began.
-    """
-
-    failed_us: int = 0
-    started_us: int = 0
-    validated_us: int = 0
-    validation: int = 0
-    idle: int = 0
-    known_validation: int = 0
-    settled: int = 0
-    pruned: int = 0
-    size_assumed: int = 0
-    from_start: int = 0
-
-    def add(self, pilot_figures: PilotFigures) -> None:
-        """Count a pilot."""
-        self.count(
-            pilot_figures.jobs,
-            pilot_figures.lengths_us,
-            pilot_figures.used_us,
-            pilot_figures.good_us,
-        )
-        self.time += pilot_figures.life_us
-        self.failed_us += pilot_figures.life_us if pilot_figures.jobs.started is False else 0
-        self.started_us += pilot_figures.life_us if pilot_figures.jobs.started is not None else 0
-        if pilot_figures.validation_us is not None:
-            self.validated_us += pilot_figures.life_us
-            self.known_validation += 1
-            self.validation += pilot_figures.validation_us
-            self.idle += max(
-                0, pilot_figures.life_us - pilot_figures.validation_us - pilot_figures.used_us
-            )
-        self.settled += pilot_figures.settled
-        self.pruned += pilot_figures.pruned
-        self.size_assumed += pilot_figures.size_assumed
-        self.from_start += pilot_figures.from_start
-
-    @property
-    def nosuccess(self) -> int:
-        """Time of jobs that did not exit 0."""
-        return self.used - self.good
-
-
-def total(several: Iterable[PilotSums]) -> PilotSums:
-    """Return the sum of sums."""
-    found = PilotSums()
-    for one in several:
-        for field in fields(PilotSums):
-            setattr(found, field.name, getattr(found, field.name) + getattr(one, field.name))
-    return found
+    used, good = (_rounded(life_us * part, booked.time) for part in (booked.used, booked.good))
+    return _RunTime(used, good, cores)

@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.times import Period
 from gwmond.reports import analyze_entries, analyze_frontends
-from gwmond.reports.analyze_entries import COLUMNS, Analysis
+from gwmond.reports.analyze_entries import COLUMNS, Analysis, entries_text, frontends_text
 from gwmond.reports.analyze_frontends import SORTS, FrontendMeans
-from gwmond.reports.analyze_pilots import figures_of
-from gwmond.reports.analyze_text import entries_text, frontends_text
 from gwmond.reports.ledger_reading import Age, pilots_ended
 from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
+from gwmond.reports.wall_clock import wall_clock
 
 Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]
 STYLES: tuple[Style, ...] = get_args(Style)
@@ -108,8 +107,8 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
 
 def _entries(ledger: LedgerReader, asked: Asked) -> Analysis:
     analysis = Analysis(asked.period, asked.compare)
-    for row, attempts in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
-        analysis.add(figures_of(row, attempts))
+    for pilot in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
+        analysis.add(wall_clock(pilot))
     return analysis
 
 

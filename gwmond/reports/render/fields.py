@@ -1,0 +1,79 @@
+"""What is said of records, as one list: from it follow tables, JSON and CSV.
+
+A ``Field`` has the value, its unit, how that is named in JSON and CSV, and its column in tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from gwmond.reports.periods import both, short, span
+from gwmond.reports.render.formats import hours, seconds
+from gwmond.reports.render.table import Column, Layout
+
+R = TypeVar("R")
+
+
+class Unit(NamedTuple):
+    """How values of a unit are written: by ``record`` in JSON and CSV, by ``text`` in tables."""
+
+    record: Callable[[str, Any], Mapping[str, Any]]
+    text: Callable[[Any], str]
+
+
+def _text(value: object) -> str:
+    """Return a text as it is, which may be a coloured cell."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+PLAIN = Unit(lambda key, value: {key: value}, _text)
+HOURS = Unit(lambda key, us: {f"{key}_seconds": seconds(us)}, hours)
+"""An amount in micros: seconds in JSON, hours in tables."""
+TIME = Unit(both, short)
+"""Microseconds since the epoch; JSON has them twice, as text and in seconds."""
+LENGTH = Unit(
+    lambda key, us: {f"{key}_seconds": seconds(us)}, lambda us: "" if us is None else span(us)
+)
+"""Microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Layout, Generic[R]):
+    """One thing that is said of records.
+
+    - ``key``: its name in JSON and CSV, to which the unit is added; empty: it is in tables only.
+    - ``at``: where tables have its column, by this order; 0: they do not have it.  ``header``: of
+      the column, if it is not the key.  ``cell``: its text, if not ``value`` as the unit says.
+    """
+
+    key: str
+    value: Callable[[R], Any]
+    at: int = 0
+    header: str = ""
+    unit: Unit = PLAIN
+    cell: Callable[[R], str] | None = None
+
+
+def record(known: Iterable[Field[R]], row: R) -> dict[str, Any]:
+    """Return a record for JSON and CSV."""
+    made: dict[str, Any] = {}
+    for field in known:
+        if field.key:
+            made |= field.unit.record(field.key, field.value(row))
+    return made
+
+
+def columns(known: Iterable[Field[R]]) -> list[Column[R]]:
+    """Return the columns of tables."""
+    shown = sorted((field for field in known if field.at), key=lambda field: field.at)
+    return [Column(field.header or field.key, _cell(field), **_layout(field)) for field in shown]
+
+
+def _cell(field: Field[R]) -> Callable[[R], str]:
+    return field.cell or (lambda row: field.unit.text(field.value(row)))
+
+
+def _layout(field: Field[Any]) -> dict[str, Any]:
+    return {part.name: getattr(field, part.name) for part in fields(Layout)}
