@@ -271,14 +271,6 @@ class FrontendJobs(NamedTuple):
     idle_3600s: int | None
 
 
-class Negotiator(NamedTuple):
-    """How long a negotiator's last cycle took (seconds), and how many matches it made."""
-
-    name: str
-    cycle_s: int | None
-    matches: int | None
-
-
 class Reported(NamedTuple):
     """What sources report that is shown as it is: by the kind of the source, of all collectors.
 
@@ -286,7 +278,6 @@ class Reported(NamedTuple):
     """
 
     frontendmonitor: tuple[FrontendJobs, ...] = ()
-    negotiator: tuple[Negotiator, ...] = ()
 
 
 class Berth(NamedTuple):

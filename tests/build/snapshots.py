@@ -24,7 +24,6 @@ from gwmond.model.facts import (
     FrontendJobs,
     JobCount,
     Limit,
-    Negotiator,
     Reported,
     Status,
 )
@@ -239,10 +238,7 @@ def snapshot(**changes: Any) -> Snapshot:
         requests=requests,
         pilots=pilots,
         jobs=(JobCount("ap1", "", "idle", 20), JobCount("ap1", "cms.prod", "running", 90)),
-        reported=Reported(
-            frontendmonitor=(FrontendJobs("frontend", 30, 10, None), FrontendJobs("old", 9, 9, 5)),
-            negotiator=(Negotiator("NEGOTIATOR", 4, 7),),
-        ),
+        reported=Reported((FrontendJobs("frontend", 30, 10, None), FrontendJobs("old", 9, 9, 5))),
         ledger=LedgerStatus(True, "", NOW + 0.4, 0),
         totals={
             SiteKey("cpu", "provisioned", "", *STARVING): Total(324_000_000_000, NOW - 3600.0),
