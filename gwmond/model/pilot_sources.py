@@ -27,7 +27,7 @@ LIFETIME_US = AD_LIFETIME_S * SECOND_US
 """How long a collector keeps an ad that was not renewed, by HTCondor's default."""
 
 
-SHOWN: Mapping[str, str] = {"condor_version": "CondorVersion"}
+SHOWN: Mapping[str, str] = {}
 """Attributes of pilots' ads that are only shown: their texts, by what outputs call them.
 
 They are asked for, stored and exported; a ``Field`` of ``reports.pilots`` lists one.  None so far.

@@ -149,13 +149,6 @@ FIELDS: tuple[Field[StoredPilot], ...] = (
     Field("factory_job", lambda p: p.identity.factory_job or None),
     Field("node", lambda p: p.identity.node or None, 32, cell=_node, text=True),
     Field("origin", lambda p: p.identity.origin),
-    Field(
-        "condor_version",
-        lambda p: p.row.facts.attribute("condor_version"),
-        35,
-        "HTCondor",
-        text=True,
-    ),
     Field("start", lambda p: p.row.start_us, 6, "since (UTC)", TIME, text=True),
     Field("end", lambda p: p.row.end_us, 7, "until (UTC)", TIME, text=True),
     Field("last_contact", lambda p: p.heard_us, 8, "heard of (UTC)", TIME, _heard, text=True),

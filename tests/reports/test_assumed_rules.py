@@ -8,10 +8,9 @@ import pytest
 
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.reports.pilot_story import RULES, rules_of
-from gwmond.reports.pilots import FIELDS, record
-from gwmond.reports.render.fields import columns
+from gwmond.reports.pilots import record
 from gwmond.reports.stored_pilot import StoredPilot
-from tests.pilots.play import Play, shown
+from tests.pilots.play import Play
 from tests.pilots.test_factory_jobs import only, queue, told
 from tests.pilots.test_outputs import output, us
 
@@ -37,18 +36,6 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
     assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
     assert record(StoredPilot(row))["validation"] == "passed"
     assert StoredPilot(row).jobs[2:4] == (True, None)
-
-
-def test_an_attribute_of_its_ads_is_listed() -> None:
-    """As the latest ad has it; null where none has."""
-    play = Play()
-    version = "$CondorVersion: 24.0.1 2024-10-31 $"
-    for given in ((), (("condor_version", version),)):
-        play.live(0, 60, [shown()._replace(shown=given)])
-        assert record(StoredPilot(play.pilot()))["condor_version"] == dict(given).get(
-            "condor_version"
-        )
-    assert version in columns(FIELDS)[-1].cell(StoredPilot(play.pilot()))
 
 
 def test_nothing_tells_whether_it_passed() -> None:
