@@ -16,6 +16,7 @@ import pytest
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
 from gwmond.model.facts import Cursor
+from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import PilotBatch
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write
@@ -55,7 +56,7 @@ def cpu(categories: dict[str, Any], measure: str = "resource") -> dict[str, floa
     """Categories that have any time."""
     assert set(categories) == {"cpu", "gpu"}
     every = categories["cpu"][f"{measure}_seconds"]
-    assert len(every) == 7
+    assert len(every) == len(Category)
     return {name: seconds for name, seconds in every.items() if seconds}
 
 
