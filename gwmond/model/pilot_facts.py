@@ -31,6 +31,7 @@ class Category(StrEnum):
     GOODPUT = "goodput"
     MISCONFIGURATION_BADPUT = "misconfiguration_badput"
     PREEMPTION_BADPUT = "preemption_badput"
+    REMOVED_BADPUT = "removed_badput"
     UNCLASSIFIED = "unclassified"
 
 
