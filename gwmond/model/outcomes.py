@@ -169,7 +169,7 @@ RULES: tuple[Rule, ...] = (
     Rule("preempted_by_expression", _OTHER, "preempted", "codes PREEMPT", _is(_M.PREEMPT)),
     Rule("vacated_by_admin", _OTHER, "vacated_by_admin", "codes ADMIN", _is(_M.ADMIN)),
     Rule("vacated_by_schedd", _OTHER, "vacated_by_schedd", "codes SCHEDD", _is(_M.SCHEDD)),
-    Rule("removed_code", Category.REMOVED_BADPUT, "removed", "codes REMOVED", _is(_M.REMOVED)),
+    Rule("removed_code", _OTHER, "removed", "codes REMOVED", _is(_M.REMOVED)),
     Rule("checkpointed", _OTHER, "checkpointed", "codes CHECKPOINTED", _is(_M.CHECKPOINTED)),
     Rule("vacated_by_user", _OTHER, "vacated_by_user", "codes USER from 1000 on",
          lambda e: e.vacated is _M.USER),
@@ -201,7 +201,7 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.exited and e.exit_code == 0),
     Rule("exited_nonzero", _GOOD, "exit_nonzero", "ExitCode, and the same", lambda e: e.exited),
     # --- What else is known ------------------------------------------------------------------
-    Rule("removed", Category.REMOVED_BADPUT, "removed", "JobStatus 3 or RemoveReason, and no code",
+    Rule("removed", _OTHER, "removed", "JobStatus 3 or RemoveReason, and no code",
          lambda e: e.removed is True and e.reason is None),
     Rule("preempted_flag", _OTHER, "preempted", "BadputCausedByPreemption (ResState.cpp)",
          lambda e: e.preempted is True and e.startd_ended is False),

@@ -31,7 +31,6 @@ class Category(StrEnum):
     GOODPUT = "goodput"
     MISCONFIGURATION_BADPUT = "misconfiguration_badput"
     PREEMPTION_BADPUT = "preemption_badput"
-    REMOVED_BADPUT = "removed_badput"
     UNCLASSIFIED = "unclassified"
 
 

@@ -84,11 +84,6 @@ INFOS: tuple[CategoryInfo, ...] = (
         meaning="runs cut off by the pilot's end: retirement, kill, lost contact, draining",
     ),
     CategoryInfo(
-        *(Category.REMOVED_BADPUT, "R", "removed", "bright_red", "#7f3c8d", "#a05db0", "badput"),
-        of_jobs=True,
-        meaning="runs of jobs that were removed from the queue",
-    ),
-    CategoryInfo(
         *(Category.UNCLASSIFIED, "U", "unclassified", "bright_black", "#999999", "#85898d"),
         within="uncl.",
         of_jobs=True,

@@ -219,7 +219,6 @@ CATEGORIES = {
     PREEMPTED: """
         output_cut_off cut_short startd_shutdown startd_died drained lost_contact ended_with_pilot
         gone_with_pilot""",
-    Category.REMOVED_BADPUT: "removed removed_code",
 }
 
 
