@@ -157,7 +157,7 @@ _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
 _READERS = ("pilots", "pilot", "report", "reconcile")
 _WRITERS = {
-    "gwmond.service.pilot_keeper",
+    "gwmond.service.ledger_keeper",
     "gwmond.pilots.accounting",
     "gwmond.pilots.run_matcher",
     "gwmond.service.history_readers",

@@ -87,7 +87,7 @@ def unfit(url: str) -> str:
     """Return why a ledger is not one to replay into; empty if it is a demo's, or not yet there."""
     try:
         with LedgerReader.open(url) as ledger:
-            tick, kinds = ledger.load().tick, {kind for _, kind in ledger.cursors()}
+            tick, kinds = ledger.tick(), {kind for _, kind in ledger.cursors()}
     except LedgerLocation as error:
         return _not_made(Path(error.where).parent) if error.what == NOT_THERE else str(error)
     except LedgerTooOld as error:

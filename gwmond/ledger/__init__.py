@@ -2,7 +2,7 @@
 
     ledger = Ledger.open("/var/lib/gwmond/ledger.sqlite")
     state = ledger.load()
-    ledger.commit(Batch(before=state.tick, tick=now, increments=...))
+    ledger.commit(Batch(before=state.batches, now_us=..., tick=now, site_time=...))
 
 Everything that fails is a ``LedgerError`` with a remedy.  A report opens a ``LedgerReader``.
 """
@@ -27,24 +27,14 @@ from gwmond.ledger.errors import (
 from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.elapsed import Tick
-from gwmond.model.totals import (
-    Batch,
-    EntryState,
-    HourTotal,
-    Increment,
-    LedgerState,
-    Peak,
-    SiteKey,
-    TimedProblem,
-    Total,
-)
+from gwmond.model.totals import HourTotal, SiteKey, Total
 
 __all__ = [
     "Batch",
     "EntryState",
     "HourTotal",
-    "Increment",
     "Ledger",
     "LedgerClosed",
     "LedgerConflict",
@@ -70,4 +60,5 @@ __all__ = [
     "Tick",
     "TimedProblem",
     "Total",
+    "Totals",
 ]

@@ -11,28 +11,31 @@ An amount that would become negative is refused by the tables themselves (CHECK)
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 
 from gwmond.ledger.backend import many, mark
-from gwmond.ledger.pilot_codec import HOURS, LARGEST, Undecodable, whole
+from gwmond.ledger.columns import HOURS, LARGEST, Undecodable, clean, time_s, whole
 from gwmond.ledger.schema import series, series_hours
-from gwmond.ledger.writes import clean
-from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
-from gwmond.model.hours import from_columns, microseconds, split_hours, to_columns
+from gwmond.model.batch import Batch, Totals
+from gwmond.model.factory_totals import FactoryKey, FactoryKind, FactoryTotalKey
+from gwmond.model.hours import from_columns, to_columns
 from gwmond.model.pilot_facts import Category
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey, PilotBatch, PilotSeries
-from gwmond.model.totals import Hour, Increment, Micros, SiteKey
+from gwmond.model.stored_pilots import CountKey, PilotSeries
+from gwmond.model.totals import Hour, Micros, SiteKey, Total
 from gwmond.model.units import MICRO
 
 Labels: TypeAlias = tuple[str, ...]
+_K = TypeVar("_K")
+_LABELS = msgspec.json.Decoder(Labels)
 _AT_ONCE = 5000
+_NAMES_AT_ONCE = 500
 
 
 class Kind(StrEnum):
@@ -79,12 +82,17 @@ class Series(NamedTuple):
     high: int
     pruned: int
 
+    @property
+    def counter(self) -> Total:
+        """What is shown of it."""
+        return Total(self.high, self.created, self.high - self.total)
+
 
 @lru_cache(1 << 14)
 def key_of(kind: Kind, labels: Labels) -> Key:
     """Return the key of a series, its labels as every database can store them."""
     texts = [clean(str(label)) for label in labels]
-    return Key(kind, json.dumps(texts, ensure_ascii=False, separators=(",", ":")))
+    return Key(kind, msgspec.json.encode(texts).decode())
 
 
 def site_key(labels: Labels) -> SiteKey:
@@ -110,46 +118,54 @@ def count_key(labels: Labels) -> CountKey:
 # --- What batches change -----------------------------------------------------------------------
 
 
-def site_changes(increments: Iterable[Increment]) -> Changes:
-    """Divide increments of site time among their hours."""
+def changes(batch: Batch) -> Changes:
+    """Sum what a batch adds to each series; raises ``ValueError`` for what cannot be stored."""
     found: dict[Key, Change] = {}
-    for increment in increments:
-        key = key_of(Kind.SITE, increment.key)
-        change = found.get(key, Change(increment.start, {}))
-        found[key] = change._replace(created=min(change.created, increment.start))
-        span_us = microseconds(increment.start), microseconds(increment.end)
-        for hour, micros in split_hours(increment.micros, *span_us):
-            change.amounts[hour] = change.amounts.get(hour, 0) + micros
-    return found
+    now = batch.now_us / MICRO
 
-
-def pilot_changes(batch: PilotBatch) -> Changes:
-    """Sum increments, corrections, factories' numbers and counts.
-
-    Raises ``ValueError`` for what cannot be stored.
-    """
-    found: dict[Key, Change] = {}
-    created = batch.now_us / MICRO
-
-    def add_amount(kind: Kind, labels: Labels, hour: Hour | None, amount: int) -> None:
+    def add_amount(
+        kind: Kind, labels: Labels, hour: Hour | None, amount: int, created: float = now
+    ) -> None:
         key = key_of(kind, labels)
         change = found.get(key)
         if change is None:
             change = found[key] = Change(created, {})
         change.amounts[hour] = change.amounts.get(hour, 0) + amount
 
+    for (hour, site), micros in batch.site_time.items():
+        add_amount(Kind.SITE, site, whole(hour, HOURS), whole(micros), time_s(batch.site_since))
     for (hour, pilot), micros in batch.increments.items():
         add_amount(Kind.PILOT, pilot, whole(hour, HOURS), whole(micros))
     for correction in batch.corrections:
         micros = whole(correction.micros, least=-LARGEST)
         add_amount(Kind.PILOT, correction.series, whole(correction.hour, HOURS), micros)
     for number, amount in batch.factory.items():
-        kind = FactoryKind(number.kind)
-        labels = number.entry, number.client, kind
-        add_amount(Kind.FACTORY, labels, whole(number.hour, HOURS), whole(amount))
+        add_amount(Kind.FACTORY, _factory_labels(number), whole(number.hour, HOURS), whole(amount))
     for count, amount in batch.counts.items():
         add_amount(Kind.COUNT, count, None, whole(amount, least=-LARGEST))
     return found
+
+
+def _factory_labels(number: FactoryKey) -> Labels:
+    return number.entry, number.client, FactoryKind(number.kind)
+
+
+def totals(batch: Batch, named: Mapping[Key, Series]) -> Totals:
+    """Return the totals that a batch names, of the series as they are after it."""
+
+    def now(kind: Kind, labels: Labels) -> Total:
+        return named[key_of(kind, labels)].counter
+
+    pilots = {series for _, series in batch.increments}
+    pilots.update(correction.series for correction in batch.corrections)
+    return Totals(
+        site={site: now(Kind.SITE, site) for site in {site for _, site in batch.site_time}},
+        pilots={series: now(Kind.PILOT, series) for series in pilots},
+        counts={count: now(Kind.COUNT, count) for count in batch.counts},
+        factory={
+            number.total: now(Kind.FACTORY, _factory_labels(number)) for number in batch.factory
+        },
+    )
 
 
 # --- Write and prune ---------------------------------------------------------------------------
@@ -161,8 +177,8 @@ _COLUMNS = (
 _AMOUNTS = _COLUMNS[4:]
 
 
-def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[Key, int]:
-    """Add to totals and hours; return the series' ids.
+def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[Key, Series]:
+    """Add to totals and hours; return the series as they are then.
 
     A series with nothing but zeros still gets its row.  An hour that retention has passed gets no
     row again: its amount goes to ``pruned``.  Raises ``LookupError`` where something is taken from
@@ -171,8 +187,7 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
     if not changes:
         return {}
     stored, last = _stored(connection, changes)
-    ids: dict[Key, int] = {}
-    rows: list[tuple[Any, ...]] = []
+    after: dict[Key, Series] = {}
     more: list[tuple[Hour, int, int]] = []
     fewer: list[tuple[int, Hour, int]] = []
     for key, change in changes.items():
@@ -180,7 +195,6 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
         if known is None:
             last += 1
             known = Series(last, (), change.created, 0, 0, 0)
-        ids[key] = known.id
         total, pruned = known.total, known.pruned
         for hour, amount in change.amounts.items():
             total += amount
@@ -192,26 +206,28 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
                 more.append((hour, known.id, amount))
             elif amount:
                 fewer.append((amount, hour, known.id))
-        if key not in stored or (total, pruned) != (known.total, known.pruned):
-            columns = to_columns(total), to_columns(max(total, known.high)), to_columns(pruned)
-            values = (part for column in columns for part in column)
-            rows.append((known.id, *key, known.created, *values))
-    _store_series(connection, rows)
+        high = max(total, known.high)
+        after[key] = Series(known.id, (), known.created, total, high, pruned)
+    _store_series(
+        connection, {key: known for key, known in after.items() if known != stored.get(key)}
+    )
     _add_hours(connection, sorted(more))
     _take_from_hours(connection, sorted(fewer))
-    return ids
+    return after
 
 
 def _stored(connection: Connection, changes: Changes) -> tuple[dict[Key, Series], int]:
     """Return the series that change, those that are stored; and the last id of all."""
     found: dict[Key, Series] = {}
-    last = 0
-    rows = connection.exec_driver_sql(f"SELECT {', '.join(_COLUMNS)} FROM series")
-    for number, kind, labels, created, *amounts in rows:
-        last = max(last, number)
-        if (key := Key(kind, labels)) in changes:
-            found[key] = Series(number, (), created, *_totals(amounts))
-    return found, last
+    labels = sorted({key.labels for key in changes})
+    for first in range(0, len(labels), _NAMES_AT_ONCE):
+        some = tuple(labels[first : first + _NAMES_AT_ONCE])
+        marks = ", ".join([mark(connection)] * len(some))
+        query = f"SELECT {', '.join(_COLUMNS)} FROM series WHERE labels IN ({marks})"
+        for number, kind, text, created, *amounts in connection.exec_driver_sql(query, some):
+            if (key := Key(kind, text)) in changes:
+                found[key] = Series(number, (), created, *_totals(amounts))
+    return found, connection.scalar(select(func.max(series.c.id))) or 0
 
 
 def _totals(columns: list[int]) -> Iterator[int]:
@@ -221,7 +237,14 @@ def _totals(columns: list[int]) -> Iterator[int]:
     yield from map(from_columns, columns[::2], columns[1::2])
 
 
-def _store_series(connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+def _store_series(connection: Connection, found: Mapping[Key, Series]) -> None:
+    rows = [
+        (
+            *(known.id, *key, known.created, *to_columns(known.total)),
+            *(*to_columns(known.high), *to_columns(known.pruned)),
+        )
+        for key, known in found.items()
+    ]
     values = ", ".join([mark(connection)] * len(_COLUMNS))
     changed = ", ".join(f"{name} = excluded.{name}" for name in _AMOUNTS)
     many(
@@ -297,10 +320,27 @@ def stored_series(connection: Connection, kind: Kind) -> list[Series]:
     )
     for number, labels, created, *amounts in rows:
         try:
-            found.append(Series(number, tuple(json.loads(labels)), created, *_totals(amounts)))
-        except (ValueError, TypeError, Undecodable) as exc:
+            found.append(Series(number, _LABELS.decode(labels), created, *_totals(amounts)))
+        except (msgspec.MsgspecError, Undecodable) as exc:
             raise Undecodable(f"series {number}: {exc}") from exc
     return found
+
+
+def stored_totals(connection: Connection) -> Totals:
+    """Return all that is counted."""
+
+    def found(kind: Kind, key: Callable[[Labels], _K]) -> dict[_K, Total]:
+        try:
+            return {key(known.labels): known.counter for known in stored_series(connection, kind)}
+        except (ValueError, TypeError) as exc:
+            raise Undecodable(f"a series of {kind}: {exc}") from exc
+
+    return Totals(
+        site=found(Kind.SITE, site_key),
+        pilots=found(Kind.PILOT, pilot_key),
+        counts=found(Kind.COUNT, count_key),
+        factory=found(Kind.FACTORY, factory_key),
+    )
 
 
 def hour_rows(

@@ -10,14 +10,14 @@ import pyarrow as pa
 from sqlalchemy import Connection, Select, func, select
 
 from gwmond.ledger import counters
+from gwmond.ledger.columns import HOURS
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
-from gwmond.ledger.pilot_codec import HOURS, attempt_row, pilot_row
+from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
-from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import attempts, factory_jobs, pilots
-from gwmond.ledger.writes import stored_state
+from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_records import jobs

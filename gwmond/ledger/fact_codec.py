@@ -6,22 +6,17 @@ pilot of the fact before) is only named in "="; the ending's booleans are two st
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 import msgspec
 
-from gwmond.ledger.writes import clean
+from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending, Side
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.stored_pilots import AttemptRow
-
-IDENTITY_CHARACTERS = 512  # fits into an index of PostgreSQL (2704 bytes)
-
-encode_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
 _FLAGS = {

@@ -15,10 +15,9 @@ from gwmond.ledger import counters
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import pilot_row
 from gwmond.ledger.pilot_reader import PILOT, chunks
-from gwmond.ledger.place_rows import PLACE, place_row
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import attempts, factory_jobs, pilots
-from gwmond.ledger.writes import stored_state
+from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.outcomes import SUMMARISED

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, exists, func, select
 
-from gwmond.ledger import counters, place_rows
+from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
 from gwmond.ledger.pilot_life import booked, life_of
@@ -31,11 +31,11 @@ from gwmond.ledger.schema import attempts, pilots
 from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.stored_pilots import (
     AttemptRow,
-    Micros,
     PilotDifference,
     PilotResidual,
     PilotRow,
 )
+from gwmond.model.totals import Micros
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import partition, total
 
@@ -182,7 +182,7 @@ def _check_pruned(
 def _places(connection: Connection) -> _Residual:
     """Count each row that is not what it should be as one micro."""
     residual = _Residual("factory_jobs")
-    residual.checked, wrong = place_rows.undecodable_places(connection)
+    residual.checked, wrong = tables.undecodable_places(connection)
     for name in wrong:
         residual.differ(f"factory job {name}", 1)
     return residual

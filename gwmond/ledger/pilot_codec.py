@@ -1,14 +1,7 @@
-"""Pilots and attempts as rows: values that go into columns, and back, equal to what they were.
-
-Texts that anybody's pilot may send are made storable (``clean``).  Identities (names, job ids) may
-be longer than other names, and one that is too long ends with its own hash, so that no two
-become equal.
-"""
+"""Pilots and attempts as rows: values that go into columns, and back, equal to what they were."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
@@ -16,8 +9,16 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gwmond.ledger.fact_codec import IDENTITY_CHARACTERS, decode_facts, encode_facts, encode_json
-from gwmond.ledger.writes import clean
+from gwmond.ledger.columns import (
+    LATEST_US,
+    Undecodable,
+    clean,
+    identity,
+    maybe_time,
+    time_us,
+    whole,
+)
+from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
     Assumption,
@@ -33,20 +34,16 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.pilot_sources import PilotFacts, replace
 from gwmond.model.stored_pilots import (
     AttemptRow,
-    Micros,
     OwnAmounts,
     PilotIdentity,
     PilotKind,
     PilotRow,
 )
+from gwmond.model.totals import Micros
 from gwmond.model.units import RESOURCES, Resource
 
 Values: TypeAlias = tuple[Any, ...]
 Counted: TypeAlias = dict[tuple[Assumption, Resource], Micros]
-
-HOURS = 10**7  # until the year 3110
-LATEST_US = HOURS * 3_600_000_000
-LARGEST = 2**63 - 1
 
 KINDS: tuple[tuple[Resource, Measure], ...] = (
     ("cpu", "resource"),
@@ -57,36 +54,18 @@ KINDS: tuple[tuple[Resource, Measure], ...] = (
 """What an attempt's four columns of micros are, in their order."""
 
 
+_Step: TypeAlias = tuple[int, float, float, float, int]
+"""From when on; cores, MiB and GPUs; ``Step.least``."""
+
+_Rule: TypeAlias = tuple[int, int, Assumption, int, int]
+"""Start, end, rule, and the micros that are counted under it, of each resource."""
+
+_Settled: TypeAlias = dict[Resource, dict[Measure, dict[Category, dict[str, Micros]]]]
+
 _FACTS = msgspec.json.Decoder(PilotFacts)
-
-
-class Undecodable(Exception):
-    """A stored row is not what was written: the ledger is damaged."""
-
-
-def identity(text: str) -> str:
-    """Return what names a pilot or a job as every database can store it, and still unique."""
-    stored = clean(text, IDENTITY_CHARACTERS)
-    if len(text) > IDENTITY_CHARACTERS or len(stored) == IDENTITY_CHARACTERS > len(text):
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        stored = f"{stored[: IDENTITY_CHARACTERS - 33]}…{digest}"
-    return stored
-
-
-def whole(value: object, most: int = LARGEST, least: int = 0) -> int:
-    """Return an exact integer that fits its column, or raise ``ValueError``."""
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{value!r} is not an exact integer between {least} and {most}")
-    return value
-
-
-def time_us(value: object) -> int:
-    """Return a time, or raise ``ValueError`` for one that no clock shows."""
-    return whole(value, LATEST_US)
-
-
-def maybe_time(value: object) -> int | None:
-    return None if value is None else whole(value, LATEST_US)
+_STEPS = msgspec.json.Decoder(tuple[_Step, ...])
+_RULES = msgspec.json.Decoder(tuple[_Rule, ...])
+_SETTLED = msgspec.json.Decoder(_Settled)
 
 
 def _amount(value: float) -> float:
@@ -104,6 +83,10 @@ PILOT_COLUMNS = (
     *("failure", "validation_end_us", "heard_us", "factory_number", "facts"),
 )
 PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
+_AS_STORED = (
+    *("id", "start_us", "end_us", "contact_us", "ended", "retire_us", "die_us", "known_until_us"),
+    *("mark_us", "failure", "validation_end_us", "heard_us", "attempts_pruned"),
+)
 
 
 def pilot_values(row: PilotRow) -> Values:
@@ -114,56 +97,46 @@ def pilot_values(row: PilotRow) -> Values:
         *(clean(key.factory), clean(key.key.site), clean(key.key.entry), clean(key.group)),
         *(clean(key.node), key.origin, time_us(row.start_us), maybe_time(row.end_us)),
         time_us(row.contact_us),
-        encode_json([(step.at_us, *map(_amount, step.size), step.least) for step in row.steps]),
+        _json([(step.at_us, *map(_amount, step.size), step.least) for step in row.steps]),
         str(row.validation),
-        encode_json(_rules(row)),
+        _json(_rules(row)),
         *(row.ended, maybe_time(row.retire_us), maybe_time(row.die_us)),
         *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
-        *(int(row.closed), encode_json(_nested(row.settled)), clean(row.failure)),
+        *(int(row.closed), _json(_nested(row.settled)), clean(row.failure)),
         *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
         identity(key.factory_number),
-        _encoded(row.facts),
+        _stored_facts(row.facts),
     )
 
 
 def pilot_row(values: Sequence[Any]) -> PilotRow:
     """Return the pilot of the columns ``PILOT_READ``, or raise ``Undecodable``."""
+    stored = dict(zip(PILOT_READ, values, strict=True))
     try:
-        return _pilot_row(values)
-    except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
-        raise Undecodable(f"pilot {values[0]}: {exc!r}") from exc
-
-
-def _pilot_row(values: Sequence[Any]) -> PilotRow:
-    (number, name, started, job, factory, site, entry, group, node, origin, *rest) = values
-    (start, end, contact, steps, validation, estimated, ended, retire, die, known, *rest) = rest
-    (mark, ran_jobs, closed, settled, failure, validation_end, heard, _, facts, pruned) = rest
-    key = EntryKey(site, entry)
-    assumed, counted = _stored_rules(json.loads(estimated))
-    return PilotRow(
-        id=number,
-        identity=PilotIdentity(name, started, job, factory, key, group, node, origin),
-        start_us=start,
-        end_us=end,
-        contact_us=contact,
-        steps=_stored_steps(steps),
-        validation=Validation(validation),
-        assumed=assumed,
-        ended=ended,
-        retire_us=retire,
-        die_us=die,
-        known_until_us=known,
-        mark_us=mark,
-        ran_jobs=bool(ran_jobs),
-        closed=bool(closed),
-        settled=_flat(json.loads(settled)),
-        attempts_pruned=pruned,
-        failure=failure,
-        validation_end_us=validation_end,
-        heard_us=heard,
-        assumed_micros=counted,
-        facts=_FACTS.decode(facts),
-    )
+        rules = _RULES.decode(stored["estimated"])
+        return PilotRow(
+            **{name: stored[name] for name in _AS_STORED},
+            identity=PilotIdentity(
+                name=stored["name"],
+                started=stored["started"],
+                factory_job=stored["factory_job"],
+                factory=stored["factory"],
+                key=EntryKey(stored["site"], stored["entry"]),
+                group=stored["group_name"],
+                node=stored["node"],
+                origin=stored["origin"],
+            ),
+            steps=_stored_steps(stored["steps"]),
+            validation=Validation(stored["validation"]),
+            assumed=_assumed(rules),
+            assumed_micros=_counted(rules),
+            ran_jobs=bool(stored["ran_jobs"]),
+            closed=bool(stored["closed"]),
+            settled=_flat(_SETTLED.decode(stored["settled"])),
+            facts=_FACTS.decode(stored["facts"]),
+        )
+    except (ValueError, TypeError, msgspec.MsgspecError) as exc:
+        raise Undecodable(f"pilot {stored['id']}: {exc!r}") from exc
 
 
 KIND_COLUMNS = ("id", "facts", "steps", "estimated", "site", "factory", "group_name", "origin")
@@ -174,24 +147,23 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
     number, facts, steps, estimated, site, factory, group, origin = values
     try:
         sizes = [step.size for step in _stored_steps(steps)]
-        rules = frozenset(_stored_rules(json.loads(estimated))[0])
+        rules = frozenset(_assumed(_RULES.decode(estimated)))
         reported = _FACTS.decode(facts).reported(origin)
         return (
             PilotKind(reported, sizes[-1], rules, site, factory, group, origin) if sizes else None
         )
-    except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
+    except (ValueError, TypeError, msgspec.MsgspecError) as exc:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
 
 
 def _stored_steps(stored: str) -> tuple[Step, ...]:
-    """Return a pilot's steps; in those of earlier releases ``least`` was 0 and is not written."""
     return tuple(
-        Step(at, Resources(cores, memory_mib, gpus), *(least or (0,)))
-        for at, cores, memory_mib, gpus, *least in json.loads(stored)
+        Step(at, Resources(cores, memory_mib, gpus), least)
+        for at, cores, memory_mib, gpus, least in _STEPS.decode(stored)
     )
 
 
-def _encoded(facts: PilotFacts) -> str:
+def _stored_facts(facts: PilotFacts) -> str:
     """Return what sources say as JSON; raises ``ValueError`` for what cannot be stored."""
     output, failed = facts.output, facts.failed_ads
     if output is not None and output.failure:
@@ -199,65 +171,67 @@ def _encoded(facts: PilotFacts) -> str:
     if failed is not None and failed.failure:
         facts = replace(facts, failed_ads=replace(failed, failure=clean(failed.failure)))
     try:
-        return msgspec.json.encode(facts).decode()
+        return _json(facts)
     except OverflowError as exc:
         raise ValueError(f"a number in what sources say of a pilot: {exc}") from exc
 
 
-def _rules(row: PilotRow) -> list[tuple[int | str, ...]]:
-    """Return rows of start, end, rule and the micros that are counted under it, by resource."""
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _rules(row: PilotRow) -> list[_Rule]:
     nowhere: Interval = (0, 0)
     return [
-        (
-            *(time_us(min(at, LATEST_US)) for at in row.assumed.get(rule, nowhere)),
-            rule,
-            *(whole(row.assumed_micros.get((rule, resource), 0)) for resource in RESOURCES),
-        )
+        (*_interval(row.assumed.get(rule, nowhere)), rule, *counted)
         for rule in Assumption
-        if rule in row.assumed
-        or any((rule, resource) in row.assumed_micros for resource in RESOURCES)
+        for counted in [_micros(row, rule)]
+        if rule in row.assumed or any(counted)
     ]
 
 
-def _stored_rules(
-    rows: Sequence[Sequence[Any]],
-) -> tuple[dict[Assumption, Interval], Counted]:
-    """Return what is assumed and what of it is counted.
+def _interval(interval: Interval) -> Interval:
+    start, end = (time_us(min(at, LATEST_US)) for at in interval)
+    return start, end
 
-    Older rows have neither rule nor count, or count CPU alone.
-    """
-    assumed: dict[Assumption, Interval] = {}
-    counted: Counted = {}
-    for start, end, *rest in rows:
-        rule = Assumption(rest[0]) if rest else Assumption.END
-        if start < end:
-            known = assumed.get(rule, (start, end))
-            assumed[rule] = min(known[0], start), max(known[1], end)
-        for resource, micros in zip(RESOURCES, rest[1:], strict=False):
-            if micros:
-                counted[rule, resource] = micros
-    return assumed, counted
+
+def _micros(row: PilotRow, rule: Assumption) -> tuple[int, int]:
+    cpu, gpu = (whole(row.assumed_micros.get((rule, resource), 0)) for resource in RESOURCES)
+    return cpu, gpu
+
+
+def _assumed(rules: Sequence[_Rule]) -> dict[Assumption, Interval]:
+    return {rule: (start, end) for start, end, rule, *_ in rules if start < end}
+
+
+def _counted(rules: Sequence[_Rule]) -> Counted:
+    return {
+        (rule, resource): micros
+        for _, _, rule, *counted in rules
+        for resource, micros in zip(RESOURCES, counted, strict=True)
+        if micros
+    }
 
 
 def counted_rules(estimated: str) -> Counted:
     """Return what the column ``estimated`` has as counted, or raise ``Undecodable``."""
     try:
-        return _stored_rules(json.loads(estimated))[1]
-    except (ValueError, KeyError, TypeError, IndexError) as exc:
+        return _counted(_RULES.decode(estimated))
+    except msgspec.MsgspecError as exc:
         raise Undecodable(f"what is estimated of a pilot: {exc!r}") from exc
 
 
-def _nested(settled: OwnAmounts) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
+def _nested(settled: OwnAmounts) -> _Settled:
+    nested: _Settled = {}
     for (resource, measure, category, outcome), micros in settled.items():
         categories = nested.setdefault(resource, {}).setdefault(measure, {})
         categories.setdefault(category, {})[clean(outcome)] = whole(micros)
     return nested
 
 
-def _flat(nested: dict[Any, Any]) -> dict[tuple[Resource, Measure, Category, str], Micros]:
+def _flat(nested: _Settled) -> dict[tuple[Resource, Measure, Category, str], Micros]:
     return {
-        (resource, measure, Category(category), outcome): int(micros)
+        (resource, measure, category, outcome): micros
         for resource, measures in nested.items()
         for measure, categories in measures.items()
         for category, outcomes in categories.items()

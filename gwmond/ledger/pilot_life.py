@@ -16,7 +16,8 @@ from gwmond.model.pilot_facts import (
     PilotLife,
     estimates,
 )
-from gwmond.model.stored_pilots import AttemptRow, Micros, OwnAmounts, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, OwnAmounts, PilotRow
+from gwmond.model.totals import Micros
 from gwmond.model.units import Resource
 from gwmond.pilots.pilot_time import Amounts
 

@@ -15,8 +15,8 @@ from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
 from gwmond.ledger.schema import attempts, corrections, pilots
-from gwmond.ledger.writes import store_state, stored_state
-from gwmond.model.stored_pilots import Hour
+from gwmond.ledger.tables import store_state, stored_state
+from gwmond.model.totals import Hour
 from gwmond.model.units import MICRO
 
 PILOTS_AT_ONCE = 1000

@@ -10,36 +10,25 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
-from gwmond.ledger import counters, experiment_rows, place_rows
+from gwmond.ledger import tables
 from gwmond.ledger.classify import KEEP
-from gwmond.ledger.counters import Kind, stored_series
+from gwmond.ledger.columns import Undecodable, clean, identity
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import (
     ATTEMPT_COLUMNS,
     KIND_COLUMNS,
     PILOT_READ,
-    Undecodable,
     attempt_row,
-    identity,
     pilot_kind,
     pilot_row,
 )
-from gwmond.ledger.schema import attempts, cursors, pilots
+from gwmond.ledger.schema import attempts, pilots
 from gwmond.ledger.session import Session
-from gwmond.ledger.writes import clean, stored_state
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import short_node
-from gwmond.model.stored_pilots import (
-    AttemptRow,
-    CountKey,
-    PilotId,
-    PilotKind,
-    PilotRow,
-    PilotState,
-    Shown,
-)
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
 
 AT_ONCE = 500
 _NAMES_AT_ONCE = 200
@@ -70,48 +59,10 @@ class PilotLookup(Session):
             except Undecodable as exc:
                 raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
 
-    def load_pilots(self) -> PilotState:
-        """Return all that the accounting of pilots goes on from: the open pilots."""
-        running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
-        with self._reading() as connection:
-            stored = stored_state(connection)
-            found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
-            rows = tuple(map(pilot_row, found))
-            shown, net, counted, numbers = {}, {}, {}, {}
-            for known in stored_series(connection, Kind.PILOT):
-                series = counters.pilot_key(known.labels)
-                shown[series], net[series] = Shown(known.high, known.created), known.total
-            for known in stored_series(connection, Kind.COUNT):
-                key = counters.count_key(known.labels)
-                counted[key], numbers[key] = Shown(known.high, known.created), known.total
-            factory = {
-                counters.factory_key(known.labels): Shown(known.total, known.created)
-                for known in stored_series(connection, Kind.FACTORY)
-            }
-            return PilotState(
-                batches=stored.batches,
-                next_id=stored.next_id,
-                pilots=rows,
-                attempts=tuple(_late_attempts(connection, [row.id for row in rows])),
-                shown=shown,
-                counted=counted,
-                cursors={(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)},
-                net=net,
-                numbers=numbers,
-                factory=factory,
-                places=place_rows.open_places(connection),
-                experiments=experiment_rows.open_experiments(connection),
-            )
-
     def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
         """Return how pilots that registered in a period checked the verdicts on their entries."""
         with self._reading() as connection:
-            return experiment_rows.experiments_within(connection, since_us, until_us)
-
-    def verdict_counts(self) -> dict[CountKey, int]:
-        """Return how many verdicts pilots have checked, by state and whether they agreed."""
-        with self._reading() as connection:
-            return stored_verdicts(connection)
+            return tables.experiments_within(connection, since_us, until_us)
 
     def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
         """Return all attempts of these pilots, in the order of their keys; none is no entry."""
@@ -215,7 +166,7 @@ class PilotLookup(Session):
             return {
                 place.name: place
                 for some in chunks(sorted(set(names)))
-                for place in place_rows.find_places(connection, some)
+                for place in tables.find_places(connection, some)
             }
 
     def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
@@ -244,24 +195,17 @@ class PilotLookup(Session):
     def cursors(self) -> dict[tuple[str, str], Cursor]:
         """Return how far each source's records have been taken."""
         with self._reading() as connection:
-            return {(cursor.source, cursor.kind): cursor for cursor in _cursors(connection)}
+            return tables.stored_cursors(connection)
 
 
-def stored_verdicts(connection: Connection) -> dict[CountKey, int]:
-    """Return how many verdicts pilots have checked."""
-    found = {
-        counters.count_key(known.labels): known.total
-        for known in stored_series(connection, Kind.COUNT)
-    }
-    return {key: number for key, number in found.items() if key.what == "verdicts"}
+def open_pilots(connection: Connection) -> Iterator[PilotRow]:
+    """Yield the pilots that are not closed, in the order of their numbers."""
+    running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
+    found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
+    yield from map(pilot_row, found)
 
 
-def _cursors(connection: Connection) -> list[Cursor]:
-    columns = (cursors.c[name] for name in Cursor._fields)
-    return [Cursor(*row) for row in connection.execute(select(*columns))]
-
-
-def _late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[AttemptRow]:
+def late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[AttemptRow]:
     """Yield attempts of these pilots that are open or end after the pilot's mark.
 
     Pilots are named by number: asked for all at once, a database may read all attempts instead.

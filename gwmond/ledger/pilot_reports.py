@@ -11,18 +11,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
 from gwmond.ledger import counters, pilot_check
+from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
 from gwmond.ledger.pilot_codec import attempt_row, pilot_row
 from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, PilotLookup, chunks
 from gwmond.ledger.schema import attempts, corrections, gaps, pilots
 from gwmond.ledger.stats import LedgerStats, stats
-from gwmond.ledger.writes import clean
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
 from gwmond.model.stored_pilots import (
     AttemptRow,
-    Hour,
     PilotCorrection,
     PilotHour,
     PilotId,
@@ -30,6 +29,7 @@ from gwmond.model.stored_pilots import (
     PilotResidual,
     PilotRow,
 )
+from gwmond.model.totals import Hour
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
 

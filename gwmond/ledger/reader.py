@@ -6,49 +6,48 @@ from collections.abc import Mapping
 
 from sqlalchemy import select
 
-from gwmond.ledger import counters
+from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_reader import stored_verdicts
+from gwmond.ledger.pilot_reader import late_attempts, open_pilots
 from gwmond.ledger.pilot_reports import PilotReports
-from gwmond.ledger.schema import entries, problems
-from gwmond.ledger.writes import stored_peaks, stored_state
+from gwmond.ledger.schema import problems
+from gwmond.model.batch import LedgerState, TimedProblem
+from gwmond.model.elapsed import Tick
 from gwmond.model.factory_totals import FactoryKey
-from gwmond.model.facts import EntryKey, Problem
-from gwmond.model.totals import EntryState, Hour, HourTotal, LedgerState, TimedProblem, Total
-from gwmond.model.units import RESOURCES
+from gwmond.model.facts import Problem
+from gwmond.model.totals import Hour, HourTotal
 
 
 class LedgerReader(PilotReports):
     """A ledger open to read beside its writer; what it holds of pilots is in ``PilotReports``."""
 
-    def load(self) -> LedgerState:
-        """Return all that the accounting goes on from."""
+    def load(self, *, pilots: bool = True) -> LedgerState:
+        """Return all that the accounting goes on from; without ``pilots`` only that of sites."""
         with self._reading() as connection:
-            stored = stored_state(connection)
-            totals = {
-                counters.site_key(known.labels): Total(known.total, known.created)
-                for known in counters.stored_series(connection, Kind.SITE)
-            }
-            states = {}
-            for row in connection.execute(select(entries)):
-                units = {"cpu": row.provisioned_cpu, "gpu": row.provisioned_gpu}
-                provisioned = {r: units[r] for r in RESOURCES if units[r] is not None}
-                state = EntryState(row.first_seen, row.last_accounted, provisioned)
-                states[EntryKey(row.site, row.entry)] = state
-            groups: dict[tuple[EntryKey, str], float] = {}
-            for known in counters.stored_series(connection, Kind.PILOT):
-                *_, site, entry, group, _ = known.labels
-                at = EntryKey(site, entry), group
-                groups[at] = min(known.created, groups.get(at, known.created))
-            return LedgerState(
-                stored.tick,
-                stored.batches,
-                totals,
-                states,
-                stored_peaks(connection),
-                groups,
-                stored_verdicts(connection),
+            stored = tables.stored_state(connection)
+            state = LedgerState(
+                batches=stored.batches,
+                tick=stored.tick,
+                totals=counters.stored_totals(connection),
+                entries=tables.stored_entries(connection),
+                peaks=tables.stored_peaks(connection),
+                next_id=stored.next_id,
             )
+            if not pilots:
+                return state
+            rows = tuple(open_pilots(connection))
+            return state._replace(
+                pilots=rows,
+                attempts=tuple(late_attempts(connection, [row.id for row in rows])),
+                cursors=tables.stored_cursors(connection),
+                places=tables.open_places(connection),
+                experiments=tables.open_experiments(connection),
+            )
+
+    def tick(self) -> Tick | None:
+        """Return up to when site time is accounted; None before the first poll."""
+        with self._reading() as connection:
+            return tables.stored_state(connection).tick
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""

@@ -8,9 +8,10 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gwmond.ledger.counters import Kind, span
-from gwmond.ledger.schema import attempts, cursors, gaps, metadata
+from gwmond.ledger.schema import attempts, gaps, metadata
+from gwmond.ledger.tables import stored_cursors
 from gwmond.model.facts import Cursor, Gap
-from gwmond.model.stored_pilots import Hour
+from gwmond.model.totals import Hour
 
 GAPS_SHOWN = 20
 
@@ -49,7 +50,6 @@ def stats(connection: Connection) -> LedgerStats:
     )
     of_attempts = next(table for table in tables if table.table == attempts.name)
     known = of_attempts.rows and of_attempts.bytes is not None
-    of_cursors = select(*(cursors.c[name] for name in Cursor._fields))
     of_gaps = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
     return LedgerStats(
         tables=tables,
@@ -57,10 +57,7 @@ def stats(connection: Connection) -> LedgerStats:
         pilot_hours=span(connection, Kind.PILOT),
         factory_hours=span(connection, Kind.FACTORY),
         attempt_bytes=(of_attempts.bytes or 0) / of_attempts.rows if known else None,
-        cursors=tuple(
-            Cursor(*row)
-            for row in connection.execute(of_cursors.order_by(cursors.c.source, cursors.c.kind))
-        ),
+        cursors=tuple(stored_cursors(connection).values()),
         gaps=tuple(Gap(*row) for row in connection.execute(of_gaps.limit(GAPS_SHOWN))),
     )
 

@@ -11,24 +11,17 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from gwmond.ledger import (
-    counters,
-    experiment_rows,
-    pilot_prune,
-    pilot_writes,
-    place_rows,
-    sqlite,
-    writes,
-)
+from gwmond.ledger import counters, pilot_prune, sqlite, tables, writes
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.elapsed import Tick
-from gwmond.model.stored_pilots import CountKey, Hour, Part, Parts, PilotBatch, PilotSeries
+from gwmond.ledger.tables import Stored
+from gwmond.model.batch import Batch, Part, Parts, Totals
+from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.times import HOUR_US
-from gwmond.model.totals import Batch
+from gwmond.model.totals import Hour
 
 MOST_REFUSED = 1000
 """So many parts of a batch are found at once, so that a search takes a bounded time."""
@@ -40,7 +33,7 @@ class Ledger(LedgerReader):
     """A ledger that this process alone may write, until ``close`` or its death.
 
     Invariant, at every instant and after every interruption: the totals, the hours and the rest
-    are those of the batches up to the stored tick, each exactly once.
+    are those of the batches that are counted as stored, each exactly once.
     """
 
     @classmethod
@@ -56,38 +49,22 @@ class Ledger(LedgerReader):
 
         return cls(postgres.open_writer(location))
 
-    def commit(self, batch: Batch) -> None:
-        """Store what a poll changes in one transaction, durably, if it follows what is stored.
+    def commit(self, batch: Batch) -> Totals:
+        """Store what a poll changes in one transaction, durably; return the totals as they are now.
 
-        Raises ``LedgerConflict`` when it does not, ``LedgerRefused`` for a batch that makes no
-        sense, also where a correction or count would leave less than nothing, or another
-        ``LedgerError``; after each of them nothing was stored.  (Only when the connection to a
-        server broke meanwhile, is it unknown: ``open`` and ``load`` show.)
+        Raises ``LedgerConflict`` when it does not follow what is stored, ``LedgerRefused`` for a
+        batch that makes no sense, also where a correction or count would leave less than nothing,
+        or another ``LedgerError``; after each of them nothing was stored.  (Only when the
+        connection to a server broke meanwhile, is it unknown: ``open`` and ``load`` show.)
         """
         with self._checked():
-            writes.check_batch(batch)
-            changes = counters.site_changes(batch.increments)
-            pilots = None if batch.pilots is None else pilot_writes.prepare(batch.pilots)
+            rows = writes.prepare(batch)
         with self._transaction() as connection, self._checked():
-            stored = writes.stored_state(connection, lock=True)
-            if stored.tick != batch.before:
-                raise self._conflict(stored.tick, batch)
-            if batch.pilots is not None and stored.batches != batch.pilots.before:
-                raise self._other_batch(stored.batches, batch.pilots)
-            _store(connection, stored._replace(**batch.tick._asdict()), changes, pilots)
-            writes.store_entries(connection, batch.entries)
-            writes.store_peaks(connection, batch.peaks)
-            writes.store_problems(connection, batch.problems)
-
-    def commit_pilots(self, batch: PilotBatch) -> None:
-        """Store a batch of pilots alone, as a part of a backlog; raises as ``commit`` does."""
-        with self._checked():
-            rows = pilot_writes.prepare(batch)
-        with self._transaction() as connection, self._checked():
-            stored = writes.stored_state(connection, lock=True)
+            stored = tables.stored_state(connection, lock=True)
             if stored.batches != batch.before:
-                raise self._other_batch(stored.batches, batch)
-            _store(connection, stored, {}, rows)
+                raise self._conflict(stored, batch)
+            named = writes.store(connection, stored, rows)
+        return counters.totals(batch, named)
 
     def refused_parts(self, parts: Parts) -> dict[Part, str]:
         """Return which parts of a batch cannot be stored, and why; nothing is stored.
@@ -98,10 +75,10 @@ class Ledger(LedgerReader):
         or there are very many.
         """
         with self._held() as backend, backend.connection.begin() as transaction:
-            stored = writes.stored_state(backend.connection, lock=True)
+            stored = tables.stored_state(backend.connection, lock=True)
 
-            def store(connection: Connection, batch: PilotBatch) -> None:
-                _store(connection, stored, {}, pilot_writes.prepare(batch))
+            def store(connection: Connection, batch: Batch) -> None:
+                writes.store(connection, stored, writes.prepare(batch))
 
             found = _find_refused(backend.connection, parts, store)
             transaction.rollback()
@@ -133,9 +110,9 @@ class Ledger(LedgerReader):
         step(pilot_prune.prune_closed, pilots_us)
         step(pilot_prune.prune_attempts, before_us(keep.attempts_s))
         step(pilot_prune.prune_corrections, before_us(keep.corrections_s))
-        step(place_rows.prune_places, pilots_us)
-        step(experiment_rows.prune_experiments, pilots_us)
-        step(writes.prune_problems, before_us(keep.problems_s))
+        step(tables.prune_places, pilots_us)
+        step(tables.prune_experiments, pilots_us)
+        step(tables.prune_problems, before_us(keep.problems_s))
         return Pruned(**gone)
 
     def vacuum(self) -> None:
@@ -160,44 +137,15 @@ class Ledger(LedgerReader):
         remedy = "Please report this error of gwmond."
         return LedgerRefused(self.where, f"refused a batch: {why}", remedy)
 
-    def _other_batch(self, stored: int, batch: PilotBatch) -> LedgerConflict:
-        if stored == batch.before + 1:
-            what = f"this batch of pilots is stored already ({stored} are)"
+    def _conflict(self, stored: Stored, batch: Batch) -> LedgerConflict:
+        if stored.batches == batch.before + 1 and batch.tick in {None, stored.tick}:
+            what = f"this batch is stored already ({stored.batches} are)"
             return LedgerConflict(self.where, what, "Go on with the next one.", replay=True)
-        what = f"the batch of pilots follows {batch.before} others, but {stored} are stored"
-        return LedgerConflict(self.where, what, _OTHER_WRITER, replay=False)
-
-    def _conflict(self, stored: Tick | None, batch: Batch) -> LedgerConflict:
-        if stored == batch.tick:
-            what = f"this batch is stored already ({stored})"
-            return LedgerConflict(self.where, what, "Go on with the next one.", replay=True)
-        what = f"the batch starts from {batch.before}, but the stored tick is {stored}"
+        what = f"the batch follows {batch.before} others, but {stored.batches} are stored"
         return LedgerConflict(self.where, what, _OTHER_WRITER, replay=False)
 
 
-def _store(
-    connection: Connection,
-    stored: writes.Stored,
-    changes: counters.Changes,
-    pilots: pilot_writes.Prepared | None,
-) -> None:
-    """Store the amounts of a batch and what it has of pilots; ``stored`` is what is there."""
-    next_id = max(stored.next_id, pilots.next_id if pilots else 1)
-    writes.store_state(connection, stored._replace(batches=stored.batches + 1, next_id=next_id))
-    if pilots is not None:
-        pilot_writes.store_rows(connection, pilots)
-        changes = {**changes, **pilots.changes}
-    ids = counters.add(connection, changes, stored.pruned_before)
-    if pilots is not None:
-        pilot_writes.store_corrections(connection, pilots.batch.corrections, ids)
-        pilot_writes.store_cursors(connection, pilots.batch.cursors)
-        pilot_writes.store_gaps(connection, pilots.batch.gaps)
-        place_rows.store_places(connection, pilots.places)
-        experiment_rows.store_experiments(connection, pilots.experiments)
-        writes.store_problems(connection, pilots.problems)
-
-
-def _joined(parts: Sequence[PilotBatch]) -> PilotBatch:
+def _joined(parts: Sequence[Batch]) -> Batch:
     """Return several parts as one batch."""
     increments: Counter[tuple[Hour, PilotSeries]] = Counter()
     counts: Counter[CountKey] = Counter()
@@ -224,7 +172,7 @@ def _all(of_parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
 def _find_refused(
     connection: Connection,
     parts: Parts,
-    store: Callable[[Connection, PilotBatch], object],
+    store: Callable[[Connection, Batch], object],
 ) -> dict[Part, str]:
     """Return which parts cannot be stored, each after those before it that can, and why.
 

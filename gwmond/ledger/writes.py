@@ -1,181 +1,151 @@
-"""The statements that change a ledger; each runs inside the caller's transaction."""
+"""How a batch is stored; in the caller's transaction.
+
+Rows of pilots and attempts go to the driver as tuples, past SQLAlchemy's handling of parameters,
+because a pool brings a million attempts a day.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Mapping
-from math import isfinite
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, Table, insert
 
-from gwmond.ledger.backend import upsert
-from gwmond.ledger.schema import entries, ledger_state, peaks, problems
-from gwmond.model.elapsed import Tick
-from gwmond.model.facts import EntryKey
-from gwmond.model.stored_pilots import PilotId
-from gwmond.model.totals import Batch, EntryState, Hour, Peak, TimedProblem
-from gwmond.model.units import MICRO
+from gwmond.ledger import counters, tables
+from gwmond.ledger.backend import many, mark
+from gwmond.ledger.columns import clean, identity, time_s, time_us, whole
+from gwmond.ledger.counters import Changes, Key, Kind, Series, key_of
+from gwmond.ledger.pilot_codec import (
+    ATTEMPT_COLUMNS,
+    PILOT_COLUMNS,
+    Values,
+    attempt_values,
+    pilot_values,
+)
+from gwmond.ledger.schema import (
+    corrections,
+    cursors,
+    entries,
+    factory_jobs,
+    gaps,
+    problems,
+    verdict_checks,
+)
+from gwmond.ledger.tables import Row, Stored
+from gwmond.model.batch import Batch
+from gwmond.model.stored_pilots import PilotCorrection, PilotId
 
-PROBLEMS_KEPT = 10_000
-NAME_CHARACTERS = 128  # five of them fit into an index of PostgreSQL (2704 bytes)
-DETAIL_CHARACTERS = 4000
-LONGEST_S = 366 * 86400
-LARGEST_MICROS = 2**63 - 1
-
-Row: TypeAlias = dict[str, Any]
+PROBLEMS_KEPT = GAPS_KEPT = 10_000
 
 
-# What JSON needs six characters for: a name's length would not fit an index any more.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+class Prepared(NamedTuple):
+    """A batch that was found to make sense, as rows.
 
-
-def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
-    """Return ``text`` as every database can store it.
-
-    Names come from ads that anybody's pilot may send: one NUL, broken UTF-8 or a novel for a site
-    name must not stop the accounting of all sites.  Names that become equal share a series.
+    ``replaced`` go in the place of rows with their keys, ``added`` besides those that are there.
     """
-    if len(text) <= limit and text.isascii() and text.isprintable():
-        return text
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+    batch: Batch
+    pilots: list[Values]
+    attempts: list[Values]
+    moved: list[Values]
+    withdrawn: list[Values]
+    heard: list[Values]
+    changes: Changes
+    next_id: PilotId
+    replaced: tuple[tuple[Table, list[Row]], ...]
+    added: tuple[tuple[Table, list[Row], int], ...]
 
 
-def _whole(value: object, least: int = 0, most: int = LARGEST_MICROS) -> None:
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{value!r} is not an exact integer of {least} or more, in range")
-
-
-def check_batch(batch: Batch) -> None:
-    """Raise ``ValueError`` for what no correct caller sends."""
-    times = [*batch.tick[:3], *(batch.before[:3] if batch.before else ())]
-    times += [time for time, _ in batch.problems]
-    for state in batch.entries.values():
-        times += [time for time in state[:2] if time is not None]
-    if not all(map(isfinite, times)):
-        raise ValueError("a time is not finite")
-    if batch.before == batch.tick:
-        raise ValueError("it ends at the tick that it starts from, so a replay could not be told")
-    for increment in batch.increments:
-        _whole(increment.micros)
-        if not 0 <= increment.end - increment.start <= LONGEST_S:  # refuses NaN too
-            raise ValueError(f"{increment} is not over 0 to {LONGEST_S} s")
-    for state in batch.entries.values():
-        for units in state.provisioned.values():
-            _whole(units)
+def prepare(batch: Batch) -> Prepared:
+    """Return a batch's rows; raises ``ValueError`` or ``TypeError`` for a senseless one."""
+    whole(batch.before)
+    time_us(batch.now_us)
+    for time in batch.tick[:3] if batch.tick is not None else ():
+        time_s(time)
+    for correction in batch.corrections:
+        whole(correction.pilot)
+        time_us(correction.time_us)
     for group in batch.peaks.values():
         for peak in group:
-            _whole(peak.units)
-            _whole(peak.hour)
-
-
-class Stored(NamedTuple):
-    """The one row of ``ledger_state``."""
-
-    batches: int = 0
-    next_id: PilotId = 1
-    pruned_before: Hour = 0
-    pilots_pruned_us: int = 0
-    attempts_pruned_us: int = 0
-    wall: float | None = None
-    mono: float | None = None
-    boot: float | None = None
-    boot_id: str | None = None
-
-    @property
-    def tick(self) -> Tick | None:
-        """Up to when site time is accounted, None before the first poll."""
-        if self.wall is None or self.mono is None or self.boot is None or self.boot_id is None:
-            return None
-        return Tick(self.wall, self.mono, self.boot, self.boot_id)
-
-
-def stored_state(connection: Connection, *, lock: bool = False) -> Stored:
-    """Return the row, or what stands for it in a new ledger."""
-    query = select(*(ledger_state.c[name] for name in Stored._fields))
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    return Stored() if row is None else Stored(*row)
-
-
-def store_state(connection: Connection, stored: Stored) -> None:
-    statement = upsert(connection, ledger_state).values(id=1, **stored._asdict())
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["id"], set_=stored._asdict())
-    )
-
-
-def store_entries(connection: Connection, changed: Mapping[EntryKey, EntryState]) -> None:
-    if not changed:
-        return
-    statement = upsert(connection, entries)
-    columns = ("first_seen", "last_accounted", "provisioned_cpu", "provisioned_gpu")
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["site", "entry"], set_={c: statement.excluded[c] for c in columns}
+            whole(peak.hour)
+            whole(peak.units)
+    return Prepared(
+        batch=batch,
+        pilots=[pilot_values(row) for row in batch.pilots],
+        attempts=[attempt_values(row) for row in batch.attempts],
+        moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
+        withdrawn=[(whole(pilot),) for pilot in batch.withdrawn],
+        heard=[(time_us(heard_us), whole(pilot)) for pilot, heard_us in batch.heard],
+        changes=counters.changes(batch),
+        next_id=max((row.id for row in batch.pilots), default=0) + 1,
+        replaced=(
+            (entries, [tables.entry_values(*item) for item in sorted(batch.entries.items())]),
+            (cursors, [tables.cursor_values(cursor) for cursor in batch.cursors]),
+            (factory_jobs, [tables.place_values(place) for place in batch.places]),
+            (verdict_checks, [tables.experiment_values(check) for check in batch.experiments]),
         ),
-        [
-            {
-                "site": clean(key.site),
-                "entry": clean(key.entry),
-                "first_seen": state.first_seen,
-                "last_accounted": state.last_accounted,
-                "provisioned_cpu": state.provisioned.get("cpu"),
-                "provisioned_gpu": state.provisioned.get("gpu"),
-            }
-            for key, state in sorted(changed.items(), key=lambda item: item[0])
-        ],
+        added=(
+            (gaps, [tables.gap_values(gap) for gap in batch.gaps], GAPS_KEPT),
+            (problems, [tables.problem_values(seen) for seen in batch.problems], PROBLEMS_KEPT),
+        ),
     )
 
 
-def stored_peaks(connection: Connection) -> dict[EntryKey, tuple[Peak, ...]]:
-    found: dict[EntryKey, list[Peak]] = defaultdict(list)
-    query = select(peaks).order_by(peaks.c.site, peaks.c.entry, peaks.c.resource, peaks.c.hour)
-    for row in connection.execute(query):
-        found[EntryKey(row.site, row.entry)].append(Peak(row.resource, row.hour, row.units))
-    return {key: tuple(group) for key, group in found.items()}
+def store(connection: Connection, stored: Stored, rows: Prepared) -> dict[Key, Series]:
+    """Store a batch beside what is ``stored``; return the series that it names, as they are now."""
+    batch = rows.batch
+    tick = {} if batch.tick is None else batch.tick._asdict()
+    next_id = max(stored.next_id, rows.next_id)
+    after = stored._replace(batches=stored.batches + 1, next_id=next_id, **tick)
+    tables.store_state(connection, after)
+    _store_pilots(connection, rows)
+    named = counters.add(connection, rows.changes, stored.pruned_before)
+    _store_corrections(connection, batch.corrections, named)
+    for table, changed in rows.replaced:
+        tables.put(connection, table, changed)
+    for table, new, kept in rows.added:
+        tables.append(connection, table, new, kept)
+    tables.store_peaks(connection, batch.peaks)
+    return named
 
 
-def store_peaks(connection: Connection, changed: Mapping[EntryKey, tuple[Peak, ...]]) -> None:
-    """Replace the peaks of each entry named; those that are as stored are not written again."""
-    if not changed:
-        return
-    stored = stored_peaks(connection)
-    wanted: dict[EntryKey, tuple[Peak, ...]] = {
-        EntryKey(clean(key.site), clean(key.entry)): tuple(sorted(group))
-        for key, group in changed.items()
-    }
-    different = {k: v for k, v in wanted.items() if v != stored.get(k, ())}
-    if different:
-        gone = delete(peaks).where(
-            peaks.c.site == bindparam("of_site"), peaks.c.entry == bindparam("of_entry")
-        )
-        connection.execute(gone, [{"of_site": k.site, "of_entry": k.entry} for k in different])
-    rows = [{**k._asdict(), **peak._asdict()} for k, group in different.items() for peak in group]
-    if rows:
-        connection.execute(peaks.insert(), rows)
+@lru_cache
+def _replace(marker: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Return the upsert of whole rows; columns that are not named keep what they have."""
+    changed = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
+    values = ", ".join([marker] * len(columns))
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+    )
 
 
-def store_problems(connection: Connection, seen: tuple[TimedProblem, ...]) -> None:
-    """Add problems; the oldest beyond ``PROBLEMS_KEPT`` go."""
-    if not seen:
-        return
+def _store_pilots(connection: Connection, rows: Prepared) -> None:
+    """Take out what is not there any more, then store the pilots and attempts."""
+    name = mark(connection)
+    gone = f"DELETE FROM attempts WHERE job = {name} AND run = {name} AND pilot = {name}"
+    many(connection, gone, rows.moved)
+    many(connection, f"DELETE FROM pilots WHERE id = {name}", rows.withdrawn)
+    many(connection, _replace(name, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
+    many(connection, f"UPDATE pilots SET heard_us = {name} WHERE id = {name}", rows.heard)
+    key = ("job", "run", "pilot")
+    many(connection, _replace(name, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+
+
+def _store_corrections(
+    connection: Connection, made: Iterable[PilotCorrection], named: Mapping[Key, Series]
+) -> None:
     rows = [
         {
-            "time": time,
-            "source": clean(problem.source),
-            "problem": clean(problem.problem),
-            "detail": clean(problem.detail, DETAIL_CHARACTERS),
+            "time_us": correction.time_us,
+            "pilot": correction.pilot,
+            "hour": correction.hour,
+            "series": named[key_of(Kind.PILOT, correction.series)].id,
+            "micros": correction.micros,
+            "cause": clean(str(correction.cause)),
         }
-        for time, problem in seen[-PROBLEMS_KEPT:]
+        for correction in made
     ]
-    connection.execute(problems.insert(), rows)
-    newest = select(func.max(problems.c.id)).scalar_subquery()
-    connection.execute(delete(problems).where(problems.c.id <= newest - PROBLEMS_KEPT))
-
-
-def prune_problems(connection: Connection, before_us: int) -> dict[str, int]:
-    old = delete(problems).where(problems.c.time < before_us / MICRO)
-    return {"problems": connection.execute(old).rowcount}
+    if rows:
+        connection.execute(insert(corrections), rows)

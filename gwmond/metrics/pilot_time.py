@@ -15,7 +15,8 @@ from gwmond.model.facts import EVIDENCE
 from gwmond.model.outcomes import RUNS
 from gwmond.model.pilot_facts import BEARS, Category, Measure
 from gwmond.model.snapshot import Snapshot
-from gwmond.model.stored_pilots import ASSUMED, CountKey, Shown
+from gwmond.model.stored_pilots import ASSUMED, CountKey
+from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import OWN
 from gwmond.reports.categories import INFOS
@@ -72,7 +73,7 @@ def _unsettled(s: Snapshot) -> Iterator[Sample]:
             yield Sample((resource, *key, group), micros / MICRO)
 
 
-def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Shown]]:
+def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Total]]:
     if s.pilot_time is not None:
         yield from (
             (count_key, shown)

@@ -11,7 +11,7 @@ from gwmond.model.factory_totals import FactoryTotalKey
 from gwmond.model.facts import Berth, Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
 from gwmond.model.names import Together
 from gwmond.model.pilot_facts import Measure
-from gwmond.model.stored_pilots import CountKey, PilotSeries, Shown
+from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource
 
@@ -112,23 +112,24 @@ class PilotTime(NamedTuple):
     ``waits`` what runs that are over wait for.
     """
 
-    shown: Mapping[PilotSeries, Shown]
-    counted: Mapping[CountKey, Shown]
+    shown: Mapping[PilotSeries, Total]
+    counted: Mapping[CountKey, Total]
     unsettled: Mapping[tuple[Resource, EntryKey, str], int]
     residual: Mapping[Measure, int]
     contradictions: Mapping[str, int]
     known_us: int | None
-    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
+    factory: Mapping[FactoryTotalKey, Total] = MappingProxyType({})
     suspects: tuple[Suspect, ...] = ()
     silent: tuple[SilentPilot, ...] = ()
     waits: tuple[Wait, ...] = ()
 
 
-def checked_verdicts(counts: Mapping[CountKey, int]) -> dict[EntryKey, Checked]:
+def checked_verdicts(counts: Mapping[CountKey, Total]) -> dict[EntryKey, Checked]:
     """Return how many verdicts were checked, of what was counted."""
     found: dict[EntryKey, Checked] = {}
-    for count_key, number in counts.items():
+    for count_key, total in counts.items():
         if count_key.what == "verdicts":
+            number = total.micros
             key = EntryKey(count_key.site, count_key.entry)
             more = Checked(number if count_key.outcome == "true" else 0, number)
             found[key] = found.get(key, Checked(0, 0)).plus(more)

@@ -11,10 +11,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.attempts import AttemptFact
-from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
-from gwmond.model.facts import Cursor, EntryKey, Evidence, Gap, Problem
+from gwmond.model.facts import EntryKey, Evidence
 from gwmond.model.pilot_facts import (
     Assumption,
     Attempt,
@@ -30,10 +27,9 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
 from gwmond.model.states import State
+from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 
-Hour: TypeAlias = int
-Micros: TypeAlias = int
 PilotId: TypeAlias = int
 End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "logged", "queue", "reported"]
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
@@ -199,70 +195,6 @@ ASSUMED: Mapping[Resource, Literal["assumed", "assumed_gpu"]] = {
 """As what it is counted how much of a resource rests on a rule."""
 
 
-class PilotBatch(NamedTuple):
-    """All that one step changes, stored as a whole or not at all.
-
-    ``before`` is the number of pilot batches that the ledger holds, so that one is never stored
-    twice.  ``pilots``, ``attempts`` and ``cursors`` replace what is stored under the same key;
-    ``moved`` are attempts that are no longer where they were (their key or pilot has changed),
-    ``withdrawn`` pilots that never were.
-    ``heard``: when pilots were last heard of whose rows are not among ``pilots``.
-    ``increments`` are never negative; ``counts`` may be, for an outcome that was revised.
-    ``factory`` are the factory's own numbers, to be added; ``places`` what its queue and summary
-    tell of its jobs, which replaces what is stored.  ``experiments`` replace what is stored of the
-    same pilot.
-    """
-
-    before: int
-    now_us: int
-    pilots: tuple[PilotRow, ...] = ()
-    attempts: tuple[AttemptRow, ...] = ()
-    moved: tuple[tuple[PilotId, AttemptKey], ...] = ()
-    increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
-    corrections: tuple[PilotCorrection, ...] = ()
-    counts: Mapping[CountKey, int] = MappingProxyType({})
-    cursors: tuple[Cursor, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    problems: tuple[tuple[float, Problem], ...] = ()
-    factory: Mapping[FactoryKey, int] = MappingProxyType({})
-    places: tuple[QueueRecord, ...] = ()
-    heard: tuple[tuple[PilotId, int], ...] = ()
-    withdrawn: tuple[PilotId, ...] = ()
-    experiments: tuple[Experiment, ...] = ()
-
-
-class Shown(NamedTuple):
-    """A counter: ``micros`` (or a number) as shown, which never falls, and since when (epoch s).
-
-    It is the highest that the total has been.
-    """
-
-    micros: Micros
-    created: float
-
-
-class PilotState(NamedTuple):
-    """What the accounting of pilots goes on from.
-
-    ``pilots`` are those not closed; ``attempts`` theirs which are open or end after the pilot's
-    mark.  ``net`` and ``numbers`` are the totals that ``shown`` and ``counted`` are the highest of;
-    ``factory`` are totals that never fall; ``places`` and ``experiments`` are those that are open.
-    """
-
-    batches: int
-    next_id: PilotId
-    pilots: tuple[PilotRow, ...]
-    attempts: tuple[AttemptRow, ...]
-    shown: Mapping[PilotSeries, Shown]
-    counted: Mapping[CountKey, Shown]
-    cursors: Mapping[tuple[str, str], Cursor]
-    net: Mapping[PilotSeries, Micros] = MappingProxyType({})
-    numbers: Mapping[CountKey, int] = MappingProxyType({})
-    factory: Mapping[FactoryTotalKey, Shown] = MappingProxyType({})
-    places: tuple[QueueRecord, ...] = ()
-    experiments: tuple[Experiment, ...] = ()
-
-
 class PilotHour(NamedTuple):
     """What a series had in an hour, net of corrections."""
 
@@ -290,10 +222,3 @@ class PilotResidual(NamedTuple):
     skipped: int
     micros: Micros
     worst: tuple[PilotDifference, ...]
-
-
-Part: TypeAlias = PilotId | str
-"""What can be left out alone: a pilot, by its number, or a ``QueueRecord``, by its name."""
-
-Parts: TypeAlias = Mapping[Part, PilotBatch]
-"""Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""

@@ -1,32 +1,17 @@
-"""What goes into the ledger and comes out of it, as frozen values.
+"""Counters as the ledger holds them, and the series of site time.
 
 Units: an amount is an exact ``int`` of micro canonical seconds (10^-6 of one canonical unit for
-one second) and never a float; a time is seconds since the epoch; an hour is ``epoch // 3600`` in
-UTC; ``units`` are whole canonical units.
+one second) and never a float; an hour is ``epoch // 3600`` in UTC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
-from gwmond.model.elapsed import Tick
-from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.units import Resource
-
-if TYPE_CHECKING:  # their hours are ours
-    from gwmond.model.stored_pilots import CountKey, PilotBatch
 
 Micros: TypeAlias = int
 Hour: TypeAlias = int
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-def _nothing() -> Mapping[_K, _V]:
-    return MappingProxyType({})
 
 
 class SiteKey(NamedTuple):
@@ -39,79 +24,21 @@ class SiteKey(NamedTuple):
     entry: str
 
 
-class Increment(NamedTuple):
-    """``micros`` more for ``key``, spent evenly over the wall-clock interval [start, end)."""
-
-    key: SiteKey
-    micros: Micros
-    start: float
-    end: float
-
-
-class EntryState(NamedTuple):
-    """What is remembered of an entry; ``provisioned`` has the last trusted units per resource.
-
-    ``last_accounted``: when it was seen last (epoch seconds).
-    """
-
-    first_seen: float
-    last_accounted: float | None
-    provisioned: Mapping[Resource, int]
-
-
-class Peak(NamedTuple):
-    """The most canonical units that ran in any hour from ``hour`` on (a suffix maximum)."""
-
-    resource: Resource
-    hour: Hour
-    units: int
-
-
-class TimedProblem(NamedTuple):
-    """A problem and when it was seen."""
-
-    time: float
-    problem: Problem
-
-
-class Batch(NamedTuple):
-    """All that one poll changes; it is stored as a whole or not at all.
-
-    ``before`` is the tick from which the increments were counted, ``None`` in a new ledger.
-    ``entries`` are replaced one by one and never removed; ``peaks`` replaces all peaks of each
-    entry that it names (an entry that it does not name keeps its own).  ``pilots`` are what pilots'
-    time adds; the number of batches grows without them, too.
-    """
-
-    before: Tick | None
-    tick: Tick
-    increments: tuple[Increment, ...] = ()
-    entries: Mapping[EntryKey, EntryState] = _nothing()
-    peaks: Mapping[EntryKey, tuple[Peak, ...]] = _nothing()
-    problems: tuple[TimedProblem, ...] = ()
-    pilots: PilotBatch | None = None
-
-
 class Total(NamedTuple):
-    """A total for ever, and the start of its first increment."""
+    """A counter: ``micros`` (or a number) as shown, which never falls, and since when (epoch s).
+
+    It is the highest that the sum has been; ``below``: how far corrections have taken the sum
+    below that.
+    """
 
     micros: Micros
     created: float
+    below: Micros = 0
 
-
-class LedgerState(NamedTuple):
-    """The memory that a daemon starts from; a new ledger has no tick and no commits.
-
-    ``groups`` are the frontend groups for which pilots were accounted at entries, and since when.
-    """
-
-    tick: Tick | None
-    commits: int
-    totals: Mapping[SiteKey, Total]
-    entries: Mapping[EntryKey, EntryState]
-    peaks: Mapping[EntryKey, tuple[Peak, ...]]
-    groups: Mapping[tuple[EntryKey, str], float] = _nothing()
-    verdicts: Mapping[CountKey, int] = _nothing()
+    @property
+    def net(self) -> Micros:
+        """The sum, net of corrections."""
+        return self.micros - self.below
 
 
 class HourTotal(NamedTuple):

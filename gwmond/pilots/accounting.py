@@ -7,7 +7,7 @@ Units: times are microseconds since the epoch, amounts are micros.
     book.claim(now, records, lookup, complete=True)
     book.tell(records, lookup)
     book.settle(now, known, lookup)
-    ledger.commit_pilots(book.batch(now, cursors)); book.stored()
+    ledger.commit(book.batch(now, cursors)); book.stored()
 
 A batch stays in the book until ``stored``: what could not be stored comes again with the next.
 """
@@ -19,20 +19,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
+from gwmond.model.batch import Batch, LedgerState, Part, Parts
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
 from gwmond.model.pilot_facts import Assumption, Measure, Resources
 from gwmond.model.pilot_sources import replace
 from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import (
-    AttemptRow,
-    Part,
-    Parts,
-    PilotBatch,
-    PilotRow,
-    PilotState,
-)
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from gwmond.model.units import Resource
 from gwmond.model.waits import Wait
 from gwmond.pilots import posting
@@ -60,7 +54,7 @@ from gwmond.pilots.witnesses import CentralLogEvents
 class PilotAccounting:
     """All pilots of which something may still change, and what is to be stored."""
 
-    def __init__(self, state: PilotState, rules: Rules, names: Names | None = None) -> None:
+    def __init__(self, state: LedgerState, rules: Rules, names: Names | None = None) -> None:
         """``names`` says which names of places are kept apart; None: all."""
         self.rules = rules
         self.batches = state.batches
@@ -79,7 +73,7 @@ class PilotAccounting:
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
-    def _load(self, state: PilotState) -> None:
+    def _load(self, state: LedgerState) -> None:
         for row in state.pilots:
             self._cache.add_pilot(OpenPilot.of(row, loaded_from_us=row.mark_us))
         self._cache.recall_attempts(state.attempts)
@@ -265,9 +259,7 @@ class PilotAccounting:
         """Groups of jobs with early failures that are not judged."""
         return {attempt.merged.job_group or "" for attempt in undecided(self._cache)}
 
-    def batch(
-        self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()
-    ) -> PilotBatch:
+    def batch(self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()) -> Batch:
         """Return all that is not stored yet."""
         attempts: list[AttemptRow] = []
         rows: dict[int, PilotRow] = {}
@@ -276,7 +268,7 @@ class PilotAccounting:
             if pilot.dirty or changed:
                 rows[pilot.id] = pilot.row()
             attempts += [attempt.row() for attempt in changed]
-        return PilotBatch(
+        return Batch(
             before=self.batches,
             now_us=now_us,
             pilots=tuple(rows.values()),
@@ -296,7 +288,7 @@ class PilotAccounting:
             experiments=self._experiments.rows(),
         )
 
-    def divide(self, batch: PilotBatch) -> Parts:
+    def divide(self, batch: Batch) -> Parts:
         """Return what a batch has of each pilot and place."""
         return split_by_pilot(batch, self._changes, self._counts)
 

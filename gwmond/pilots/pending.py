@@ -12,19 +12,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from gwmond.model.batch import Batch, Part, Parts
 from gwmond.model.pilot_facts import BEARS, Category, Outcome
 from gwmond.model.stored_pilots import (
     ASSUMED,
     CountKey,
-    Hour,
-    Micros,
-    Part,
-    Parts,
-    PilotBatch,
     PilotCorrection,
     PilotId,
     PilotSeries,
 )
+from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
@@ -176,7 +173,7 @@ class PendingCounts:
         pilot.counted = category
 
 
-def split_by_pilot(batch: PilotBatch, changes: PendingAmounts, counts: PendingCounts) -> Parts:
+def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts) -> Parts:
     """Return what a batch has of each pilot and of each place, by number and name."""
     parts: defaultdict[Part, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for row in batch.pilots:
@@ -194,7 +191,7 @@ def split_by_pilot(batch: PilotBatch, changes: PendingAmounts, counts: PendingCo
     for place in batch.places:
         parts[place.name]["places"].append(place)
     return {
-        part: PilotBatch(
+        part: Batch(
             before=batch.before,
             now_us=batch.now_us,
             pilots=tuple(found["pilots"]),

@@ -94,7 +94,7 @@ class Age(NamedTuple):
 
 def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
     """Return how old a ledger is; a daemon stores a tick with each poll."""
-    tick = ledger.load().tick
+    tick = ledger.tick()
     written_us = None if tick is None else round(tick.wall * SECOND_US)
     if written_us is None:  # only pilots were ever stored
         latest = ledger.pilot_rows(order="contact", descending=True, limit=1)

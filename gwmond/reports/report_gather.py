@@ -107,7 +107,7 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
 
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     """Add what pilots have had to offer in the period beyond what is settled."""
-    state, period = ledger.load_pilots(), made.scope.period
+    state, period = ledger.load(), made.scope.period
     theirs: dict[int, list[AttemptRow]] = {}
     for attempt in state.attempts:
         theirs.setdefault(attempt.pilot, []).append(attempt)

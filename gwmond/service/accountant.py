@@ -1,7 +1,7 @@
-"""Pilots' time, one poll after another: sightings, claims and records go into the book.
+"""Pilots' time, one poll after another: sightings, claims and records are added up, and stored.
 
     collectors ─> sightings, claims ─┐
-    schedds, startds, files ─> records ─> book ─> ledger (facts, cursors, totals at once)
+    schedds, startds, files ─> records ─> pilots ─> ledger (facts, cursors, totals at once)
 
 Time up to which pilots' time can be settled: claims were shown, and the histories of every schedd
 that answers were read, less ``pilots.settle_delay``.  A schedd that is silent for long is not
@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation
 from gwmond.model.facts import Cursor, EntryRequest, Pilot, Problem
@@ -30,8 +29,8 @@ from gwmond.pilots.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
 from gwmond.service.file_readers import CentralLogs, FactoryFiles
 from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log_socket import LogSocket
-from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import LASTS, Lasting
 from gwmond.service.reconciler import Reconciler
 from gwmond.sources.gather import Gatherer
@@ -67,7 +66,7 @@ class Accountant:
         config: Config,
         gatherer: Gatherer,
         targets: Targets,
-        keeper: PilotKeeper,
+        keeper: LedgerKeeper,
         *,
         live: bool = True,
         socket: LogSocket | None = None,
@@ -128,14 +127,7 @@ class Accountant:
         for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
             self._keeper.watch(requests, hour, us / SECOND_US)
 
-    @property
-    def pilots(self) -> PilotKeeper:
-        """What is to be stored with the site time of a poll."""
-        return self._keeper
-
-    def step(
-        self, ledger: Ledger | None, access: Access, found: Round, seen: Seen, period_s: float
-    ) -> list[Problem]:
+    def step(self, access: Access, found: Round, seen: Seen, period_s: float) -> list[Problem]:
         """Account what one poll has shown; nothing is taken in without a ledger that stores it.
 
         What was settled last waits to be stored with the site time.
@@ -144,7 +136,6 @@ class Accountant:
         problems: list[Problem] = []
         before, self._verdicts = self._verdicts, _verdicts(seen)
         try:
-            self._keeper.attach(ledger)
             self._keeper.retry()
             if not self._keeper.ready:
                 return self._with_lasting([])
@@ -186,11 +177,12 @@ class Accountant:
             return self._with_lasting([*problems, _problem(error)])
 
     def _expect(self, found: Round) -> None:
-        """Let the book know how large entries' pilots are expected to be."""
+        """Let the accounting know how large entries' pilots are expected to be."""
         answers = [
             answer.value for (_, kind), answer in sorted(found.answers.items()) if kind == REQUESTS
         ]
-        self._keeper.expect(expected_sizes(request for one in answers for request in one.requests))
+        expected = expected_sizes(request for one in answers for request in one.requests)
+        self._keeper.report((), None, expected)
 
     def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
         now_us = round(seen.at * SECOND_US)
@@ -259,17 +251,17 @@ class Accountant:
     @property
     def below_one_unit(self) -> AbstractSet[str]:
         """The entries with pilots that are a canonical unit only as each pilot is at least one."""
-        book = self._keeper.book
-        return book.below_one_unit if book is not None else frozenset()
+        accounting = self._keeper.accounting
+        return accounting.below_one_unit if accounting is not None else frozenset()
 
     def _left_out(self) -> list[Problem]:
         """Say which records could not be accounted since this was asked last."""
-        book = self._keeper.book
-        now = dict(book.left_out) if book is not None else {}
+        accounting = self._keeper.accounting
+        now = dict(accounting.left_out) if accounting is not None else {}
         now["undated"] = self._keeper.undated
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
-        shown = book.files.shown if book is not None else lambda _, n: f"{n} records"
+        shown = accounting.files.shown if accounting is not None else lambda _, n: f"{n} records"
         problems = [Problem("records", name, shown(name, n), n) for name, n in new.items() if n > 0]
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
@@ -286,10 +278,10 @@ class Accountant:
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been read."""
-        book = self._keeper.book
-        if book is None:
+        accounting = self._keeper.accounting
+        if accounting is None:
             return
-        records, wrong = self._startds.ask(access, book.pilots, now)
+        records, wrong = self._startds.ask(access, accounting.pilots, now)
         problems += wrong
         if records:
             self._keeper.tell(records, None, None)

@@ -23,8 +23,8 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
 from gwmond.service.garbage import RUNNING, few_collections
-from gwmond.service.keeper import Keeper
 from gwmond.service.known_entries import EMPTY, Memory
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log import configure
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.poller import Poller
@@ -54,7 +54,7 @@ class Service:
         sys.setswitchinterval(_SWITCH_S)
         self.listener = bind(config.http)
         self._pool = Pool.open(config)
-        self._keeper = Keeper(config.ledger)
+        self._keeper = LedgerKeeper(config)
         self._log_socket = file_readers.listen(None, config)
         self._poller = Poller(config, self._pool, self._keeper, socket=self._log_socket)
         self._next: tuple[Config, LogSocket | None] | None = None
@@ -209,7 +209,7 @@ class Service:
         configure(config.log)
         if config.ledger != self.config.ledger:
             self._keeper.close()
-            self._keeper = Keeper(config.ledger)
+            self._keeper = LedgerKeeper(config)
         memory: Memory = self._poller.memory if config.ledger == self.config.ledger else EMPTY
         if config.replay == self.config.replay:
             pool.clock = self._pool.clock

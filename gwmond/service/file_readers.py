@@ -19,8 +19,8 @@ from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log_socket import LogSocket, PlaceError
-from gwmond.service.pilot_keeper import PilotKeeper
 from gwmond.service.problems import LASTS, Lasting, Scans
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
@@ -48,7 +48,7 @@ class TakenFiles(NamedTuple):
 
 
 def directories(
-    keeper: PilotKeeper, kind: str, paths: Iterable[str], zone: str = ""
+    keeper: LedgerKeeper, kind: str, paths: Iterable[str], zone: str = ""
 ) -> list[Directory]:
     """Return directories to be read, each from its cursor of this kind.
 
@@ -62,7 +62,7 @@ def directories(
     ]
 
 
-def take(keeper: PilotKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> TakenFiles:
+def take(keeper: LedgerKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> TakenFiles:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
     for path, answer in answers:
@@ -94,7 +94,7 @@ class DirectoryReader:
         self,
         config: Config,
         gatherer: Gatherer,
-        keeper: PilotKeeper,
+        keeper: LedgerKeeper,
         names: tuple[str, str, str],
         zone: str = "",
     ) -> None:
@@ -143,7 +143,7 @@ class DirectoryReader:
 class FactoryFiles(DirectoryReader):
     """Below ``[factory] directories``: what pilots returned, and the factory's logs of them."""
 
-    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper) -> None:
         names = FACTORY, FACTORY_FILES, FACTORY_FILES
         super().__init__(config, gatherer, keeper, names, config.factory.timezone)
         self._roots = config.factory.directories
@@ -199,7 +199,7 @@ class CentralLogs(DirectoryReader):
     """
 
     def __init__(
-        self, config: Config, gatherer: Gatherer, keeper: PilotKeeper, socket: LogSocket | None
+        self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper, socket: LogSocket | None
     ) -> None:
         super().__init__(config, gatherer, keeper, (CENTRAL_LOG, CENTRAL_LOG, "files"))
         self._roots = list(dict.fromkeys(config.factory.central_logs))
@@ -250,13 +250,13 @@ class CentralLogs(DirectoryReader):
 
     def unused(self) -> list[Problem]:
         """Return which lines said nothing of what is known, since this was asked last."""
-        book = self._keeper.book
-        if book is None:
+        accounting = self._keeper.accounting
+        if accounting is None:
             return []
-        now, before = dict(book.witnesses.unused), self._unused
+        now, before = dict(accounting.witnesses.unused), self._unused
         self._unused = now
         new = {why: number - before.get(why, 0) for why, number in now.items()}
-        examples = book.witnesses.examples
+        examples = accounting.witnesses.examples
         return [
             Problem(CENTRAL_LOG, why, f"{number} lines: {examples[why]}", number)
             for why, number in new.items()

@@ -26,7 +26,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Result
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.reports.periods import span
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
@@ -88,7 +88,7 @@ class HistoryReader:
     accounted, until the next poll is due (``behind``).
     """
 
-    def __init__(self, config: Config, gatherer: Gatherer, keeper: PilotKeeper) -> None:
+    def __init__(self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper) -> None:
         self._config = config
         self._gatherer = gatherer
         self._keeper = keeper

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.facts import Cursor, Problem
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory
@@ -78,7 +78,7 @@ class LogsRead(NamedTuple):
 class ImportedLogs:
     """Reads central logs into a keeper; ``read`` runs a task in a child process."""
 
-    def __init__(self, keeper: PilotKeeper, read: Read, settle: Callable[[], None]) -> None:
+    def __init__(self, keeper: LedgerKeeper, read: Read, settle: Callable[[], None]) -> None:
         self._keeper = keeper
         self._read = read
         self._settle = settle
@@ -91,11 +91,11 @@ class ImportedLogs:
         ``now``: the time (epoch seconds); ``patience_us``: see ``CentralLogEvents``.
         ``progress`` gets how many bytes of how many are read.  Raises QueryError, LedgerError.
         """
-        book = self._keeper.book
-        if book is None:
+        accounting = self._keeper.accounting
+        if accounting is None:
             raise ValueError("no ledger is attached")
-        book.witnesses.patience_us = patience_us
-        before = Counter(book.witnesses.unused)
+        accounting.witnesses.patience_us = patience_us
+        before = Counter(accounting.witnesses.unused)
         evidence = self._evidence()
         problems: list[Problem] = []
         named = dict.fromkeys(os.path.realpath(path) for path in paths)
@@ -119,9 +119,9 @@ class ImportedLogs:
                 progress(min(done + some, total), total)
             files += some > 0
             done += _size(path)
-        unused = book.witnesses.unused - before
+        unused = accounting.witnesses.unused - before
         examples = tuple(
-            Problem("central logs", why, book.witnesses.examples[why]) for why in unused
+            Problem("central logs", why, accounting.witnesses.examples[why]) for why in unused
         )
         return LogsRead(files, lines, tuple(problems), unused, examples)
 
@@ -168,8 +168,8 @@ class ImportedLogs:
 
     def _left(self) -> int:
         """Return how many lines have led to nothing, and may do so once more is known."""
-        book = self._keeper.book
-        unused = book.witnesses.unused if book is not None else Counter[str]()
+        accounting = self._keeper.accounting
+        unused = accounting.witnesses.unused if accounting is not None else Counter[str]()
         return sum(number for why, number in unused.items() if why != _NEVER_BETTER)
 
     def _evidence(self) -> str:

@@ -28,7 +28,7 @@ from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.garbage import few_collections
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of
@@ -67,8 +67,8 @@ class Importer:
 
     def __init__(self, config: Config, ledger: Ledger, processes: int = 2) -> None:
         self._memory_mib = config.poll.memory_limit_mib
-        self._keeper = PilotKeeper(config)
-        self._keeper.attach(ledger)
+        self._keeper = LedgerKeeper(config)
+        self._keeper.use(ledger)
         self._kept = self._is_kept()
         self._processes = processes
         self._timezone = config.factory.timezone
@@ -174,7 +174,7 @@ class Importer:
 
     def _is_kept(self) -> bool:
         """Return whether the ledger has something that waits and that no import has brought."""
-        pilots = book.pilots if (book := self._keeper.book) is not None else ()
+        pilots = accounting.pilots if (accounting := self._keeper.accounting) is not None else ()
         imported = {FACTORY_FILES, IMPORTED_LOG}
         return any(cursor.kind not in imported for cursor in self._keeper.cursors) or any(
             pilot.identity.origin == "collector" for pilot in pilots
@@ -182,13 +182,13 @@ class Importer:
 
     def _finish(self) -> None:
         """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
-        if (book := self._keeper.book) is not None:
-            book.comes = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
+        if (accounting := self._keeper.accounting) is not None:
+            accounting.comes = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
         self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:
-        book = self._keeper.book
-        patience_us = book.rules.quiet_us if self._kept and book is not None else 0
+        accounting = self._keeper.accounting
+        patience_us = accounting.rules.quiet_us if self._kept and accounting is not None else 0
         reader = ImportedLogs(self._keeper, self._child, self._settle)
         read = reader.run(paths, self._now, patience_us, progress)
         self._note(read.problems)
@@ -213,13 +213,13 @@ class Importer:
 
     def _note_left_out(self) -> None:
         """Note what could be read and not be accounted, unless it was noted with its file."""
-        if (book := self._keeper.book) is None:
+        if (accounting := self._keeper.accounting) is None:
             return
-        for reason, number in book.left_out.items():
+        for reason, number in accounting.left_out.items():
             if number and not (reason in _NAMED and self._problems[reason]):
-                detail = book.files.shown(reason, number)
+                detail = accounting.files.shown(reason, number)
                 self._note([Problem("records", reason, detail, number)])
-        for entry in sorted(book.below_one_unit):
+        for entry in sorted(accounting.below_one_unit):
             self._note([Problem("entries", "below_one_unit", entry, 1)])
 
     def _note(self, problems: Iterable[Problem]) -> None:

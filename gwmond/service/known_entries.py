@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config, Pledge
+from gwmond.model.batch import EntryState, LedgerState
 from gwmond.model.evaluation import Capacity, Taken
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Pilot, Size
 from gwmond.model.names import Standing
@@ -46,6 +47,62 @@ class Memory(NamedTuple):
 
 
 EMPTY = Memory({}, {}, {}, {})
+
+
+def recall(memory: Memory, state: LedgerState, window_hours: int) -> Memory:
+    """Return a memory that has what a ledger remembers, and what was seen since."""
+    peaks = dict(memory.peaks)
+    for key, found in state.peaks.items():
+        for peak in found:
+            at = key, peak.resource
+            peaks[at] = peaks.get(at, PeakWindow(window_hours)).add(peak.hour, peak.units)
+    provisioned = {(k, r): n for k, s in state.entries.items() for r, n in s.provisioned.items()}
+    first_seen = {k: s.first_seen for k, s in state.entries.items()}
+    earlier = {k: min(t, memory.first_seen.get(k, t)) for k, t in first_seen.items()}
+    return memory._replace(
+        first_seen={**memory.first_seen, **earlier},
+        provisioned={**provisioned, **memory.provisioned},
+        peaks=peaks,
+        recalled=_names(state),
+    )
+
+
+def _names(state: LedgerState) -> Recalled | None:
+    """Return the names that a ledger knows; those without an entry's row were seen until now."""
+    if state.tick is None:
+        return None
+    now = state.tick.wall
+    entries = {
+        key: Standing(
+            entry_state.first_seen, max(entry_state.first_seen, entry_state.last_accounted or 0.0)
+        )
+        for key, entry_state in state.entries.items()
+    }
+    since: dict[Berth, float] = {}
+    for series, total in state.totals.pilots.items():
+        berth = Berth(EntryKey(series.site, series.entry), series.group)
+        since[berth] = min(total.created, since.get(berth, total.created))
+    groups = {}
+    for berth, created in since.items():
+        entry = entries.setdefault(berth.entry, Standing(created, now))
+        groups[berth] = Standing(min(created, entry.last), entry.last)
+    return Recalled(entries, groups, now)
+
+
+def entry_states(memory: Memory, now: float) -> dict[EntryKey, EntryState]:
+    """Return what a ledger is to remember of entries."""
+    return {
+        key: EntryState(
+            first_seen,
+            memory.last_seen.get(key, now),
+            {
+                r: units
+                for r in RESOURCES
+                if (units := memory.provisioned.get((key, r))) is not None
+            },
+        )
+        for key, first_seen in memory.first_seen.items()
+    }
 
 
 def with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gwmond.config.settings import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
 from gwmond.model.names import Limits, Names, Together
-from gwmond.model.snapshot import KeptNames, LedgerStatus, Snapshot, Stage, checked_verdicts
+from gwmond.model.snapshot import (
+    Checked,
+    KeptNames,
+    LedgerStatus,
+    Snapshot,
+    Stage,
+    checked_verdicts,
+)
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import problem_words
-from gwmond.service.keeper import Keeper, remembered
-from gwmond.service.known_entries import EMPTY, Memory
+from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
@@ -31,8 +39,9 @@ from gwmond.sites.site_time import Facts, Settings, evaluate
 from gwmond.sources.htcondor import matching
 from gwmond.sources.round import Round
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.service.accountant import Accountant
+    from gwmond.service.ledger_keeper import LedgerKeeper
 
 log = structlog.get_logger()
 _MATCHING = "matching"
@@ -61,7 +70,7 @@ class Poller:
         self,
         config: Config,
         pool: Pool,
-        keeper: Keeper | None,
+        keeper: LedgerKeeper | None,
         memory: Memory = EMPTY,
         socket: LogSocket | None = None,
         names: Names | None = None,
@@ -78,9 +87,10 @@ class Poller:
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
         self._names = names or Names(_limits(config))
-        self._accountant = (
-            _accountant(config, pool, self._names, socket) if keeper is not None else None
-        )
+        self._accountant: Accountant | None = None
+        if keeper is not None:
+            keeper.configure(config, self._names)
+            self._accountant = _accountant(config, pool, keeper, socket)
         self._started_at = time.time()
         self._polls = 0
 
@@ -93,7 +103,7 @@ class Poller:
         self,
         config: Config,
         pool: Pool,
-        keeper: Keeper | None,
+        keeper: LedgerKeeper | None,
         memory: Memory,
         socket: LogSocket | None = None,
     ) -> Poller:
@@ -121,8 +131,7 @@ class Poller:
         config, pool = self._config, self._pool
         problems = list(noticed)
         if self._keeper is not None:
-            hours = max(1, round(config.site.peak_window / HOUR_S))
-            self._memory, failed = self._keeper.open(self._memory, hours)
+            self._memory, failed = self._keeper.open(self._memory, _peak_hours(config))
             problems += failed
         stages = Stages()
         asked_at, asked_mono = pool.clock.tick(), time.monotonic()
@@ -148,12 +157,8 @@ class Poller:
             whole = state.pilots_complete
             pilots, silent = state.pilots, state.silent_before
             seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
-            ledger = self._keeper.ledger
             self._accountant.watch(state.requests, tick, pool.period_s)
-            problems += self._accountant.step(ledger, access, found, seen, pool.period_s)
-            failure = self._accountant.failure
-            if failure is not None and failure.reopen:
-                self._keeper.lost(failure)
+            problems += self._accountant.step(access, found, seen, pool.period_s)
             found = pool.gatherer.last()
             stages.end("pilots")
         self._memory = state.memory._replace(taken=evaluation.taken)
@@ -173,7 +178,7 @@ class Poller:
 
     def _store(
         self,
-        keeper: Keeper,
+        keeper: LedgerKeeper,
         tick: Tick,
         evaluation: Evaluation,
         known: frozenset[EntryKey],
@@ -184,8 +189,7 @@ class Poller:
         increments = integrate(evaluation, passed, known)
         begun = self._begun + begin(problems, self._reported)
         accountant = self._accountant
-        pilots = accountant.pilots if accountant else None
-        failed = keeper.add(tick, passed, increments, self._memory, begun, pilots)
+        failed = keeper.add(tick, passed, increments, self._memory, begun)
         words = {(problem.source, problem.problem) for problem in problems}
         late = accountant.stored() if accountant else []
         self._begun = begin(late, self._reported)
@@ -316,7 +320,6 @@ class Poller:
     ) -> Snapshot:
         keeper = self._keeper
         pilot_time = self._accountant.shown if self._accountant else None
-        counted = pilot_time.counted if pilot_time else {}
         versions = [
             answer.value.version
             for (_, kind), answer in sorted(found.answers.items())
@@ -343,14 +346,12 @@ class Poller:
             jobs=state.jobs,
             reported=state.reported,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
-            totals=dict(keeper.totals) if keeper else {},
+            totals=keeper.totals.site if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
             pilot_time=pilot_time,
             cursors=self._accountant.cursors if self._accountant else (),
             reconciliation=self._accountant.reconciliation if self._accountant else None,
-            verdicts=checked_verdicts({count_key: n.micros for count_key, n in counted.items()})
-            if pilot_time
-            else None,
+            verdicts=checked_verdicts(pilot_time.counted) if pilot_time else None,
             names=self._kept(state, evaluation),
         )
 
@@ -382,16 +383,16 @@ def _too_many_names(together: Iterable[Together]) -> list[Problem]:
     return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 
-def _accountant(config: Config, pool: Pool, names: Names, socket: LogSocket | None) -> Accountant:
+def _accountant(
+    config: Config, pool: Pool, keeper: LedgerKeeper, socket: LogSocket | None
+) -> Accountant:
     """Return who accounts the time of pilots.
 
     Imported here: commands that poll once do without.
     """
     from gwmond.service.accountant import Accountant  # noqa: PLC0415
-    from gwmond.service.pilot_keeper import PilotKeeper  # noqa: PLC0415
 
     live = pool.recording is None
-    keeper = PilotKeeper(config, names)
     return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
 
 
@@ -428,7 +429,23 @@ def poll_once(config: Config) -> Snapshot:
     """
     if config.replay.file:
         return Poller(config, Pool.open(config), None).poll()
-    hours = max(1, round(config.site.peak_window / HOUR_S))
-    memory, verdicts = remembered(config.ledger.url, hours)
+    memory, verdicts = remembered(config)
     found = Poller(config, Pool.open(config), None, memory).poll()
     return replace(found, verdicts=verdicts)
+
+
+def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | None]:
+    """Return what a ledger remembers, and which verdicts pilots have checked; writes nothing.
+
+    Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
+    """
+    try:
+        with LedgerReader.open(config.ledger.url) as ledger:
+            state = ledger.load(pilots=False)
+    except LedgerError:
+        return EMPTY, None
+    return recall(EMPTY, state, _peak_hours(config)), checked_verdicts(state.totals.counts)
+
+
+def _peak_hours(config: Config) -> int:
+    return max(1, round(config.site.peak_window / HOUR_S))

@@ -65,12 +65,12 @@ def _poll(config: str) -> dict[str, float]:
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.metrics import catalog  # noqa: PLC0415
     from gwmond.metrics.render import render  # noqa: PLC0415
-    from gwmond.service.keeper import Keeper  # noqa: PLC0415
+    from gwmond.service.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.poller import Poller  # noqa: PLC0415
     from gwmond.service.pool import Pool  # noqa: PLC0415
 
     settings = load(Path(config))
-    keeper = Keeper(settings.ledger)
+    keeper = LedgerKeeper(settings)
     poller = Poller(settings, Pool.open(settings), keeper)
     poller.poll()
     cpu, _ = _usage()

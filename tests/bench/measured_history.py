@@ -91,7 +91,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
     from gwmond.model.evaluation import Evaluation  # noqa: PLC0415
     from gwmond.service.accountant import Accountant, Seen  # noqa: PLC0415
-    from gwmond.service.pilot_keeper import PilotKeeper  # noqa: PLC0415
+    from gwmond.service.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.pool import Pool  # noqa: PLC0415
     from gwmond.sources.htcondor.access import Daemon  # noqa: PLC0415
     from gwmond.sources.htcondor.claims import Claims  # noqa: PLC0415
@@ -99,8 +99,10 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
 
     settings = load(Path(config))
     pool = Pool.open(settings)
-    accountant = Accountant(settings, pool.gatherer, pool.targets, PilotKeeper(settings))
+    keeper = LedgerKeeper(settings)
+    accountant = Accountant(settings, pool.gatherer, pool.targets, keeper)
     ledger = Ledger.open(settings.ledger.url)
+    keeper.use(ledger)
     host, now = pool.targets.collectors[0], time.time()
     shown = Answer(Claims((), ()), time.monotonic() + 1e9)  # collectors show nothing
     found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
@@ -113,8 +115,8 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     usages = _children()
     pool.gatherer.allow(settings.poll.deadline)
     access = pool.access(pool.clock.tick())
-    problems = accountant.step(ledger, access, found, seen, pool.period_s)
-    accountant.pilots.commit()
+    problems = accountant.step(access, found, seen, pool.period_s)
+    keeper.commit()
     steps, held = 1, [resident()]
     while accountant.behind:
         pool.gatherer.allow(settings.poll.deadline)

@@ -21,7 +21,7 @@ from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.service.accountant import Accountant, Seen
 from gwmond.service.garbage import RUNNING, few_collections
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pool import Pool
 from gwmond.sources import tasks
 from gwmond.sources.htcondor.access import Daemon, Terms
@@ -55,8 +55,10 @@ def _play(
 ) -> dict[str, float]:
     settings, of = load(Path(config)), Feigned(*feigned)
     pool = Pool.open(settings)
-    accountant = Accountant(settings, pool.gatherer, pool.targets, PilotKeeper(settings))
+    keeper = LedgerKeeper(settings)
+    accountant = Accountant(settings, pool.gatherer, pool.targets, keeper)
     ledger = Ledger.open(settings.ledger.url)
+    keeper.use(ledger)
     host, daemon = pool.targets.collectors[0], Daemon(*schedd)
     profiler = cProfile.Profile()
     sums: dict[str, float] = {}
@@ -88,8 +90,8 @@ def _play(
         answers = {(host, SLOTS): shown, (host, CLAIMS): shown._replace(value=Claims(claims, ()))}
         found = Round(answers, (), (), {}, ())
         seen = Seen(now, began, pilots, True, (daemon,), Evaluation({}, {}, {}))
-        problems = accountant.step(ledger, access, found, seen, _MINUTE)
-        accountant.pilots.commit()
+        problems = accountant.step(access, found, seen, _MINUTE)
+        keeper.commit()
         while accountant.behind:
             problems += accountant.drain(access, now)
         spent.note("accounting, parent")

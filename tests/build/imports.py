@@ -26,8 +26,8 @@ def run(ledger: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
 def totals(ledger: Path) -> Totals:
     """All totals, in micros."""
     with LedgerReader.open(f"sqlite:///{ledger}") as reader:
-        net = reader.load_pilots().net
-    return {tuple(map(str, series)): micros for series, micros in net.items() if micros}
+        found = reader.load().totals.pilots
+    return {tuple(map(str, series)): total.net for series, total in found.items() if total.net}
 
 
 def pilots(ledger: Path) -> dict[str, PilotRow]:
@@ -39,11 +39,14 @@ def pilots(ledger: Path) -> dict[str, PilotRow]:
 def contents(url: str) -> tuple[object, object, dict[str, PilotRow]]:
     """Totals, counts, and pilots but for what says when they were accounted; all is consistent."""
     with LedgerReader.open(url) as ledger:
-        state = ledger.load_pilots()
+        state = ledger.load()
         rows = {
             row.identity.name: row._replace(id=0, known_until_us=None)
             for row in ledger.pilot_rows()
         }
         assert [wrong for wrong in ledger.check() if wrong.micros] == []
-    net = {series: micros for series, micros in state.net.items() if micros}
-    return net, {key: number for key, number in state.numbers.items() if number}, rows
+    pilots, counts = (
+        {key: total.net for key, total in found.items() if total.net}
+        for found in (state.totals.pilots, state.totals.counts)
+    )
+    return pilots, counts, rows

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
+from gwmond.ledger import Batch, Ledger, SiteKey, Tick
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.hours import split_hours
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
@@ -65,7 +66,7 @@ RUNS = (
 def write(url: str, base: int = BASE, hostile: str = "") -> None:
     """Make the ledger; ``hostile`` is put into the name of Site-B."""
     with Ledger.open(url) as ledger:
-        book = PilotAccounting(ledger.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(ledger.load(), Rules(refresh_us=0))
         done = 0
         for at in range(0, LAST + 1, POLL):
             now = (base + at) * SECOND_US
@@ -86,7 +87,7 @@ def write(url: str, base: int = BASE, hostile: str = "") -> None:
             book.tell(records, ledger)
             done = at
             book.settle(now, (base + at - 120) * SECOND_US, ledger)
-            ledger.commit_pilots(book.batch(now))
+            ledger.commit(book.batch(now))
             book.stored()
         _site_time(ledger, base)
 
@@ -142,13 +143,12 @@ def _claim(run: Told, base: int) -> JobRecord:
 def _site_time(ledger: Ledger, base: int) -> None:
     tick = Tick(float(base + LAST), float(LAST), float(LAST), "boot")
     states = ("provisioning_bottleneck", 7200.0), ("insufficient_demand", 1800.0)
-    increments = tuple(
-        Increment(
-            SiteKey("cpu", state, "reason", "Site-A", "entry-a"),
-            round(seconds * SECOND_US),
-            float(base),
-            float(base + 3600),
-        )
+    spent = {
+        (hour, SiteKey("cpu", state, "reason", "Site-A", "entry-a")): micros
         for state, seconds in states
-    )
-    ledger.commit(Batch(before=None, tick=tick, increments=increments))
+        for hour, micros in split_hours(
+            round(seconds * SECOND_US), base * SECOND_US, (base + 3600) * SECOND_US
+        )
+    }
+    before, now_us = ledger.load().batches, (base + LAST) * SECOND_US
+    ledger.commit(Batch(before, now_us, tick=tick, site_time=spent, site_since=float(base)))

@@ -10,7 +10,7 @@ from gwmond.config.settings import Config
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
 from gwmond.model.snapshot import Snapshot
-from gwmond.service.keeper import Keeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool
 from gwmond.sources.htcondor.access import Access
@@ -70,7 +70,7 @@ class Polls:
             }
         )
         self.pool = FeignedPool(self.config, tmp_path / "log")
-        self.keeper = Keeper(self.config.ledger)
+        self.keeper = LedgerKeeper(self.config)
         self.poller = Poller(self.config, self.pool, self.keeper)
         self.hear()
 

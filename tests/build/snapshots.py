@@ -41,7 +41,7 @@ from gwmond.model.snapshot import (
     Snapshot,
 )
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey, PilotSeries, Shown
+from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey, Total
@@ -153,21 +153,21 @@ def pilot_time() -> PilotTime:
     short = State.PROVISIONING_BOTTLENECK
     return PilotTime(
         shown={
-            series(good, "exit_zero"): Shown(7_200_000_000, began),
-            series(good, "exit_nonzero"): Shown(600_000_001, began + 60),
-            series(good, "exit_zero", measure="canonical"): Shown(3_600_000_000, began),
-            series(own): Shown(1_000_000, began),
-            series(own, resource="gpu", measure="canonical"): Shown(2_000_000, began),
-            series(own, measure="canonical")._replace(evidence="estimated"): Shown(5, began),
+            series(good, "exit_zero"): Total(7_200_000_000, began),
+            series(good, "exit_nonzero"): Total(600_000_001, began + 60),
+            series(good, "exit_zero", measure="canonical"): Total(3_600_000_000, began),
+            series(own): Total(1_000_000, began),
+            series(own, resource="gpu", measure="canonical"): Total(2_000_000, began),
+            series(own, measure="canonical")._replace(evidence="estimated"): Total(5, began),
         },
         counted={
-            CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Shown(12, began),
-            CountKey("pilots", own, "", *STARVING, "frontend.main"): Shown(3, began),
-            CountKey("verdicts", short, "true", *STARVING, "frontend.main"): Shown(14, began),
-            CountKey("verdicts", short, "false", *STARVING, "frontend.main"): Shown(1, began),
-            CountKey("verdicts", BORED_STATE, "true", *BORED, ""): Shown(2, began),
-            CountKey("assumed", own, "size", *STARVING, "frontend.main"): Shown(5_000_000, began),
-            CountKey("assumed_gpu", own, "gpus", *STARVING, "frontend.main"): Shown(
+            CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Total(12, began),
+            CountKey("pilots", own, "", *STARVING, "frontend.main"): Total(3, began),
+            CountKey("verdicts", short, "true", *STARVING, "frontend.main"): Total(14, began),
+            CountKey("verdicts", short, "false", *STARVING, "frontend.main"): Total(1, began),
+            CountKey("verdicts", BORED_STATE, "true", *BORED, ""): Total(2, began),
+            CountKey("assumed", own, "size", *STARVING, "frontend.main"): Total(5_000_000, began),
+            CountKey("assumed_gpu", own, "gpus", *STARVING, "frontend.main"): Total(
                 7_000_000, began
             ),
         },
@@ -179,7 +179,7 @@ def pilot_time() -> PilotTime:
         contradictions={"end_us": 2},
         known_us=round((NOW - 120) * 1e6),
         factory={
-            ("starving-ce1", "frontend.main", kind): Shown(number, began)
+            ("starving-ce1", "frontend.main", kind): Total(number, began)
             for number, kind in enumerate(FactoryKind, 1)
         },
     )

@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
-from gwmond.ledger import Batch, Increment, Ledger, SiteKey, Tick
+from gwmond.ledger import Batch, Ledger, SiteKey, Tick
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import PilotBatch
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write
 from tests.pilots.play import Play, claim
@@ -169,10 +168,10 @@ def test_a_pilot_that_is_silent(run: Run, tmp_path: Path) -> None:
     write(str(path), base)
     before = listed(run, path)[0]
     with Ledger.open(str(path)) as writer:
-        state = writer.load_pilots()
+        state = writer.load()
         heard = base + LAST
         told = Cursor("collector", "silent_before", str(heard + 1), None)
-        writer.commit_pilots(PilotBatch(state.batches, heard * 10**6, cursors=(told,)))
+        writer.commit(Batch(state.batches, heard * 10**6, cursors=(told,)))
     (pilot,) = listed(run, path)
     assert (pilot["state"], pilot["last_contact_epoch_seconds"]) == ("silent", heard)
     assert pilot["unsettled"] == before["unsettled"]
@@ -257,8 +256,8 @@ def test_a_ledger_that_has_seen_no_pilot(run: Run, tmp_path: Path) -> None:
     with Ledger.open(str(path)) as ledger:
         tick = Tick(float(BASE + 60), 60.0, 60.0, "boot")
         key = SiteKey("cpu", "unknown", "demand", "Site", "entry")
-        spent = Increment(key, 60_000_000, float(BASE), float(BASE + 60))
-        ledger.commit(Batch(before=None, tick=tick, increments=(spent,)))
+        spent = {(BASE // 3600, key): 60_000_000}
+        ledger.commit(Batch(0, (BASE + 60) * 10**6, tick=tick, site_time=spent, site_since=BASE))
     code, out, _ = run("pilots", "--ledger", path)
     assert code == EXIT_OK
     assert "No such pilots: no pilot is known yet. gwmond sites shows what" in " ".join(out.split())
@@ -280,8 +279,8 @@ def test_while_the_daemon_writes(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "busy.sqlite"
     write(str(path))
     with Ledger.open(str(path)) as writer:
-        state = writer.load_pilots()
-        writer.commit_pilots(PilotBatch(before=state.batches, now_us=(BASE + LAST) * 1_000_000))
+        state = writer.load()
+        writer.commit(Batch(before=state.batches, now_us=(BASE + LAST) * 1_000_000))
         assert run("pilots", "--ledger", path)[0] == EXIT_OK
         assert run("pilot", "1", "--ledger", path)[0] == EXIT_OK
         assert run("report", "--ledger", path, "--from", "2023-11-14")[0] == EXIT_OK

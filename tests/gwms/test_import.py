@@ -165,8 +165,8 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
         assert len(rows) == NUMBER
         assert (
             sum(
-                n
-                for count_key, n in reader.load_pilots().numbers.items()
+                total.net
+                for count_key, total in reader.load().totals.counts.items()
                 if count_key.what == "pilots"
             )
             == NUMBER

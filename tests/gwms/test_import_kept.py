@@ -17,7 +17,7 @@ from gwmond.model.pilot_evidence import CompletedPilot, PilotName
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import AttemptRow
 from gwmond.service.importer import Importer
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child
 from tests.pilots import play
 
@@ -37,8 +37,8 @@ def attempts(ledger: Ledger) -> list[AttemptRow]:
 
 def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
     """What a daemon stored: an early failure, a run without an end, a line of a summary."""
-    keeper = PilotKeeper(Config())
-    keeper.attach(ledger)
+    keeper = LedgerKeeper(Config())
+    keeper.use(ledger)
     since = now - play.T0
     pilot = play.shown(started=since - 3600, heard=since - 60)
     failed = play.record("1.0", since - 600, since - 540, started=since - 3600, ending=EARLY)
@@ -83,18 +83,18 @@ def test_a_ledger_of_imports(url: str, tmp_path: Path) -> None:
     ledger.close()
     with LedgerReader.open(url) as reader:
         rows = reader.pilot_rows()
-        state = reader.load_pilots()
+        state = reader.load()
     assert [row.closed for row in rows] == [True, True]
     assert state.places == ()
-    assert {shown.created <= time.time() for shown in state.counted.values()} == {True}
+    assert {shown.created <= time.time() for shown in state.totals.counts.values()} == {True}
 
 
 def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
     """A run of which no record tells the end is over, and that was said now."""
     now = int(time.time())
     ledger = Ledger.open(url)
-    keeper = PilotKeeper(Config())
-    keeper.attach(ledger)
+    keeper = LedgerKeeper(Config())
+    keeper.use(ledger)
     since = now - play.T0
     runs = ((1, -900, None, Ending()), (2, -600, -300, EARLY._replace(early=False)))
     told = [

@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model.stored_pilots import PilotBatch
+from gwmond.model.batch import Batch, Totals
 from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.build.imports import contents
@@ -25,16 +25,17 @@ def run(url: str, root: Path, commits: int | None, patch: pytest.MonkeyPatch) ->
     """Import until so many commits are made, or to the end; return how many were."""
     made = 0
     with Ledger.open(url) as ledger, patch.context() as context:
-        commit = ledger.commit_pilots
+        commit = ledger.commit
 
-        def counted(batch: PilotBatch) -> None:
+        def counted(batch: Batch) -> Totals:
             nonlocal made
-            commit(batch)
+            changed = commit(batch)
             made += 1
             if made == commits:
                 raise Killed
+            return changed
 
-        context.setattr(ledger, "commit_pilots", counted)
+        context.setattr(ledger, "commit", counted)
         try:
             Importer(Config(), ledger).run([str(root)])
         except Killed:

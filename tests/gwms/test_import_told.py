@@ -63,9 +63,9 @@ def net(ledger: Path) -> dict[Any, int]:
     """All totals, in micros."""
     with LedgerReader.open(str(ledger)) as reader:
         return {
-            pilot_series: micros
-            for pilot_series, micros in reader.load_pilots().net.items()
-            if micros
+            pilot_series: total.net
+            for pilot_series, total in reader.load().totals.pilots.items()
+            if total.net
         }
 
 

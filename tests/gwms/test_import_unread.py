@@ -24,13 +24,14 @@ import os, signal, sys
 from gwmond import cli
 from gwmond.service import importer
 from gwmond.ledger.store import Ledger
-commit, left = Ledger.commit_pilots, [int(sys.argv.pop(1))]
+commit, left = Ledger.commit, [int(sys.argv.pop(1))]
 def counted(self, batch):
-    commit(self, batch)
+    changed = commit(self, batch)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-Ledger.commit_pilots = counted
+    return changed
+Ledger.commit = counted
 importer.LIMITS = importer.LIMITS._replace(facts=20)
 sys.exit(cli.main(sys.argv[1:]))
 """

@@ -11,7 +11,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.service.file_readers import LIMITS
 from gwmond.service.importer import Importer
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms_tasks import Directory
 from tests.gwms import generate, simulated
@@ -81,8 +81,8 @@ def outcomes(ledger: Ledger) -> dict[str, str]:
 
 def lived(ledger: Ledger, outputs: list[PilotOutput]) -> None:
     """Let a daemon account them while they come, and go on for a day."""
-    keeper = PilotKeeper(Config())
-    keeper.attach(ledger)
+    keeper = LedgerKeeper(Config())
+    keeper.use(ledger)
     waiting = list(outputs)
     for now in range(BASE, BASE + 4 * DAY_S, 600):
         told = [

@@ -7,12 +7,11 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gwmond.ledger import (
     Batch,
     EntryState,
-    Increment,
     Ledger,
     LedgerLocked,
     LedgerReader,
@@ -23,6 +22,7 @@ from gwmond.ledger import (
     TimedProblem,
 )
 from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import Resource
 
@@ -50,16 +50,29 @@ def amount(number: int, series: int) -> int:
     return number * 999_999_937 + series * 7_368_787 + (10**14 if series == 2 else 0)
 
 
+def spent(
+    amounts: Mapping[SiteKey, int], start: float, end: float
+) -> dict[tuple[int, SiteKey], int]:
+    """What was spent in each hour of an interval."""
+    return {
+        (hour, series): micros
+        for series, amount in amounts.items()
+        for hour, micros in split_hours(amount, microseconds(start), microseconds(end))
+    }
+
+
 def batch(number: int, series: int = 20) -> Batch:
     """The batch that takes a ledger from ``number - 1`` to ``number`` commits."""
     now = tick(number)
     assert now is not None
     return Batch(
-        before=tick(number - 1),
+        before=number - 1,
+        now_us=microseconds(now.wall),
         tick=now,
-        increments=tuple(
-            Increment(key(i), amount(number, i), now.wall - 60, now.wall) for i in range(series)
+        site_time=spent(
+            {key(i): amount(number, i) for i in range(series)}, now.wall - 60, now.wall
         ),
+        site_since=now.wall - 60,
         entries={
             EntryKey(f"Site-{i % 5}", f"entry-{i}"): EntryState(EPOCH, now.wall, {"cpu": number})
             for i in range(series)
@@ -77,27 +90,27 @@ def expected(commits: int, series: int = 20) -> dict[SiteKey, int]:
 
 
 def totals(state: LedgerState) -> dict[SiteKey, int]:
-    return {key: total.micros for key, total in state.totals.items()}
+    return {key: total.micros for key, total in state.totals.site.items()}
 
 
 def prove(ledger: LedgerReader, least: int = 0, most: int | None = None) -> int:
     """Assert that all of the ledger is what its number of commits says; return that number."""
     state = ledger.load()
-    assert least <= state.commits <= (state.commits if most is None else most)
-    assert state.tick == tick(state.commits)
-    assert totals(state) == expected(state.commits)
+    assert least <= state.batches <= (state.batches if most is None else most)
+    assert state.tick == tick(state.batches)
+    assert totals(state) == expected(state.batches)
     assert all(residual.micros == 0 for residual in ledger.check())
     hours: Counter[SiteKey] = Counter()
     for row in ledger.hours(0, 10**7):
         hours[row.key] += row.micros
-    assert dict(hours) == expected(state.commits)
-    if state.commits:
+    assert dict(hours) == expected(state.batches)
+    if state.batches:
         provisioned = {entry.provisioned["cpu"] for entry in state.entries.values()}
-        assert provisioned == {state.commits}
-        assert max(peak.units for peak in next(iter(state.peaks.values()))) == state.commits
-        latest = ledger.problems(1)[0].problem
-        assert latest.detail == f"commit {state.commits}"
-    return state.commits
+        assert provisioned == {state.batches}
+        assert max(peak.units for peak in next(iter(state.peaks.values()))) == state.batches
+        latest = {seen.problem.detail for seen in ledger.problems(2)}
+        assert f"commit {state.batches}" in latest
+    return state.batches
 
 
 def in_child(work: Callable[[], object]) -> None:
@@ -117,7 +130,7 @@ def in_child(work: Callable[[], object]) -> None:
 def commit_many(url: str, commits: int) -> Ledger:
     """Bring a ledger up to that many commits, and return it open."""
     ledger = Ledger.open(url)
-    for number in range(ledger.load().commits + 1, commits + 1):
+    for number in range(ledger.load().batches + 1, commits + 1):
         ledger.commit(batch(number))
     return ledger
 

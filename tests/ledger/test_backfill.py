@@ -19,16 +19,17 @@ from gwmond.ledger import Ledger, LedgerReader, Retention, hourly
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours
+from gwmond.model.batch import Batch
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.pilot_facts import Assumption, Category
 from gwmond.model.snapshot import PilotTime, Snapshot
-from gwmond.model.stored_pilots import ASSUMED, CountKey, PilotBatch, Shown
+from gwmond.model.stored_pilots import ASSUMED, CountKey
+from gwmond.model.totals import Total
 from gwmond.model.units import RESOURCES
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.backfilled import Filled, Labels, create_blocks
 from tests.build.pilot_ledger import write
-from tests.ledger import batches
-from tests.ledger.pilot_batches import HOUR, batch, now_us
+from tests.ledger.pilot_batches import HOUR, batch, now_us, poll
 
 FAMILIES = {
     family.name: family
@@ -135,9 +136,9 @@ def ledger(url: str) -> Iterator[Ledger]:
     """A ledger in which outcomes were revised, with time of sites."""
     with Ledger.open(url) as opened:
         for number in range(1, 5):
-            opened.commit(batches.batch(number)._replace(pilots=batch(number)))
+            opened.commit(poll(number))
         for number in range(5, BATCHES + 1):
-            opened.commit_pilots(batch(number))
+            opened.commit(batch(number))
         yield opened
 
 
@@ -164,14 +165,14 @@ def ended(ledger: Ledger) -> Ledger:
         FactoryKey(hour + n % 3, f"entry-{n % 2}", "fe.main", kind): 5 + n
         for n, kind in enumerate(FactoryKind)
     }
-    told = PilotBatch(BATCHES, now_us(BATCHES), tuple(rows), counts=counts, factory=numbers)
-    ledger.commit_pilots(told)
+    told = Batch(BATCHES, now_us(BATCHES), tuple(rows), counts=counts, factory=numbers)
+    ledger.commit(told)
     ended = Counter(
         CountKey("pilots", Category.PILOT_OVERHEAD, "", *row.identity.key, row.identity.group)
         for row in ledger.pilot_rows()
         if row.end_us is not None
     )
-    ledger.commit_pilots(PilotBatch(BATCHES + 1, now_us(BATCHES), counts=ended))
+    ledger.commit(Batch(BATCHES + 1, now_us(BATCHES), counts=ended))
     return ledger
 
 
@@ -224,13 +225,13 @@ def test_prometheus_has_what_the_ledger_has(ended: Ledger, tmp_path: Path) -> No
 
 def test_the_live_counter_goes_on(ended: Ledger) -> None:
     """The same series; what it has last is the net total, and never more than the counter."""
-    keeper = PilotKeeper(Config())
-    keeper.attach(ended)
-    shown, state = keeper.shown(), ended.load_pilots()
+    keeper = LedgerKeeper(Config())
+    keeper.use(ended)
+    shown, totals = keeper.shown(), ended.load().totals
     assert shown is not None
     net = shown._replace(
-        shown={key: Shown(micros, 0) for key, micros in state.net.items()},
-        counted={key: Shown(number, 0) for key, number in state.numbers.items()},
+        shown={key: Total(total.net, 0) for key, total in totals.pilots.items()},
+        counted={key: Total(total.net, 0) for key, total in totals.counts.items()},
     )
     written = values(text(ended))
     last = hourly.reach(ended).stop
@@ -242,7 +243,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
         assert all(value <= live[key] for key, value in stood.items())
         below += sum(value < live[key] for key, value in stood.items())
     assert below  # a correction has taken something away
-    site = {labels(SITE, *key): of.micros / 10**6 for key, of in ended.load().totals.items()}
+    site = {labels(SITE, *key): total.micros / 10**6 for key, total in totals.site.items()}
     assert {key: found[last] for key, found in written[SITE].items()} == {
         key: value for key, value in site.items() if value
     }
@@ -312,13 +313,13 @@ def test_the_first_poll(ledger: Ledger, url: str) -> None:
     found = hourly.reach(ledger).first_poll_s
     state = ledger.load()
     times = [entry.first_seen for entry in state.entries.values()]
-    assert found == min(times + [of.created for of in state.totals.values()])
+    assert found == min(times + [total.created for total in state.totals.site.values()])
 
 
 def test_only_pilots_no_poll(tmp_path: Path) -> None:
     """A ledger into which only files were imported was never polled for."""
     with Ledger.open(str(tmp_path / "ledger.sqlite")) as opened:
-        opened.commit_pilots(batch(1))
-        opened.commit_pilots(batch(2))
+        opened.commit(batch(1))
+        opened.commit(batch(2))
         assert hourly.reach(opened).first_poll_s is None
         assert hourly.reach(opened).start == now_us(0) // HOUR - 2  # what the factory told late

@@ -55,7 +55,7 @@ def imported(tmp_path: Path) -> Path:
     path = tmp_path / "ledger.sqlite"
     with Ledger.open(str(path)) as ledger:
         for number in range(1, 11):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
     return path
 
 
@@ -222,7 +222,8 @@ def test_import(run: Run, tmp_path: Path) -> None:
     found = samples(text)
     with LedgerReader.open(ledger) as reader:
         last = max(reader.pilot_hours(0, 10**7)).hour + 1
-        numbers = {key: number for key, number in reader.load_pilots().numbers.items() if number}
+        counts = reader.load().totals.counts
+        numbers = {key: total.net for key, total in counts.items() if total.net}
     assert max(found["gwmond_pilot_resource_seconds_total"]) >= last * 3600
     # Each pilot and each run that was counted has its hour: all begin with 0, and none is left.
     for what, name in (("pilots", "gwmond_pilots_ended_total"), ("attempts", ATTEMPTS)):

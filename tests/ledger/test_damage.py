@@ -92,7 +92,7 @@ def test_noise_never_passes_for_a_total(file: Path) -> None:
                 residual = ledger.check()[SITE].micros
         except (LedgerCorrupt, LedgerForeign):
             continue
-        assert residual or state.commits == 40
+        assert residual or state.batches == 40
 
 
 def test_a_text_file(file: Path) -> None:

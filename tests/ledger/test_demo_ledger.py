@@ -10,8 +10,8 @@ from gwmond import cli
 from gwmond.commands import demo
 from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger import Ledger
+from gwmond.model.batch import Batch
 from gwmond.model.facts import Cursor
-from gwmond.model.stored_pilots import PilotBatch
 from gwmond.service.clock import ReplayClock
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
@@ -35,14 +35,14 @@ def test_a_ledger_of_a_live_pool(url: str, capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr()
     assert (said.out, "has a live pool's time" in said.err) == ("", True)
     with Ledger.open(url) as ledger:
-        assert ledger.load().commits == 1
+        assert ledger.load().batches == 1
 
 
 def test_a_ledger_with_imported_files_only(file: Path) -> None:
     """There is no tick then; what was read tells."""
     with Ledger.open(str(file)) as ledger:
         cursor = Cursor("/logs", "files", "read", None)
-        ledger.commit_pilots(PilotBatch(before=0, now_us=0, cursors=(cursor,)))
+        ledger.commit(Batch(before=0, now_us=0, cursors=(cursor,)))
     assert "has a live pool's time" in demo.unfit(str(file))
 
 
@@ -58,7 +58,7 @@ def test_a_ledger_of_a_demo_into_which_files_were_read(url: str, kind: str, take
     with Ledger.open(url) as ledger:
         ledger.commit(batch(1)._replace(tick=ReplayClock(1000.0, 600.0, 60.0).tick()))
         cursor = Cursor("/logs", kind, "read", None)
-        ledger.commit_pilots(PilotBatch(before=1, now_us=0, cursors=(cursor,)))
+        ledger.commit(Batch(before=1, now_us=0, cursors=(cursor,)))
     assert (demo.unfit(url) == "") == taken
 
 

@@ -24,7 +24,7 @@ from tests.ledger.tmpfs import Tmpfs
 
 
 def _commit_on(ledger: Ledger) -> None:
-    for number in range(ledger.load().commits + 1, 1000):
+    for number in range(ledger.load().batches + 1, 1000):
         ledger.commit(batch(number))
 
 
@@ -212,5 +212,5 @@ def test_tick_alone(file: Path) -> None:
     now = tick(1)
     assert now is not None
     with Ledger.open(str(file)) as ledger:
-        ledger.commit(Batch(None, now))
-        assert ledger.load().tick == now
+        ledger.commit(Batch(0, 0, tick=now))
+        assert ledger.tick() == now

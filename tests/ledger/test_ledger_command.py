@@ -13,8 +13,7 @@ import pytest
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger import Ledger
-from tests.ledger import batches
-from tests.ledger.pilot_batches import NOTHING, batch
+from tests.ledger.pilot_batches import NOTHING, batch, poll
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -23,7 +22,7 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 def filled(url: str) -> str:
     with Ledger.open(url) as ledger:
         for number in range(1, 11):
-            ledger.commit(batches.batch(number)._replace(pilots=batch(number)))
+            ledger.commit(poll(number))
     return url
 
 
@@ -104,10 +103,10 @@ def test_vacuum(run: Run, url: str) -> None:
     """Space goes back; the ledger is whole afterwards, and the same Ledger can go on."""
     with Ledger.open(url) as ledger:
         for number in range(1, 4):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         ledger.prune(10**10, NOTHING)
         ledger.vacuum()
-        ledger.commit_pilots(batch(4))
+        ledger.commit(batch(4))
         ledger.vacuum()
     code, out, err = run("vacuum", "--ledger", url)
     assert (code, err) == (EXIT_OK, "")
@@ -117,7 +116,7 @@ def test_vacuum(run: Run, url: str) -> None:
 
 def test_vacuum_makes_a_file_smaller(run: Run, file: Path) -> None:
     with Ledger.open(str(file)) as ledger:
-        ledger.commit_pilots(batch(1))
+        ledger.commit(batch(1))
         with ledger._transaction() as connection:
             connection.exec_driver_sql(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "

@@ -46,7 +46,7 @@ def test_a_ledger_that_root_makes_is_its_directory_owners(theirs: Path) -> None:
     assert set(found) == {f"ledger.sqlite{of}" for of in ("", ".lock", "-wal", "-shm")}
     assert set(found.values()) == {(SOMEBODY, SOMEBODY)}
     with LedgerReader.open(f"{theirs}/ledger.sqlite") as reader:
-        assert reader.load().commits == 1
+        assert reader.load().batches == 1
         assert set(owners(theirs).values()) == {(SOMEBODY, SOMEBODY)}
 
 

@@ -15,8 +15,7 @@ from gwmond.ledger import Ledger, LedgerReader, Retention, datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
 from gwmond.pilots.factory_records import jobs
-from tests.ledger import batches
-from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places
+from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places, poll
 
 BATCHES = 24
 EVERY = Months()
@@ -30,9 +29,9 @@ def _nothing(*_: object) -> None:
 def ledger(url: str) -> Iterator[Ledger]:
     with Ledger.open(url) as ledger:
         for number in range(1, 5):
-            ledger.commit(batches.batch(number)._replace(pilots=batch(number)))
+            ledger.commit(poll(number))
         for number in range(5, BATCHES + 1):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         yield ledger
 
 
@@ -194,7 +193,7 @@ def test_exported_again(ledger: Ledger, tmp_path: Path) -> None:
     first = len(_read(tmp_path, "attempts"))
     (path,) = (tmp_path / "attempts").rglob("*.parquet")
     with path.open("rb") as old:
-        ledger.commit_pilots(batch(BATCHES + 1))
+        ledger.commit(batch(BATCHES + 1))
         export(ledger, tmp_path, EVERY, _nothing)
         assert old.read(4) == b"PAR1"
     assert len(_read(tmp_path, "attempts")) > first
@@ -231,7 +230,7 @@ def test_an_export_that_fails(
     with pytest.raises(OSError, match="No space left"):
         export(ledger, out, EVERY, _nothing)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert ledger.load_pilots().batches == BATCHES
+    assert ledger.load().batches == BATCHES
 
 
 def test_an_empty_ledger(url: str, tmp_path: Path) -> None:

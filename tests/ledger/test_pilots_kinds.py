@@ -6,10 +6,11 @@ import pytest
 from sqlalchemy import text
 
 from gwmond.ledger import Ledger, LedgerCorrupt
+from gwmond.model.batch import Batch
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources, Step
 from gwmond.model.pilot_sources import AdFacts, OutputFacts, PilotFacts, ReportedSize
-from gwmond.model.stored_pilots import PilotBatch, PilotKind, PilotRow
+from gwmond.model.stored_pilots import PilotKind, PilotRow
 from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
 
 LIFE = (ORIGIN, ORIGIN + 1000)
@@ -43,7 +44,7 @@ def rows() -> list[PilotRow]:
 def test_kinds(url: str) -> None:
     """Those that are alike come together; pilots of other entries do not."""
     with Ledger.open(url) as ledger:
-        ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
+        ledger.commit(Batch(0, ORIGIN, tuple(rows())))
         key = identity(1)
         site = key.origin == "collector"
         size, who = Resources(8, 16000), ("S", key.factory, key.group, key.origin)
@@ -64,7 +65,7 @@ def test_kinds(url: str) -> None:
 @pytest.mark.parametrize("facts", ["[1", '{"output":{"first_us":"one"}}', "3"])
 def test_what_cannot_be_read_is_damage(url: str, facts: str) -> None:
     with Ledger.open(url) as ledger:
-        ledger.commit_pilots(PilotBatch(0, ORIGIN, tuple(rows())))
+        ledger.commit(Batch(0, ORIGIN, tuple(rows())))
         with ledger._transaction() as connection:
             connection.execute(
                 text("UPDATE pilots SET facts = :facts WHERE id = 4"), {"facts": facts}
@@ -79,14 +80,14 @@ def test_pilots_that_never_were(url: str) -> None:
     """They and their runs are gone, others stay, and their numbers are not given again."""
     with Ledger.open(url) as ledger:
         for number in range(1, 8):
-            ledger.commit_pilots(batch(number))
-        before = ledger.load_pilots()
+            ledger.commit(batch(number))
+        before = ledger.load()
         last = max(before.pilots, key=lambda row: row.id)
         runs = ledger.attempts_of([last.id]).get(last.id, [])
         moved = tuple((run.pilot, run.key) for run in runs)
-        gone = PilotBatch(before.batches, ORIGIN, moved=moved, withdrawn=(last.id, 10**6))
-        ledger.commit_pilots(gone)
-        after = ledger.load_pilots()
+        gone = Batch(before.batches, ORIGIN, moved=moved, withdrawn=(last.id, 10**6))
+        ledger.commit(gone)
+        after = ledger.load()
         assert after.next_id == before.next_id
         assert after.pilots == tuple(row for row in before.pilots if row.id != last.id)
         assert ledger.pilots_by_id([last.id]) == {}

@@ -10,17 +10,18 @@ from sqlalchemy import Connection, select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from gwmond.ledger import Ledger, LedgerRefused, pilot_writes, place_rows, store
+from gwmond.ledger import Ledger, LedgerRefused, store, tables, writes
 from gwmond.ledger.pilot_codec import Values, pilot_values
 from gwmond.ledger.schema import pilots, series, series_hours
+from gwmond.model.batch import Batch, Parts
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import Parts, PilotBatch, PilotCorrection, PilotRow
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.model.stored_pilots import PilotCorrection, PilotRow
+from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.pilots.play import T0, record, shown
-from tests.service.test_pilot_keeper import attached, now_us
+from tests.service.test_ledger_keeper import attached, now_us
 
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
@@ -28,7 +29,7 @@ END_S = 7200
 
 
 def poll(
-    keeper: PilotKeeper, at: int, some: list[Pilot], records: Sequence[JobRecord] = ()
+    keeper: LedgerKeeper, at: int, some: list[Pilot], records: Sequence[JobRecord] = ()
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
@@ -43,7 +44,7 @@ def runs(startd: str, job: str) -> list[JobRecord]:
     return [record(job, 600, 2400, startd=startd)]
 
 
-def play(keeper: PilotKeeper, some: list[Pilot], first: int = 0, last: int = 21_600) -> None:
+def play(keeper: LedgerKeeper, some: list[Pilot], first: int = 0, last: int = 21_600) -> None:
     """Poll until all is settled; on each pilot a job runs, which is told at 3000."""
     for at in range(first, last + 1, STEP_S):
         told = [run for n, one in enumerate(some) for run in runs(one.name, f"{n}.0")]
@@ -75,7 +76,7 @@ def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[Non
 
     real = pilot_values
     with monkeypatch.context() as patch:
-        patch.setattr(pilot_writes, "pilot_values", values)
+        patch.setattr(writes, "pilot_values", values)
         yield
 
 
@@ -99,16 +100,17 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
         assert keeper.ready
         assert told_of(logs) == [(BAD, "bad")]
         assert {"a bug"} == {log["cause"] for log in logs if "cause" in log}
-        assert keeper.book is not None
-        assert {name: n for name, n in keeper.book.left_out.items() if n} == {"not_storable": 1}
+        assert keeper.accounting is not None
+        assert {name: n for name, n in keeper.accounting.left_out.items() if n} == {
+            "not_storable": 1
+        }
         rows = proven(ledger)
         assert rows.keys() == {GOOD}
         assert rows[GOOD].closed
         assert {row.key.job for row, _ in ledger.attempt_rows()} == {"schedd#1.0#1"}
         assert spent(ledger) == {"good": 2 * 4 * (END_S - STEP_S) * 10**6}
-        assert {count_key.entry for count_key, n in ledger.load_pilots().numbers.items() if n} == {
-            "good"
-        }
+        counts = ledger.load().totals.counts
+        assert {count_key.entry for count_key, total in counts.items() if total.net} == {"good"}
 
 
 def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +183,7 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
         play(attached(ledger), [shown(GOOD)])
         pilot_series = ledger.pilot_hours(0, 10**7)[0]
         amount = pilot_series.micros * 2 // 3
-        empty = PilotBatch(ledger.load_pilots().batches, now_us(0))
+        empty = Batch(ledger.load().batches, now_us(0))
         takes = [
             PilotCorrection(
                 now_us(0), n, pilot_series.hour, pilot_series.series, -amount, "revised"
@@ -203,16 +205,16 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
             raise ValueError("a bug")
         return real(place)
 
-    real = place_rows.place_values
-    monkeypatch.setattr(place_rows, "place_values", values)
+    real = tables.place_values
+    monkeypatch.setattr(tables, "place_values", values)
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         names = [PilotName(entry=literal, cluster=1, proc=0) for literal in ("bad", "good")]
         keeper.report([QueueEvent("", name, QueueState.STARTED, now_us(0)) for name in names], None)
         keeper.settle(now_us(60), now_us(0), ())
-        assert [place.entry for place in ledger.load_pilots().places] == ["good"]
-        assert keeper.book is not None
-        assert keeper.book.left_out["not_storable"] == 1
+        assert [place.entry for place in ledger.load().places] == ["good"]
+        assert keeper.accounting is not None
+        assert keeper.accounting.left_out["not_storable"] == 1
         assert keeper.ready
 
 
@@ -236,7 +238,7 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
         return real(row)
 
     real = pilot_values
-    monkeypatch.setattr(pilot_writes, "pilot_values", values)
+    monkeypatch.setattr(writes, "pilot_values", values)
     monkeypatch.setattr(store, "MOST_REFUSED", 10)
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:

@@ -12,9 +12,10 @@ from sqlalchemy import event
 
 from gwmond.ledger import Ledger, LedgerReader, pilot_reports
 from gwmond.ledger.pilot_reports import AttemptFilter, Order, PilotFilter
+from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
-from gwmond.model.stored_pilots import AttemptRow, PilotBatch, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from gwmond.pilots.early_failure import Result, Trial
 from tests.ledger.pilot_batches import HOUR, NOTHING, ORIGIN, batch, identity, now_us, pilots_at
 
@@ -26,7 +27,7 @@ Holds: TypeAlias = Callable[[Any], bool]
 def reader(url: str) -> Iterator[LedgerReader]:
     with Ledger.open(url) as ledger:
         for number in range(1, BATCHES + 1):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         with LedgerReader.open(url) as reader:
             yield reader
 
@@ -115,10 +116,10 @@ def test_whoever_reads_attempts_keeps_nobody_waiting(url: str) -> None:
     """Between two attempts the ledger can be written, by whoever reads."""
     with Ledger.open(url) as ledger:
         for number in range(1, 5):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         rows = ledger.attempt_rows()
         next(rows)
-        ledger.commit_pilots(batch(5))
+        ledger.commit(batch(5))
         assert list(rows)
 
 
@@ -189,21 +190,21 @@ def test_hours(reader: LedgerReader) -> None:
 
 
 def test_gaps_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gwmond.ledger.pilot_writes.GAPS_KEPT", 10)
+    monkeypatch.setattr("gwmond.ledger.writes.GAPS_KEPT", 10)
     gaps = tuple(Gap("s", "k", n, n, str(n)) for n in range(25))
     with Ledger.open(str(file)) as ledger:
-        ledger.commit_pilots(PilotBatch(0, 0, gaps=gaps[:7]))
-        ledger.commit_pilots(PilotBatch(1, 0, gaps=gaps[7:]))
+        ledger.commit(Batch(0, 0, gaps=gaps[:7]))
+        ledger.commit(Batch(1, 0, gaps=gaps[7:]))
         assert ledger.gaps(100) == list(gaps[:14:-1])
 
 
 def test_look_ups_use_indexes(file: Path) -> None:
     """None of the daemon's look-ups reads all pilots or all attempts."""
     with Ledger.open(str(file)) as ledger:
-        ledger.commit_pilots(batch(1))
+        ledger.commit(batch(1))
         connection = ledger._backend.connection
         look_ups: list[tuple[str, Callable[[], object]]] = [
-            ("ix_pilots_open", ledger.load_pilots),
+            ("ix_pilots_open", ledger.load),
             ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
             ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
             ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),

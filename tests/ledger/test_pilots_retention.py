@@ -9,7 +9,8 @@ import pytest
 
 from gwmond.ledger import Ledger, LedgerRefused, Pruned, Retention, counters, pilot_prune
 from gwmond.ledger.pilot_reports import PilotFilter
-from gwmond.model.stored_pilots import PilotBatch, PilotCorrection, PilotSeries
+from gwmond.model.batch import Batch
+from gwmond.model.stored_pilots import PilotCorrection, PilotSeries
 from tests.ledger.pilot_batches import (
     HOUR,
     NOTHING,
@@ -53,13 +54,13 @@ def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.Monk
     chance = random.Random(5)
     with Ledger.open(url) as ledger:
         for number in range(1, 33):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
             if number % 3 == 0:
                 keep = Retention(*(chance.randrange(2, 12) * 3600 for _ in range(4)))
                 ledger.prune(now_us(number) / 1e6, keep)
                 _sound(ledger)
         assert _totals(ledger) == _sums(32)
-        state = ledger.load_pilots()
+        state = ledger.load()
         wanted = pilots_at(32)
         assert {row.id for row in state.pilots} == {
             i for i, rows in wanted.items() if not rows.row.closed
@@ -71,16 +72,16 @@ def test_open_pilots_stay(url: str) -> None:
     """Without any retention all that is closed goes, and what is open stays as it is."""
     with Ledger.open(url) as ledger:
         for number in range(1, 25):
-            ledger.commit_pilots(batch(number))
-        before = ledger.load_pilots()
+            ledger.commit(batch(number))
+        before = ledger.load()
         pruned = ledger.prune(now_us(24) / 1e6 + FOR_EVER, NOTHING)
-        after = ledger.load_pilots()
+        after = ledger.load()
         assert after == before._replace(places=())
         assert pruned.places == 24
         assert {row.id for row in ledger.pilot_rows()} == {row.id for row in after.pilots}
         assert ledger.pilot_hours(0, 10**7) == []
         assert ledger.factory_hours(0, 10**7) == {}
-        assert sum(shown.micros for shown in after.factory.values()) == sum(
+        assert sum(shown.micros for shown in after.totals.factory.values()) == sum(
             expected_factory(24).values()
         )
         assert ledger.corrections(limit=10**6) == []
@@ -89,7 +90,7 @@ def test_open_pilots_stay(url: str) -> None:
         assert ledger.prune(now_us(24) / 1e6 + FOR_EVER, NOTHING) == Pruned()
         # Amounts and corrections of hours that are gone go into the carry.
         for number in range(25, 29):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
             _sound(ledger)
         assert ledger.pilot_hours(0, 10**7) == []
         assert _totals(ledger) == _sums(28)
@@ -98,7 +99,7 @@ def test_open_pilots_stay(url: str) -> None:
 def test_what_is_kept_for_ever_stays(url: str) -> None:
     with Ledger.open(url) as ledger:
         for number in range(1, 20):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         kept = ledger.prune(now_us(19) / 1e6, Retention(*[FOR_EVER] * 4))
         assert kept == Pruned()
         prove_pilots(ledger, 19)
@@ -113,14 +114,14 @@ def test_attempts_go_before_their_pilots(url: str) -> None:
     assert attempts[0].end_us is not None
     with Ledger.open(url) as ledger:
         for number in range(1, 31):
-            ledger.commit_pilots(batch(number))
+            ledger.commit(batch(number))
         now = now_us(30)
         between = (now - attempts[0].end_us - 1_000_000) / 1e6
         ledger.prune(now / 1e6, Retention(attempts_s=between))
         (stored,) = ledger.pilot_rows(PilotFilter(id=1))
         assert stored == row._replace(attempts_pruned=1)
         assert ledger.attempts_of([1])[1] == list(attempts[1:])
-        ledger.commit_pilots(PilotBatch(30, now, pilots=(row,)))
+        ledger.commit(Batch(30, now, pilots=(row,)))
         assert ledger.pilot_rows(PilotFilter(id=1)) == [stored]
         _sound(ledger)
 
@@ -130,26 +131,24 @@ def test_a_correction_of_a_pruned_hour(url: str) -> None:
     series = next(iter(_sums(5)))
     hour = ORIGIN // HOUR
     with Ledger.open(url) as ledger:
-        ledger.commit_pilots(
-            PilotBatch(0, ORIGIN, increments={(hour, series): 5, (hour + 9, series): 7})
-        )
+        ledger.commit(Batch(0, ORIGIN, increments={(hour, series): 5, (hour + 9, series): 7}))
         ledger.prune((hour + 5) * 3600, NOTHING)
         made = PilotCorrection(ORIGIN, 1, hour, series, -5, "revised")
-        ledger.commit_pilots(PilotBatch(1, ORIGIN, corrections=(made,)))
+        ledger.commit(Batch(1, ORIGIN, corrections=(made,)))
         (left,) = ledger.pilot_hours(0, 10**7)
         assert (left.hour, left.micros) == (hour + 9, 7)
         assert ledger.check()[0].micros == 0
         with pytest.raises(LedgerRefused, match="less than nothing"):
-            ledger.commit_pilots(PilotBatch(2, ORIGIN, corrections=(made,)))
+            ledger.commit(Batch(2, ORIGIN, corrections=(made,)))
 
 
 def test_numbers_are_never_given_again(file: Path) -> None:
     """Next numbers go on after the highest there ever was, also when that pilot is pruned."""
     row = pilots_at(40)[1].row
     with Ledger.open(str(file)) as ledger:
-        ledger.commit_pilots(PilotBatch(0, ORIGIN, pilots=(row._replace(id=41, settled={}),)))
-        assert ledger.load_pilots().next_id == 42
+        ledger.commit(Batch(0, ORIGIN, pilots=(row._replace(id=41, settled={}),)))
+        assert ledger.load().next_id == 42
         assert ledger.prune(ORIGIN / 1e6 + 10**6, NOTHING).pilots == 1
-        assert ledger.load_pilots().next_id == 42
-        ledger.commit_pilots(PilotBatch(1, ORIGIN, pilots=(row._replace(id=7),)))
-        assert ledger.load_pilots().next_id == 42
+        assert ledger.load().next_id == 42
+        ledger.commit(Batch(1, ORIGIN, pilots=(row._replace(id=7),)))
+        assert ledger.load().next_id == 42

@@ -13,18 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gwmond.ledger import Ledger
+from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
-from gwmond.ledger.pilot_codec import (
-    KINDS,
-    LARGEST,
-    LATEST_US,
-    PILOT_COLUMNS,
-    identity,
-    pilot_row,
-    pilot_values,
-)
-from gwmond.ledger.writes import clean
+from gwmond.ledger.pilot_codec import KINDS
 from gwmond.model.attempts import AttemptFact, Source
+from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
@@ -37,13 +30,7 @@ from gwmond.model.pilot_facts import (
     Validation,
 )
 from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
-from gwmond.model.stored_pilots import (
-    AttemptRow,
-    End,
-    PilotBatch,
-    PilotIdentity,
-    PilotRow,
-)
+from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
 from tests.ledger.pilot_batches import now_us, pilot_at
@@ -250,7 +237,7 @@ def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
         Ledger.open(str(Path(directory) / "ledger.sqlite")) as ledger,
     ):
         for number in (0, 1):  # written twice they are as they were
-            ledger.commit_pilots(PilotBatch(number, 0, tuple(rows), tuple(theirs)))
+            ledger.commit(Batch(number, 0, tuple(rows), tuple(theirs)))
         ids = [row.id for row in rows]
         assert ledger.pilots_by_id(ids) == {row.id: row for row in rows}
         found = ledger.attempts_of({row.pilot for row in theirs})
@@ -313,14 +300,3 @@ def test_identities_stay_apart() -> None:
     assert max(map(len, stored)) <= 512
     assert [identity(name) for name in stored] == stored
     assert stored[:2] == names[:2]
-
-
-def test_sizes_of_earlier_releases_are_read() -> None:
-    """They do not say that a pilot is at least one unit: what was booked rests on that."""
-    found = pilot_at(1, now_us(9))
-    assert found is not None
-    values = list(pilot_values(found.row._replace(steps=(Step(5, Resources(1, 1900)),))))
-    at = PILOT_COLUMNS.index("steps")
-    assert values[at] == "[[5,1.0,1900.0,0.0,1]]"
-    values[at] = "[[5,1.0,1900.0,0.0]]"
-    assert pilot_row([*values, 0]).steps == (Step(5, Resources(1, 1900), least=0),)

@@ -8,24 +8,19 @@ from typing import Any, cast
 import pytest
 
 from gwmond.ledger import Batch, Ledger, LedgerConflict, LedgerReader, LedgerRefused
-from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.batch import LedgerState
+from gwmond.model.facts import Cursor, EntryKey, Gap
 from gwmond.model.pilot_facts import AttemptKey, Category, Resources
-from gwmond.model.stored_pilots import (
-    CountKey,
-    PilotBatch,
-    PilotCorrection,
-    PilotSeries,
-    PilotState,
-    Shown,
-)
+from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
+from gwmond.model.totals import Total
 from tests.ledger import batches
 from tests.ledger.pilot_batches import (
     ORIGIN,
-    batch,
     expected_hours,
     identity,
     pilots_at,
-    prove_pilots,
+    poll,
+    prove_polls,
 )
 
 SERIES = PilotSeries("cpu", "canonical", Category.GOODPUT, "exit_zero", "S", "e", "g", "measured")
@@ -34,8 +29,8 @@ HOUR = ORIGIN // 3_600_000_000
 NOW = ORIGIN
 
 
-def _empty(before: int = 0) -> PilotBatch:
-    return PilotBatch(before, NOW + before)
+def _empty(before: int = 0) -> Batch:
+    return Batch(before, NOW + before)
 
 
 def _correction(micros: int, hour: int = HOUR, series: PilotSeries = SERIES) -> PilotCorrection:
@@ -44,7 +39,6 @@ def _correction(micros: int, hour: int = HOUR, series: PilotSeries = SERIES) -> 
 
 def test_a_new_ledger_has_no_pilots(url: str) -> None:
     with Ledger.open(url) as ledger:
-        assert ledger.load_pilots() == PilotState(0, 1, (), (), {}, {}, {})
         assert all(check_pilot.micros == 0 for check_pilot in ledger.check())
         assert ledger.attempts_of([1]) == {}
         assert ledger.find_pilots(["x"]) == {}
@@ -52,19 +46,19 @@ def test_a_new_ledger_has_no_pilots(url: str) -> None:
 
 
 def test_what_was_committed_is_loaded(url: str) -> None:
-    """Rows, attempts, hours, counts, cursors come back equal, by writer, reader and restart."""
+    """Rows, hours, totals, entries, cursors come back equal, by writer, reader and restart."""
     with Ledger.open(url) as ledger:
         for number in range(1, 25):
-            ledger.commit_pilots(batch(number))
-        prove_pilots(ledger, 24)
+            ledger.commit(poll(number))
+        prove_polls(ledger, 24)
         with LedgerReader.open(url) as reader:
-            prove_pilots(reader, 24)
+            prove_polls(reader, 24)
     with Ledger.open(url) as ledger:
-        prove_pilots(ledger, 24)
+        prove_polls(ledger, 24)
         for number in range(25, 29):
-            ledger.commit_pilots(batch(number))
-            prove_pilots(ledger, number)
-        state = ledger.load_pilots()
+            ledger.commit(poll(number))
+            prove_polls(ledger, number)
+        state = ledger.load()
         wanted = pilots_at(28)
         named = ledger.find_pilots([identity(n).name for n in wanted] + ["nobody"])
         assert {row.id: row for key in named.values() for row in key} == {
@@ -80,14 +74,16 @@ def test_what_was_committed_is_loaded(url: str) -> None:
         totals: dict[PilotSeries, int] = {}
         for (_, series), micros in expected_hours(28).items():
             totals[series] = totals.get(series, 0) + micros
-        assert {series: micros for series, micros in state.net.items() if micros} == totals
+        stored = state.totals.pilots
+        assert {series: total.net for series, total in stored.items() if total.net} == totals
         # A counter never falls, so it is above a total that was corrected.
-        assert all(state.shown[series].micros >= micros for series, micros in totals.items())
-        assert any(
-            shown.micros > totals.get(pilot_series, 0)
-            for pilot_series, shown in state.shown.items()
-        )
+        assert {total.below > 0 for total in stored.values()} == {True, False}
         assert ledger.corrections(limit=10**6)
+        assert {total.created for total in state.totals.site.values()} == {
+            batches.batch(1).site_since
+        }
+        assert state.entries == poll(28).entries
+        assert state.peaks == poll(28).peaks
         assert {row.attempts_pruned for row in state.pilots} == {0}
 
 
@@ -105,62 +101,27 @@ def test_only_what_is_open_is_loaded(url: str) -> None:
     )
     with Ledger.open(url) as ledger:
         given = (one._replace(closed=True), two._replace(closed=False, mark_us=mark))
-        ledger.commit_pilots(_empty()._replace(pilots=given, attempts=rows))
-        state = ledger.load_pilots()
+        ledger.commit(_empty()._replace(pilots=given, attempts=rows))
+        state = ledger.load()
         assert state.pilots == (given[1],)
         assert sorted(a.key for a in state.attempts) == sorted(a.key for a in rows[1:])
-
-
-def test_a_replay_adds_nothing(url: str) -> None:
-    with Ledger.open(url) as ledger:
-        for number in (1, 2, 3):
-            ledger.commit_pilots(batch(number))
-        for number, replay in ((3, True), (2, False), (5, False)):
-            with pytest.raises(LedgerConflict) as error:
-                ledger.commit_pilots(batch(number))
-            assert error.value.replay is replay
-            assert not error.value.reopen
-        prove_pilots(ledger, 3, 3)
-        ledger.commit_pilots(batch(4))
-
-
-def _poll(number: int) -> Batch:
-    """What a poll stores of sites and of pilots."""
-    return batches.batch(number)._replace(pilots=batch(number)._replace(problems=()))
-
-
-def test_site_time_and_pilots_are_one_batch(url: str) -> None:
-    """A poll is one commit with one number, and both parts are proven."""
-    with Ledger.open(url) as ledger:
-        for number in range(1, 5):
-            ledger.commit(_poll(number))
-            assert ledger.load().commits == ledger.load_pilots().batches == number
-        with pytest.raises(LedgerConflict) as error:
-            ledger.commit(_poll(4))
-        assert error.value.replay
-        batches.prove(ledger, 4, 4)
 
 
 def test_site_time_and_pilots_are_stored_both_or_neither(url: str) -> None:
     """What refuses one of them refuses the other, also where the tables do."""
     hour = HOUR, SERIES
-    sound = _poll(1)
-    correction = PilotCorrection(NOW, 1, *hour, -1, "revised")
-    less = PilotBatch(0, NOW, corrections=(correction,))
-    absurd = sound.increments[0]._replace(micros=-1)
-    late = PilotBatch(7, NOW, increments={hour: 1})
+    sound = poll(1)
+    absurd = {next(iter(sound.site_time)): -1}
     with Ledger.open(url) as ledger:
-        before = ledger.load()
         for senseless in (
-            sound._replace(pilots=less),
-            sound._replace(increments=(absurd,)),
-            sound._replace(pilots=late),
-            sound._replace(before=batches.tick(3)),
+            sound._replace(corrections=(_correction(-1),)),
+            sound._replace(site_time=absurd),
+            sound._replace(increments={hour: -1}),
+            sound._replace(before=7),
         ):
             with pytest.raises((LedgerRefused, LedgerConflict)):
                 ledger.commit(senseless)
-            assert ledger.load() == before
-            assert ledger.load_pilots().batches == 0
+            assert ledger.load() == LedgerState()
             assert ledger.pilot_hours(0, 10**7) == []
         ledger.commit(sound)
         batches.prove(ledger, 1, 1)
@@ -171,15 +132,15 @@ def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
     with Ledger.open(url) as ledger:
 
         def step(more: int, correction: int) -> int:
-            before = ledger.load_pilots().batches
+            before = ledger.load().batches
             corrections = (_correction(correction),) if correction else ()
             increments = {(HOUR, SERIES): more, (HOUR + 1, SERIES): 0}
-            ledger.commit_pilots(
-                PilotBatch(before, NOW, increments=increments, corrections=corrections)
+            changed = ledger.commit(
+                Batch(before, NOW, increments=increments, corrections=corrections)
             )
-            shown = ledger.load_pilots().shown[SERIES]
-            assert shown.created == ORIGIN / 1e6
-            return shown.micros
+            assert changed == ledger.load().totals
+            assert changed.pilots[SERIES].created == ORIGIN / 1e6
+            return changed.pilots[SERIES].micros
 
         big = 9 * 10**18 + 999_999
         step(5 * 10**18, 0)
@@ -199,11 +160,10 @@ def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
 def test_counts_fall_and_the_counters_do_not(url: str) -> None:
     with Ledger.open(url) as ledger:
         for number, change in enumerate((3, -2, 1, 5)):
-            ledger.commit_pilots(_empty(number)._replace(counts={COUNT: change}))
-            highest = (3, 3, 3, 7)[number]
-            state = ledger.load_pilots()
-            assert state.counted == {COUNT: Shown(highest, ORIGIN / 1e6)}
-            assert state.numbers == {COUNT: (3, 1, 2, 7)[number]}
+            changed = ledger.commit(_empty(number)._replace(counts={COUNT: change}))
+            highest, net = ((3, 3), (3, 1), (3, 2), (7, 7))[number]
+            assert changed.counts == {COUNT: Total(highest, ORIGIN / 1e6, highest - net)}
+            assert changed == ledger.load().totals
 
 
 def _refused() -> list[dict[str, Any]]:
@@ -233,7 +193,6 @@ def _refused() -> list[dict[str, Any]]:
         {"cursors": (Cursor("s", "k", "a\0b", None),)},
         {"cursors": (Cursor("s", "k", "", -1),)},
         {"gaps": (Gap("s", "k", 1, nan, ""),)},  # type: ignore[arg-type]
-        {"problems": ((nan, Problem("a", "b", "c")),)},
     ]
 
 
@@ -243,10 +202,10 @@ def test_a_senseless_batch_is_refused(url: str, wrong: dict[str, Any]) -> None:
     pilot = pilots_at(3)[1].row
     with Ledger.open(url) as ledger:
         with pytest.raises(LedgerRefused, match="refused a batch") as error:
-            ledger.commit_pilots(_empty()._replace(**{"pilots": (pilot,), **wrong}))
+            ledger.commit(_empty()._replace(**{"pilots": (pilot,), **wrong}))
         assert not error.value.reopen
-        assert ledger.load_pilots() == PilotState(0, 1, (), (), {}, {}, {})
-        ledger.commit_pilots(_empty())
+        assert ledger.load() == LedgerState()
+        ledger.commit(_empty())
 
 
 def test_any_name_can_be_stored(url: str) -> None:
@@ -271,12 +230,12 @@ def test_any_name_can_be_stored(url: str) -> None:
         counts[COUNT._replace(outcome=name, site=name, entry=name, group=name)] = 1
     gaps = tuple(Gap(name, name, None, NOW, name) for name in names)
     with Ledger.open(url) as ledger:
-        ledger.commit_pilots(
-            PilotBatch(0, NOW, tuple(rows), tuple(theirs), (), increments, (), counts, (), gaps)
+        ledger.commit(
+            Batch(0, NOW, tuple(rows), tuple(theirs), (), increments, (), counts, (), gaps)
         )
-        state = ledger.load_pilots()
+        state = ledger.load()
         assert len(state.pilots) == len(state.attempts) == 7
-        assert sum(shown.micros for shown in state.shown.values()) == 35
+        assert sum(total.micros for total in state.totals.pilots.values()) == 35
         assert state.pilots[2] == rows[2]
         found = ledger.find_attempts(names)
         assert {name: len(attempt_key) for name, attempt_key in found.items()} == dict.fromkeys(
@@ -287,13 +246,13 @@ def test_any_name_can_be_stored(url: str) -> None:
             name: number for number, name in enumerate(names, 1)
         }
         # As they come back they can be written again, and are the same rows.
-        ledger.commit_pilots(_empty(1)._replace(pilots=state.pilots, attempts=state.attempts))
-        again = ledger.load_pilots()
+        ledger.commit(_empty(1)._replace(pilots=state.pilots, attempts=state.attempts))
+        again = ledger.load()
         assert again.pilots == state.pilots
         assert again.attempts == state.attempts
         gone = tuple((a.pilot, a.key) for a in theirs)
-        ledger.commit_pilots(_empty(2)._replace(moved=gone))
-        assert ledger.load_pilots().attempts == ()
+        ledger.commit(_empty(2)._replace(moved=gone))
+        assert ledger.load().attempts == ()
 
 
 def test_attempts_move(url: str) -> None:
@@ -302,13 +261,13 @@ def test_attempts_move(url: str) -> None:
     unknown = attempt._replace(key=attempt.key._replace(run=0))
     elsewhere = attempt._replace(pilot=2)
     with Ledger.open(url) as ledger:
-        ledger.commit_pilots(_empty()._replace(pilots=(row,), attempts=(unknown,)))
+        ledger.commit(_empty()._replace(pilots=(row,), attempts=(unknown,)))
         moved: tuple[tuple[int, AttemptKey], ...] = ((1, unknown.key),)
-        ledger.commit_pilots(_empty(1)._replace(attempts=(attempt,), moved=moved))
+        ledger.commit(_empty(1)._replace(attempts=(attempt,), moved=moved))
         assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [attempt]}
         moved = ((1, attempt.key),)
-        ledger.commit_pilots(_empty(2)._replace(attempts=(elsewhere,), moved=moved))
+        ledger.commit(_empty(2)._replace(attempts=(elsewhere,), moved=moved))
         assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
         moved = ((2, elsewhere.key), (7, elsewhere.key))  # gone and back; never was there
-        ledger.commit_pilots(_empty(3)._replace(attempts=(elsewhere,), moved=moved))
+        ledger.commit(_empty(3)._replace(attempts=(elsewhere,), moved=moved))
         assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}

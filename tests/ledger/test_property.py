@@ -10,24 +10,19 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger import Batch, Increment, Ledger, Retention, SiteKey, Tick
+from gwmond.ledger import Batch, Ledger, Retention, SiteKey, Tick
 from gwmond.model.times import HOUR_S
 from tests.examples import examples
 from tests.ledger.batches import EPOCH, SITE, key, totals
 
-increments = st.builds(
-    lambda series, micros, late, length: Increment(
-        key(series), micros, EPOCH + late, EPOCH + late + length
-    ),
-    st.integers(0, 3),
+site_times = st.dictionaries(
+    st.tuples(st.integers(EPOCH // HOUR_S, EPOCH // HOUR_S + 6), st.integers(0, 3).map(key)),
     st.integers(0, 10**17),
-    st.floats(0, 5 * HOUR_S),
-    st.floats(0, 3 * HOUR_S),
+    max_size=6,
 )
-Step: TypeAlias = list[Increment] | int | None
-steps: st.SearchStrategy[Step] = st.one_of(
-    st.lists(increments, max_size=6), st.integers(0, 10), st.none()
-)
+SiteTime: TypeAlias = dict[tuple[int, SiteKey], int]
+Step: TypeAlias = SiteTime | int | None
+steps: st.SearchStrategy[Step] = st.one_of(site_times, st.integers(0, 10), st.none())
 
 
 @settings(max_examples=examples(30))
@@ -36,6 +31,7 @@ def test_any_course(course: list[Step]) -> None:
     """Totals are the exact sums, and the residual is 0, after each batch, prune and restart."""
     wanted: Counter[SiteKey] = Counter()
     before: Tick | None = None
+    batches = 0
     with tempfile.TemporaryDirectory() as directory:
         url = str(Path(directory) / "ledger.sqlite")
         ledger = Ledger.open(url)
@@ -47,10 +43,13 @@ def test_any_course(course: list[Step]) -> None:
                 ledger.prune(EPOCH + step * HOUR_S, Retention(hours_s=0))
             else:
                 now = Tick(EPOCH + number / 3, number / 7, number, "boot")
-                ledger.commit(Batch(before, now, tuple(step)))
-                before = now
-                for increment in step:
-                    wanted[increment.key] += increment.micros
+                changed = ledger.commit(Batch(batches, 0, tick=now, site_time=step))
+                before, batches = now, batches + 1
+                for (_, series), micros in step.items():
+                    wanted[series] += micros
+                assert {key: total.net for key, total in changed.site.items()} == {
+                    key: wanted[key] for _, key in step
+                }
             state = ledger.load()
             assert state.tick == before
             assert totals(state) == dict(wanted)

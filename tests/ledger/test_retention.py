@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.ledger import Batch, Ledger, Retention, Tick, TimedProblem, writes
+from gwmond.ledger import Batch, Ledger, Retention, TimedProblem, writes
 from gwmond.model.facts import Problem
 from gwmond.model.times import HOUR_S
-from tests.ledger.batches import EPOCH, SITE, batch, expected, key, tick, totals
-
-FIRST = Tick(EPOCH + 60.1, 60.2, 1e-9, "boot")
+from tests.ledger.batches import EPOCH, SITE, amount, batch, expected, key, spent, tick, totals
 
 
 def test_problems_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more problems than are kept the newest stay, and prune removes those of an age."""
     monkeypatch.setattr(writes, "PROBLEMS_KEPT", 10)
     seen = tuple(TimedProblem(EPOCH + i, Problem("s", "p", str(i))) for i in range(25))
-    second = tick(8)
-    assert second is not None
     with Ledger.open(url) as ledger:
-        ledger.commit(Batch(None, FIRST, problems=seen[:7]))
-        ledger.commit(Batch(FIRST, second, problems=seen[7:]))
+        ledger.commit(Batch(0, 0, problems=seen[:7]))
+        ledger.commit(Batch(1, 0, problems=seen[7:]))
         assert ledger.problems(100) == list(seen[:14:-1])
         assert ledger.prune(EPOCH + 24 + 100, Retention(problems_s=100)).problems == 9
         assert ledger.problems(100) == [seen[-1]]
@@ -30,9 +26,10 @@ def test_pruning_keeps_the_proof_exact(url: str) -> None:
     """Old hours go, totals stay, the residual stays 0, also when hours come in late."""
 
     def wide(number: int) -> Batch:
-        usual = batch(number)
-        early = tuple(i._replace(start=i.end - 4.5 * HOUR_S) for i in usual.increments)
-        return usual._replace(increments=early)
+        usual, now = batch(number), tick(number)
+        assert now is not None
+        amounts = {key(i): amount(number, i) for i in range(20)}
+        return usual._replace(site_time=spent(amounts, now.wall - 4.5 * HOUR_S, now.wall))
 
     with Ledger.open(url) as ledger:
         for number in range(1, 10):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from math import inf, nan
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from gwmond.ledger import (
     Batch,
     EntryState,
-    Increment,
     Ledger,
     LedgerClosed,
     LedgerConflict,
@@ -23,64 +23,62 @@ from gwmond.ledger import (
     SiteKey,
     Tick,
     TimedProblem,
+    Total,
+    Totals,
 )
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, SITE, batch, expected, fork, prove, tick, totals
+from tests.ledger.pilot_batches import poll
 
 KEY = SiteKey("cpu", "full", "", "S", "e")
 FIRST = Tick(EPOCH + 60.1, 60.2, 1e-9, "boot")
 
 
+def sites(before: int, site_time: Mapping[tuple[int, SiteKey], int]) -> Batch:
+    """A poll that has seen no pilot."""
+    now = FIRST._replace(wall=FIRST.wall + 60 * before)
+    now_us = round(now.wall * 10**6)
+    return Batch(before, now_us, tick=now, site_time=site_time, site_since=now.wall - 60)
+
+
 def test_a_new_ledger_is_empty(url: str) -> None:
     """A new ledger has no tick, so that the daemon knows that it starts from nothing."""
     with Ledger.open(url) as ledger:
-        assert ledger.load() == LedgerState(None, 0, {}, {}, {})
+        assert ledger.load() == LedgerState()
+        assert ledger.tick() is None
         assert ledger.check()[SITE].micros == 0
 
 
-def test_what_was_committed_is_loaded(url: str) -> None:
-    """Totals, entries, peaks, problems and the tick come back equal, by writer and reader."""
-    batches = [batch(number) for number in range(1, 6)]
+def test_hours_are_read_by_themselves(url: str) -> None:
+    """Hours come back in their order, those that are asked for."""
+    hour = EPOCH // HOUR_S
     with Ledger.open(url) as ledger:
-        for each in batches:
-            ledger.commit(each)
-        assert prove(ledger) == 5
-        with LedgerReader.open(url) as reader:
-            assert prove(reader) == 5
-    with Ledger.open(url) as ledger:
-        state = ledger.load()
-        assert prove(ledger) == 5
-    assert state.entries == batches[-1].entries
-    assert state.peaks == batches[-1].peaks
-    assert {total.created for total in state.totals.values()} == {EPOCH + 0.1 + 60 - 60}
-
-
-def test_an_interval_is_divided_at_the_hour(url: str) -> None:
-    """An interval of which two thirds are in the next hour gives it two thirds."""
-    hour = EPOCH // HOUR_S + 1
-    increment = Increment(KEY, 300, hour * HOUR_S - 20, hour * HOUR_S + 40)
-    with Ledger.open(url) as ledger:
-        ledger.commit(Batch(None, FIRST, (increment,)))
+        ledger.commit(sites(0, {(hour + 1, KEY): 200, (hour, KEY): 100}))
         assert [tuple(row) for row in ledger.hours(0, 10**6)] == [
-            (hour - 1, KEY, 100),
-            (hour, KEY, 200),
+            (hour, KEY, 100),
+            (hour + 1, KEY, 200),
         ]
-        assert [row.hour for row in ledger.hours(hour, hour)] == [hour]
+        assert [row.hour for row in ledger.hours(hour + 1, hour + 1)] == [hour + 1]
+
+
+def test_a_commit_returns_the_totals_that_it_names(url: str) -> None:
+    """They are as they are loaded: what is shown of them need not be added up again."""
+    other = KEY._replace(entry="other")
+    with Ledger.open(url) as ledger:
+        ledger.commit(sites(0, {(1, KEY): 5, (1, other): 7}))
+        changed = ledger.commit(sites(1, {(1, KEY): 2, (2, KEY): 1}))
+        assert changed == Totals(site={KEY: Total(8, FIRST.wall - 60)})
+        assert ledger.load().totals.site == {**changed.site, other: Total(7, FIRST.wall - 60)}
 
 
 def test_amounts_beyond_64_bits_are_exact(url: str) -> None:
     """Centuries of a hundred thousand units add up without losing a micro."""
-    step = 10**18 + 999_999
+    step, hour = 10**18 + 999_999, EPOCH // HOUR_S
     with Ledger.open(url) as ledger:
-        before = None
-        for number in range(1, 11):
-            start = EPOCH + 2 * HOUR_S * number
-            increment = Increment(KEY, step, start, start + 2 * HOUR_S)
-            after = tick(number)
-            assert after is not None
-            ledger.commit(Batch(before, after, (increment, increment)))
-            before = after
+        for number in range(10):
+            at = hour + 2 * number
+            ledger.commit(sites(number, {(at, KEY): step, (at + 1, KEY): step}))
         assert totals(ledger.load()) == {KEY: 20 * step}
         assert ledger.check()[SITE].micros == 0
         ledger.prune(EPOCH + HOUR_S * 30, Retention(hours_s=HOUR_S))
@@ -90,7 +88,7 @@ def test_amounts_beyond_64_bits_are_exact(url: str) -> None:
 def test_a_zero_makes_a_series(url: str) -> None:
     """A series with nothing yet is kept as zero, so that its counter exists before it counts."""
     with Ledger.open(url) as ledger:
-        ledger.commit(Batch(None, FIRST, (Increment(KEY, 0, EPOCH, EPOCH),)))
+        ledger.commit(sites(0, {(1, KEY): 0}))
         assert totals(ledger.load()) == {KEY: 0}
         assert ledger.hours(0, 10**6) == []
         assert ledger.check()[SITE].micros == 0
@@ -100,50 +98,49 @@ def test_a_replay_adds_nothing(url: str) -> None:
     """A batch that is stored already is refused and says so, before and after opening again."""
     with Ledger.open(url) as ledger:
         for number in (1, 2, 3):
-            ledger.commit(batch(number))
+            ledger.commit(poll(number))
         with pytest.raises(LedgerConflict, match="stored already") as error:
-            ledger.commit(batch(3))
+            ledger.commit(poll(3))
         assert error.value.replay
         assert prove(ledger) == 3
     with Ledger.open(url) as ledger:
         for number in (1, 2, 3):
             with pytest.raises(LedgerConflict):
-                ledger.commit(batch(number))
+                ledger.commit(poll(number))
         assert prove(ledger) == 3
-        ledger.commit(batch(4))
+        ledger.commit(poll(4))
         assert prove(ledger) == 4
 
 
 def test_a_batch_from_elsewhere_adds_nothing(url: str) -> None:
-    """A batch that skips a tick, or starts from nothing, tells both ticks and changes nothing."""
+    """A batch that skips one, or starts from nothing, tells both numbers and changes nothing.
+
+    So does another one with the number of one that is stored: somebody else was here.
+    """
     with Ledger.open(url) as ledger:
-        ledger.commit(batch(1))
-        for wrong in (batch(3), batch(2)._replace(before=None)):
-            with pytest.raises(LedgerConflict, match="the stored tick is") as error:
+        for number in (1, 2):
+            ledger.commit(batch(number))
+        elsewhere = batch(2)._replace(tick=tick(7))
+        for wrong in (batch(4), batch(1), elsewhere):
+            with pytest.raises(LedgerConflict, match="others, but 2 are stored") as error:
                 ledger.commit(wrong)
             assert not error.value.replay
             assert not error.value.reopen
-        assert prove(ledger) == 1
-        ledger.commit(batch(2))
+        assert prove(ledger) == 2
+        ledger.commit(batch(3))
 
 
 def _wrong() -> list[dict[str, Any]]:
-    interval = (float(EPOCH), EPOCH + 60.0)
-    increments: list[Any] = [
-        Increment(KEY, -1, *interval),
-        Increment(KEY, 1.0, *interval),  # type: ignore[arg-type]
-        Increment(KEY, True, *interval),
-        Increment(KEY, 10**22, *interval),
-        Increment(KEY, 1, EPOCH, EPOCH - 1),
-        Increment(KEY, 1, nan, EPOCH),
-        Increment(KEY, 1, 0, EPOCH),
-    ]
     entry = EntryKey("S", "e")
     inexact: Any = {"cpu": 1.5}
+    amounts: list[Any] = [-1, 1.0, True, 10**22, nan]
     return [
-        *({"increments": (increment,)} for increment in increments),
+        *({"site_time": {(1, KEY): amount}} for amount in amounts),
+        {"site_time": {(-1, KEY): 1}},
+        {"site_time": {(10**7 + 1, KEY): 1}},
+        {"site_since": nan},
+        {"before": -1},
         {"tick": FIRST._replace(wall=inf)},
-        {"before": FIRST},
         {"entries": {entry: EntryState(nan, None, {})}},
         {"entries": {entry: EntryState(1.0, None, inexact)}},
         {"peaks": {entry: (Peak("cpu", 1, -1),)}},
@@ -156,33 +153,30 @@ def test_a_senseless_batch_is_refused(file: Any, wrong: dict[str, Any]) -> None:
     """Negative or inexact amounts and times that are none are refused whole."""
     with Ledger.open(str(file)) as ledger:
         with pytest.raises(LedgerRefused, match="refused a batch"):
-            ledger.commit(Batch(None, FIRST, (Increment(KEY, 1, 0, 1),))._replace(**wrong))
-        assert ledger.load().commits == 0
-        ledger.commit(Batch(None, FIRST))
+            ledger.commit(sites(0, {(1, KEY): 1})._replace(**wrong))
+        assert ledger.load() == LedgerState()
+        ledger.commit(sites(0, {}))
 
 
 def test_any_name_can_be_stored(url: str) -> None:
     """A site name with NUL, broken UTF-8 or a megabyte stops nothing; equal ones share a series."""
     names = ["a\0b", "x\udcff", "é中😀", "😀" * 1_000_000, "😀" * 1_000_001, ""]
     keys = [SiteKey("cpu", name, name, name, name) for name in names]
-    increments = tuple(Increment(key, 5, EPOCH, EPOCH + 60) for key in keys)
     problems = tuple(TimedProblem(EPOCH, Problem(n, n, n)) for n in names)
     entry = EntryKey(names[0], names[3])
     with Ledger.open(url) as ledger:
         ledger.commit(
-            Batch(
-                None,
-                FIRST,
-                increments,
-                {entry: EntryState(EPOCH, None, {"gpu": 3})},
-                {entry: (Peak("gpu", 4, 3),)},
-                problems,
+            sites(0, {(1, key): 5 for key in keys})._replace(
+                entries={entry: EntryState(EPOCH, None, {"gpu": 3})},
+                peaks={entry: (Peak("gpu", 4, 3),)},
+                problems=problems,
             )
         )
         state = ledger.load()
-        assert sum(total.micros for total in state.totals.values()) == 30
-        assert len(state.totals) == 5
-        assert keys[2] in state.totals
+        found = state.totals.site
+        assert sum(total.micros for total in found.values()) == 30
+        assert len(found) == 5
+        assert keys[2] in found
         assert list(state.entries.values()) == [EntryState(EPOCH, None, {"gpu": 3})]
         assert list(state.peaks) == list(state.entries)
 
@@ -191,15 +185,12 @@ def test_peaks_are_replaced_per_entry(url: str) -> None:
     """The peaks of a named entry are those of the batch, also none; others stay."""
     one, two = EntryKey("S", "1"), EntryKey("S", "2")
     peaks = (Peak("cpu", 1, 9), Peak("cpu", 5, 4), Peak("gpu", 5, 1))
-    second, third = tick(8), tick(9)
-    assert second is not None
-    assert third is not None
     with Ledger.open(url) as ledger:
-        ledger.commit(Batch(None, FIRST, peaks={one: peaks, two: peaks}))
+        ledger.commit(sites(0, {})._replace(peaks={one: peaks, two: peaks}))
         assert ledger.load().peaks == {one: peaks, two: peaks}
-        ledger.commit(Batch(FIRST, second, peaks={one: (Peak("cpu", 6, 2),)}))
+        ledger.commit(sites(1, {})._replace(peaks={one: (Peak("cpu", 6, 2),)}))
         assert ledger.load().peaks == {one: (Peak("cpu", 6, 2),), two: peaks}
-        ledger.commit(Batch(second, third, peaks={one: ()}))
+        ledger.commit(sites(2, {})._replace(peaks={one: ()}))
         assert ledger.load().peaks == {two: peaks}
 
 
@@ -212,7 +203,7 @@ def test_every_read_sees_one_state(url: str) -> None:
             try:
                 for _ in range(30):
                     state = which.load()
-                    assert totals(state) == expected(state.commits)
+                    assert totals(state) == expected(state.batches)
                     assert which.check()[SITE].micros == 0
             except BaseException as exc:
                 failures.append(exc)

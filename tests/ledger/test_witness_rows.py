@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger import Ledger
+from gwmond.model.batch import Batch
 from gwmond.model.pilot_sources import OutputFacts, PilotFacts
-from gwmond.model.stored_pilots import PilotBatch, PilotRow
+from gwmond.model.stored_pilots import PilotRow
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6
@@ -59,7 +60,7 @@ def fill(ledger: Ledger, names: dict[int, tuple[str, str]]) -> None:
         )
         for number, (name, node) in names.items()
     ]
-    ledger.commit_pilots(PilotBatch(0, BASE, tuple(rows)))
+    ledger.commit(Batch(0, BASE, tuple(rows)))
 
 
 def numbers(rows: list[PilotRow]) -> list[int]:

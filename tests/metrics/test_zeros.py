@@ -14,7 +14,7 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.outcomes import RUNS
 from gwmond.model.pilot_facts import Category
 from gwmond.model.snapshot import LedgerStatus, PilotTime, Snapshot
-from gwmond.model.stored_pilots import Shown
+from gwmond.model.totals import Total
 from gwmond.sites.reasons import REASONS
 from tests.build.facts import NOW, request
 from tests.build.snapshots import BORED, STARVING, pilot_time, snapshot
@@ -116,7 +116,7 @@ def test_numbers_of_one_kind_of_files_begin_together() -> None:
     """A client of which one line of completed_jobs is known has 0 of what no line has said."""
     began = NOW - 60.0
     key = ("e", "frontend", FactoryKind.SUMMARY_PILOTS)
-    s = snapshot(pilot_time=pilot_time()._replace(factory={key: Shown(4, began)}))
+    s = snapshot(pilot_time=pilot_time()._replace(factory={key: Total(4, began)}))
     family = FAMILIES["gwmond_factory_completed_jobs_total"]
     assert list(family.samples(s)) == [Sample(("e", "frontend"), 0.0)]
     assert not list(FAMILIES["gwmond_factory_outputs_total"].samples(s))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
+from gwmond.model.batch import Batch, LedgerState
 from gwmond.model.endings import EARLY_US
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import QueueRecord
@@ -14,12 +15,10 @@ from gwmond.model.pilot_facts import AttemptKey, PilotLife, estimates
 from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
-    PilotBatch,
     PilotId,
     PilotKind,
     PilotRow,
     PilotSeries,
-    PilotState,
 )
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
 
@@ -46,7 +45,7 @@ class Stored:
         self.cursors: dict[tuple[str, str], Cursor] = {}
         self.experiments: dict[PilotId, Experiment] = {}
 
-    def commit(self, batch: PilotBatch) -> None:
+    def commit(self, batch: Batch) -> None:
         """Store a batch as the ledger does."""
         assert batch.before == self.batches
         assert all(micros > 0 for micros in batch.increments.values())
@@ -69,7 +68,7 @@ class Stored:
         self.experiments |= {experiment.pilot: experiment for experiment in batch.experiments}
         assert all(row.pilot in self.pilots for row in self.attempts.values())
 
-    def load(self) -> PilotState:
+    def load(self) -> LedgerState:
         """Return what a book starts from."""
         running = {row.id: row for row in self.pilots.values() if not row.closed}
         late = [
@@ -81,12 +80,18 @@ class Stored:
         next_id = max(self.pilots, default=0) + 1
         pilots = tuple(running.values())
         waiting = tuple(place for place in self.places.values() if place.open)
-        rows = pilots, tuple(late)
         pending = tuple(
             experiment for experiment in self.experiments.values() if not experiment.result
         )
-        state = PilotState(self.batches, next_id, *rows, {}, {}, self.cursors, places=waiting)
-        return state._replace(experiments=pending)
+        return LedgerState(
+            batches=self.batches,
+            next_id=next_id,
+            pilots=pilots,
+            attempts=tuple(late),
+            cursors=self.cursors,
+            places=waiting,
+            experiments=pending,
+        )
 
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots with these startd names."""

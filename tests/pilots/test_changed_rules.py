@@ -21,7 +21,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
 from gwmond.pilots import attempt_facts
 from gwmond.pilots.attempt_facts import Field
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.pilots.play import POLL_S, T0, record, shown
 from tests.pilots.test_properties import Truth, _check, play, truths
 
@@ -87,8 +87,8 @@ class Daemon:
 
     def start(self) -> None:
         """Forget all that is not in the ledger."""
-        self.keeper = PilotKeeper(Config())
-        self.keeper.attach(self.ledger)
+        self.keeper = LedgerKeeper(Config())
+        self.keeper.use(self.ledger)
 
     def poll(self, at: int, pilots: tuple[Pilot, ...] = (), *records: JobRecord) -> None:
         """One poll; times are seconds from T0."""
@@ -104,7 +104,7 @@ class Daemon:
             for check_pilot in self.ledger.check()
             if check_pilot.micros
         } == {}
-        book = self.keeper.book
+        book = self.keeper.accounting
         assert book is not None
         assert {name: n for name, n in book.left_out.items() if n} == {}
         assert not any(book.residual.values())

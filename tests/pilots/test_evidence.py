@@ -108,11 +108,11 @@ def test_the_end_bears_on_both() -> None:
 def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> None:
     """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load(), Rules())
         book.report([busy(cores=None, memory_mib=None, gpus=1)], ledger)
         for at in (2000, 20_000, 50_000):
             book.settle(us(at), us(at), ledger)
-            ledger.commit_pilots(book.batch(us(at)))
+            ledger.commit(book.batch(us(at)))
             book.stored()
         assert not any(check_pilot.micros for check_pilot in ledger.check())
         since = us(0) // HOUR_US * HOUR_US

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from gwmond.model.batch import Batch
 from gwmond.model.experiments import PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey, PilotBatch
+from gwmond.model.stored_pilots import CountKey
 from gwmond.pilots.verdict_check import Verdicts
 from tests.pilots.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
 
@@ -35,7 +36,7 @@ class Checked(Play):
         self.book.check(now_us, before, pilots)
         self.poll(at, pilots)
 
-    def lost(self, at: int, pilots: Sequence[Pilot]) -> PilotBatch:
+    def lost(self, at: int, pilots: Sequence[Pilot]) -> Batch:
         """Poll, and be killed before the batch is stored; return what it would have been."""
         now_us, known_us = (T0 + at) * US, (T0 + at - DELAY_S) * US
         self.book.see(now_us, POLL_S * US, pilots, self.stored, complete=True)

@@ -323,11 +323,11 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
     summary = line(1300, 999_999_999_999)._replace(validation=1000, condor_s=999)
     facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load(), Rules())
         book.report(facts, ledger, SIZE)
         for at in (2000, 20_000, 50_000):
             book.settle(us(at), us(at), ledger)
-            ledger.commit_pilots(book.batch(us(at)))
+            ledger.commit(book.batch(us(at)))
             book.stored()
         rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
         assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])

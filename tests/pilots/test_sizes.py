@@ -174,11 +174,11 @@ def test_absurd_sizes_are_not_learnt() -> None:
 def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) -> None:
     """One number of one pilot does not stop the accounting of all."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load_pilots(), Rules())
+        book = PilotAccounting(ledger.load(), Rules())
         book.report([output(0, 30_000, **absurd)], ledger)
         now_us = us(100_000)
         book.settle(now_us, now_us, ledger)
-        ledger.commit_pilots(book.batch(now_us))
+        ledger.commit(book.batch(now_us))
         (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
         assert row.closed
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger import Ledger
+from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
-from gwmond.model.stored_pilots import PilotBatch
 from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
 from gwmond.pilots.rules import Rules
@@ -117,8 +117,8 @@ def test_a_reader_of_the_ledger_says_the_same(tmp_path: Path) -> None:
     with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger:
         commit = play.stored.commit
 
-        def both(batch: PilotBatch) -> None:
-            ledger.commit_pilots(batch)
+        def both(batch: Batch) -> None:
+            ledger.commit(batch)
             commit(batch)
 
         play.stored.commit = both  # type: ignore[method-assign]

@@ -68,7 +68,7 @@ def told(url: str, runs: Collection[tuple[str, int]]) -> bool:
 def series(url: str) -> dict[tuple[str, ...], int]:
     """Return the totals by all their labels, in micros."""
     with LedgerReader.open(url) as ledger:
-        state = ledger.load_pilots()
+        state = ledger.load()
     return {
         (
             pilot_series.resource,
@@ -78,6 +78,6 @@ def series(url: str) -> dict[tuple[str, ...], int]:
             pilot_series.site,
             pilot_series.entry,
             pilot_series.group,
-        ): n
-        for pilot_series, n in state.net.items()
+        ): total.net
+        for pilot_series, total in state.totals.pilots.items()
     }

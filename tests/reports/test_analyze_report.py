@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond.ledger import Ledger
+from gwmond.model.batch import Batch
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
-from gwmond.model.stored_pilots import PilotBatch
 from gwmond.reports.analyze_entries import COLUMNS
 from gwmond.reports.analyze_frontends import FIELDS
 from gwmond.reports.render.formats import flatten
@@ -41,8 +41,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kind, number in amounts.items()
     }
     with Ledger.open(str(path)) as writer:
-        state = writer.load_pilots()
-        writer.commit_pilots(PilotBatch(state.batches, (BASE + 40_000) * 10**6, factory=keys))
+        state = writer.load()
+        writer.commit(Batch(state.batches, (BASE + 40_000) * 10**6, factory=keys))
     return path
 
 

@@ -55,7 +55,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
         for number in range(1, 37):
-            writer.commit_pilots(batch(number))
+            writer.commit(batch(number))
     return path
 
 

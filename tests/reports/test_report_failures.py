@@ -83,13 +83,13 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Outputs of eight pilots, and a ninth that only advertised."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = PilotAccounting(writer.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(writer.load(), Rules(refresh_us=0))
         book.report([_output(n, *failure) for n, failure in enumerate(PILOTS)], writer)
         for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
             now_us = (BASE + at) * SECOND_US
             book.see(now_us, 60 * SECOND_US, ads, writer, complete=True)
             book.settle(now_us, now_us, writer)
-            writer.commit_pilots(book.batch(now_us))
+            writer.commit(book.batch(now_us))
             book.stored()
     return path
 

@@ -36,7 +36,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four pilots of four cores; of the last nothing is known but that it began, and lasted."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = PilotAccounting(writer.load_pilots(), Rules(refresh_us=0))
+        book = PilotAccounting(writer.load(), Rules(refresh_us=0))
         for number, pilot_name in enumerate(OUTPUTS):
             book.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))], writer)
         (lasts,) = (pilot for pilot in book.pilots if pilot.identity.factory_job.endswith("7.3"))
@@ -47,7 +47,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for at in (3000, 86_400):
             now_us = (T0 + at) * SECOND_US
             book.settle(now_us, now_us, writer)
-            writer.commit_pilots(book.batch(now_us))
+            writer.commit(book.batch(now_us))
             book.stored()
     return path
 

@@ -111,8 +111,7 @@ def test_what_a_look_finds_is_told_though_the_ledger_fails(
     polls = made(tmp_path, {"schedds": False}, {option: [str(root)]})
     with structlog.testing.capture_logs() as logs:
         with monkeypatch.context() as full:
-            for commit in ("commit", "commit_pilots"):
-                full.setattr(Ledger, commit, no_space)
+            full.setattr(Ledger, "commit", no_space)
             found = polls.poll()
             assert found.problems["ledger", "full"] == 1
             polls.poll()
@@ -134,7 +133,7 @@ def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
     polls = made(tmp_path, {"schedds": False}, {"directories": [str(root)], "every": "1ms"})
     found = polls.poll()
     (root / "job.7.0.out").symlink_to("/etc/passwd")
-    monkeypatch.setattr(Ledger, "commit_pilots", no_space)
+    monkeypatch.setattr(Ledger, "commit", no_space)
     found = polls.poller.drain(found, 10.0)
     assert found.problems["ledger", "full"] == 1
     assert found.problems["factory", "link_outside"] == 1
@@ -148,10 +147,10 @@ def test_a_poll_is_one_commit(tmp_path: Path) -> None:
         polls.poll()
         ledger = polls.keeper.ledger
         assert ledger is not None
-        state, pilots = ledger.load(), ledger.load_pilots()
-        assert state.commits == pilots.batches == number
+        state = ledger.load()
+        assert state.batches == number
         assert state.tick == polls.keeper.accounted is not None
-        assert len(pilots.pilots) == 1
+        assert len(state.pilots) == 1
 
 
 def test_site_time_goes_on_though_pilots_time_is_refused(
@@ -169,14 +168,14 @@ def test_site_time_goes_on_though_pilots_time_is_refused(
         for number in range(2, 5):
             polls.hear()
             found = polls.poll()
-            assert ledger.load().commits == number
+            assert ledger.load().batches == number
             assert ledger.load().tick == polls.keeper.accounted
     assert found.problems["ledger", "refused"] == 2
-    heard = ledger.load_pilots().pilots[0].contact_us
+    heard = ledger.load().pilots[0].contact_us
     polls.hear()
     found = polls.poll()
     assert found.problems["ledger", "refused"] == 2
-    assert ledger.load_pilots().pilots[0].contact_us >= heard
+    assert ledger.load().pilots[0].contact_us >= heard
     assert all(residual.micros == 0 for residual in ledger.check())
 
 

@@ -12,7 +12,7 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.service import history_readers
 from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
-from gwmond.service.pilot_keeper import PilotKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer
@@ -49,7 +49,7 @@ def reader(backlog: Backlog) -> HistoryReader:
         {"histories": {"files": [PATTERN], "schedds": False}, "ledger": {"url": "sqlite:////x"}}
     )
     keeper = SimpleNamespace(cursor=lambda *_: None, tell=lambda *_: None)  # nothing was stored
-    return HistoryReader(config, cast(Gatherer, backlog), cast(PilotKeeper, keeper))
+    return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
 
 
 def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:

@@ -1,24 +1,39 @@
-"""The keeper of totals, on real SQLite ledgers."""
+"""The keeper of the ledger: totals and cursors that last, and a ledger that cannot be written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from gwmond.config.settings import LedgerOptions
-from gwmond.ledger.errors import LedgerFailed, LedgerFull, LedgerRefused
+from gwmond.config.settings import Config
+from gwmond.ledger import writes
+from gwmond.ledger.errors import (
+    LedgerError,
+    LedgerFailed,
+    LedgerFull,
+    LedgerRefused,
+    LedgerUnreachable,
+)
+from gwmond.ledger.pilot_codec import Values
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model import totals as model
+from gwmond.model.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.elapsed import Elapsed, Tick
-from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.facts import Cursor, EntryKey, Problem
 from gwmond.model.names import Standing
-from gwmond.service.keeper import Keeper, remembered
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.totals import SiteKey
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
+from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.poller import remembered
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
+from tests.build.polls import made
+from tests.pilots.play import T0 as PILOTS_T0
+from tests.pilots.play import record
 
 A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
 T0 = 1_700_000_000  # 800 s into its hour
@@ -35,16 +50,16 @@ def increment(amount: int, entry: EntryKey = A, state: str = "provisioned") -> S
     return SiteTime("cpu", state, "", entry, amount)
 
 
-def key(entry: EntryKey = A, state: str = "provisioned") -> model.SiteKey:
-    return model.SiteKey("cpu", state, "", *entry)
+def key(entry: EntryKey = A, state: str = "provisioned") -> SiteKey:
+    return SiteKey("cpu", state, "", *entry)
 
 
 class Life:
     """A daemon's polls, of which each has an interval of one period."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **options: str) -> None:
         self.url = url
-        self.keeper = Keeper(LedgerOptions(url=url))
+        self.keeper = LedgerKeeper(Config.model_validate({"ledger": {"url": url, **options}}))
         self.memory = EMPTY
 
     def poll(self, number: float, *amounts: int, problems: Sequence[Problem] = ()) -> list[Problem]:
@@ -55,7 +70,7 @@ class Life:
         increments = [increment(amount) for amount in amounts]
         return failed + self.keeper.add(tick(number), passed, increments, self.memory, problems)
 
-    def stored(self) -> model.LedgerState:
+    def stored(self) -> LedgerState:
         with LedgerReader.open(self.url) as reader:
             return reader.load()
 
@@ -69,7 +84,7 @@ class Life:
         """The total that is shown, which must be the one that is stored."""
         stored = self.stored().totals
         assert self.keeper.totals == stored
-        return stored[key(entry)].micros if key(entry) in stored else 0
+        return stored.site[key(entry)].micros if key(entry) in stored.site else 0
 
 
 @pytest.fixture
@@ -95,7 +110,8 @@ def test_total_begins_with_its_first_increment(life: Life) -> None:
     life.poll(0)
     life.poll(1, 5)
     life.poll(2, 5)
-    assert life.keeper.totals[key()].created == life.stored().totals[key()].created == T0
+    assert life.keeper.totals.site[key()].created == T0
+    assert life.total() == 10
 
 
 def test_restart_goes_on_from_what_is_stored(life: Life) -> None:
@@ -107,7 +123,7 @@ def test_restart_goes_on_from_what_is_stored(life: Life) -> None:
     after.memory, problems = after.keeper.open(EMPTY, WINDOW)
     assert problems == []
     assert after.keeper.accounted == tick(1)
-    assert after.keeper.totals[key()].micros == 10
+    assert after.keeper.totals.site[key()].micros == 10
     after.poll(2, 5)
     assert after.total() == 15
     after.keeper.close()
@@ -122,7 +138,7 @@ def test_ledger_unavailable_at_the_start(tmp_path: Path) -> None:
         assert (problem.source, problem.problem) == ("ledger", "location")
         assert "does not exist. Counters stand still" in problem.detail
         assert problem.detail.endswith(f": install -d -m 0750 -o USER_OF_GWMOND {directory}")
-        assert life.keeper.totals == {}
+        assert life.keeper.totals == Totals()
         assert not life.keeper.status.up
         assert life.keeper.status.last_commit is None
     directory.mkdir()
@@ -153,7 +169,7 @@ def test_failing_commits_lose_nothing(life: Life) -> None:
     assert life.total() == 160
 
 
-def _full(self: Ledger, batch: model.Batch) -> None:
+def _full(self: Ledger, batch: Batch) -> None:
     raise LedgerFull("L", "no space left", "Free some.")
 
 
@@ -165,7 +181,7 @@ def test_what_waits_is_merged_and_hours_stay_exact(life: Life) -> None:
         full.setattr(Ledger, "commit", _full)
         for number in range(1, 120):
             life.poll(number, amounts[number])
-        assert life.keeper.status.waiting_increments <= 2 * 3
+        assert life.keeper.status.waiting_increments <= 3
     life.poll(120, amounts[120])
     whole, expected = Life(life.url.replace("ledger", "other")), dict[int, int]()
     whole.poll(0)
@@ -175,9 +191,7 @@ def test_what_waits_is_merged_and_hours_stay_exact(life: Life) -> None:
     whole.keeper.close()
     assert life.total() == sum(amounts.values())
     assert sum(expected.values()) == sum(amounts.values())
-    assert life.hours().keys() == expected.keys()
-    for hour, amount in expected.items():  # each boundary rounds by one micro at most
-        assert abs(life.hours()[hour] - amount) <= 120
+    assert life.hours() == expected
 
 
 def test_interval_over_an_hour_is_not_merged_with_others(life: Life) -> None:
@@ -210,7 +224,7 @@ def test_another_writer_in_between(life: Life) -> None:
     assert life.total() == 1101
 
 
-def _broken(self: Ledger, batch: model.Batch) -> None:
+def _broken(self: Ledger, batch: Batch) -> None:
     raise LedgerFailed("L", "it failed", "Look.")
 
 
@@ -218,11 +232,13 @@ def test_conflict_under_our_hands(life: Life) -> None:
     """A tick that is not ours is a problem, after which the ledger is read again."""
     life.poll(0)
     life.poll(1, 100)
-    life.keeper._stored = tick(0.5)
+    ledger = life.keeper.ledger
+    assert ledger is not None
+    ledger.commit(Batch(2, 0))
     (problem,) = life.poll(2, 10)
     assert problem.problem == "conflict"
     assert life.poll(3, 10) == []
-    assert life.total() == 110
+    assert life.total() == 120
     assert life.keeper.accounted == tick(3)
 
 
@@ -230,7 +246,7 @@ def test_refused_batch_is_not_tried_for_ever(life: Life) -> None:
     """A batch that the ledger calls nonsense is dropped with a problem, and polls go on."""
     life.poll(0)
 
-    def refuse(self: Ledger, batch: model.Batch) -> None:
+    def refuse(self: Ledger, batch: Batch) -> None:
         raise LedgerRefused("L", "refused a batch", "Report it.")
 
     with pytest.MonkeyPatch.context() as nonsense:
@@ -244,7 +260,7 @@ def test_ledger_that_cannot_be_read_is_let_go(life: Life) -> None:
     """A ledger that opens and fails to load is closed again, so that the next try can open it."""
     with pytest.MonkeyPatch.context() as broken:
 
-        def load(self: Ledger) -> model.LedgerState:
+        def load(self: Ledger, **_: bool) -> LedgerState:
             raise LedgerFailed("L", "cannot read", "Look.")
 
         broken.setattr(Ledger, "load", load)
@@ -271,7 +287,8 @@ def test_memory_is_recalled(life: Life) -> None:
     life.poll(0)
     life.keeper.close()
     recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0)
-    assert remembered(life.url, WINDOW) == (memory._replace(recalled=recalled), {})
+    config = Config.model_validate({"ledger": {"url": life.url}})
+    assert remembered(config) == (memory._replace(recalled=recalled), {})
     assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
 
 
@@ -303,9 +320,9 @@ def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.Monk
     written: list[set[EntryKey]] = []
     commit = Ledger.commit
 
-    def note(self: Ledger, batch: model.Batch) -> None:
+    def note(self: Ledger, batch: Batch) -> Totals:
         written.append(set(batch.peaks))
-        commit(self, batch)
+        return commit(self, batch)
 
     monkeypatch.setattr(Ledger, "commit", note)
     hour = T0 // 3600
@@ -317,14 +334,15 @@ def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.Monk
     life.poll(2)
     assert written == [{A, B}, {A}, set()]
     assert life.stored().peaks == {
-        A: (model.Peak("cpu", hour, 20),),
-        B: (model.Peak("cpu", hour, 10),),
+        A: (Peak("cpu", hour, 20),),
+        B: (Peak("cpu", hour, 10),),
     }
 
 
 def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
     """Where there is no ledger yet nothing is remembered, and none is made."""
-    assert remembered(f"sqlite:///{tmp_path}/ledger.sqlite", WINDOW) == (EMPTY, None)
+    config = Config.model_validate({"ledger": {"url": f"sqlite:///{tmp_path}/ledger.sqlite"}})
+    assert remembered(config) == (EMPTY, None)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -338,11 +356,186 @@ def test_problems_are_kept_within_bounds(life: Life) -> None:
 
 def test_old_hours_are_pruned(tmp_path: Path) -> None:
     """Hours beyond their retention are forgotten, totals are not."""
-    life = Life(f"sqlite:///{tmp_path}/ledger.sqlite")
-    life.keeper = Keeper(LedgerOptions.model_validate({"url": life.url, "hours_retention": "1h"}))
+    life = Life(f"sqlite:///{tmp_path}/ledger.sqlite", hours_retention="1h")
     life.poll(0)
     life.poll(1, 100)
     life.poll(300, 10)
     assert life.total() == 110
     assert list(life.hours()) == [5]
     life.keeper.close()
+
+
+# --- Of pilots
+
+KIND = "factory_files"
+FULL = LedgerFull("L", "no space left", "Free some.")
+
+
+def now_us(at: int) -> int:
+    """Microseconds since the epoch of a time since that of ``play``."""
+    return (PILOTS_T0 + at) * 10**6
+
+
+def attached(ledger: Ledger) -> LedgerKeeper:
+    """A keeper as it is after a restart."""
+    keeper = LedgerKeeper(Config())
+    keeper.use(ledger)
+    return keeper
+
+
+def state(keeper: LedgerKeeper, source: str, kind: str = KIND) -> str | None:
+    """How far a source has been read."""
+    cursor = keeper.cursor(source, kind)
+    return cursor.state if cursor is not None else None
+
+
+def fails(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: LedgerError) -> None:
+    """Let nothing be stored."""
+
+    def commit(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ledger, "commit", commit)
+
+
+def test_cursors_of_any_path_go_on_after_a_restart(tmp_path: Path) -> None:
+    """Paths that are long, that differ at their end alone, or that are not UTF-8."""
+    long = "/" + "x" * 150
+    paths = ["/short", f"{long}/a", f"{long}/b", f"/{'y' * 600}1", f"/{'y' * 600}2", "/z\udcff\0é"]
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        for process in range(3):
+            keeper = attached(ledger)
+            for path in paths:
+                assert state(keeper, path) == (f"{process}{path[-1:]!a}" if process else None)
+                keeper.report((), Cursor(path, KIND, f"{process + 1}{path[-1:]!a}", None))
+            keeper.settle(now_us(process), 0, ())
+            assert len(keeper.cursors) == len(ledger.cursors()) == len(paths)
+
+
+def test_cursors_that_did_not_move_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those whose paths are stored otherwise than they are."""
+    moved: list[int] = []
+
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        store = ledger.commit
+
+        def commit(batch: Batch) -> Totals:
+            moved.append(len(batch.cursors))
+            return store(batch)
+
+        monkeypatch.setattr(ledger, "commit", commit)
+        for _ in range(2):
+            keeper = attached(ledger)
+            keeper.report((), Cursor("/" + "y" * 600, KIND, "1", None))
+            keeper.settle(now_us(0), 0, ())
+    assert moved == [1, 0]
+
+
+def test_nothing_is_taken_in_while_a_batch_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again as it is; what was taken in before is stored once, then more may come."""
+    with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
+        keeper = attached(ledger)
+        keeper.tell([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
+        with monkeypatch.context() as patch:
+            fails(ledger, patch, FULL)
+            with pytest.raises(LedgerFull):
+                keeper.settle(now_us(100), 0, ())
+            for _ in range(2):
+                keeper.use(ledger)
+                assert not keeper.ready
+                with pytest.raises(LedgerFull):
+                    keeper.retry()
+        assert ledger.load().batches == 0
+        keeper.retry()
+        assert keeper.ready
+        keeper.retry()  # nothing waits
+        stored = ledger.load()
+        assert (stored.batches, len(stored.pilots), len(stored.attempts)) == (1, 1, 1)
+        assert [cursor.state for cursor in stored.cursors.values()] == ["1"]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_ledger_that_went_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    """The batch waits until the ledger is back, unless only the answer was lost."""
+    url = f"{tmp_path}/ledger.sqlite"
+    with ExitStack() as opened:
+        ledger = opened.enter_context(Ledger.open(url))
+        keeper = attached(ledger)
+        keeper.tell([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
+        commit = ledger.commit
+
+        def lost(batch: Batch) -> None:
+            if stored:
+                commit(batch)
+            raise LedgerUnreachable("L", "it does not answer", "Wait.")
+
+        monkeypatch.setattr(ledger, "commit", lost)
+        with pytest.raises(LedgerUnreachable):
+            keeper.settle(now_us(100), 0, ())
+        monkeypatch.undo()
+        keeper.retry()  # there is none
+        assert not keeper.ready
+        ledger = opened.enter_context(Ledger.open(url))
+        keeper.use(ledger)
+        assert keeper.ready is stored
+        keeper.retry()
+        assert keeper.ready
+        assert ledger.load().batches == 1
+
+
+def test_a_pilot_that_cannot_be_stored_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted once among the records that are not accounted; the polls go on."""
+
+    def values(row: PilotRow) -> Values:
+        raise ValueError(f"a bug about {row.identity.name}")
+
+    monkeypatch.setattr(writes, "pilot_values", values)
+    polls = made(tmp_path, {"schedds": False})
+    for _ in range(3):
+        polls.hear()
+        found = polls.poll()
+    accountant = polls.poller._accountant
+    assert accountant is not None
+    assert accountant.failure is None
+    assert found.problems["records", "not_storable"] == 1
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    assert ledger.load().batches >= 3
+    assert ledger.pilot_rows() == []
+
+
+def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither records nor sightings are taken in; all goes on when there is space again."""
+    polls = made(tmp_path, {"files": [f"{tmp_path}/none*"], "schedds": False})
+    polls.poll()
+    polls.hear()
+    accountant = polls.poller._accountant
+    assert accountant is not None
+    reads: list[float] = []
+    real = accountant._central.read
+
+    def read(now: float) -> list[Problem]:
+        reads.append(now)
+        return real(now)
+
+    monkeypatch.setattr(accountant._central, "read", read)
+    ledger = polls.keeper.ledger
+    assert ledger is not None
+    with monkeypatch.context() as patch:
+        fails(ledger, patch, FULL)
+        for _ in range(3):
+            polls.poll()
+            assert not polls.keeper.ready
+            assert not accountant.behind
+    assert len(reads) == 1
+    polls.poll()
+    assert accountant.failure is None
+    assert len(reads) == 2

@@ -1,0 +1,155 @@
+"""What one poll stores in the ledger, and what the accounting goes on from, as frozen values.
+
+Units: times are seconds since the epoch, ``*_us`` microseconds; amounts of time are micros (10^-6
+of one core, chip or canonical unit for one second); ``units`` are whole canonical units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.elapsed import Tick
+from gwmond.model.experiments import Experiment
+from gwmond.model.factory_jobs import QueueRecord
+from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.pilot_facts import AttemptKey
+from gwmond.model.stored_pilots import (
+    AttemptRow,
+    CountKey,
+    PilotCorrection,
+    PilotId,
+    PilotRow,
+    PilotSeries,
+)
+from gwmond.model.totals import Hour, Micros, SiteKey, Total
+from gwmond.model.units import Resource
+
+
+class EntryState(NamedTuple):
+    """What is remembered of an entry; ``provisioned`` has the last trusted units per resource.
+
+    ``last_accounted``: when it was seen last (epoch seconds).
+    """
+
+    first_seen: float
+    last_accounted: float | None
+    provisioned: Mapping[Resource, int]
+
+
+class Peak(NamedTuple):
+    """The most canonical units that ran in any hour from ``hour`` on (a suffix maximum)."""
+
+    resource: Resource
+    hour: Hour
+    units: int
+
+
+class TimedProblem(NamedTuple):
+    """A problem and when it was seen."""
+
+    time: float
+    problem: Problem
+
+
+class Batch(NamedTuple):
+    """All that one poll changes; it is stored as a whole or not at all.
+
+    ``before`` is the number of batches that the ledger holds, so that none is stored twice.
+
+    Of pilots (``now_us``: when they were settled):
+    - ``pilots``, ``attempts``, ``cursors``, ``places`` (what the factory's queue and summary tell
+      of its jobs) and ``experiments`` replace what is stored under the same key;
+    - ``moved`` are attempts that are no longer where they were (their key or pilot has changed),
+      ``withdrawn`` pilots that never were;
+    - ``heard``: when pilots were last heard of whose rows are not among ``pilots``;
+    - ``increments`` are never negative; ``counts`` may be, for an outcome that was revised;
+    - ``factory`` are the factory's own numbers, to be added.
+
+    Of sites:
+    - ``tick``: up to when their time is accounted; None where a batch has none of it;
+    - ``site_time`` was spent since ``site_since``, and is never negative;
+    - ``entries`` are replaced one by one and never removed; ``peaks`` replaces all peaks of each
+      entry that it names (an entry that it does not name keeps its own).
+    """
+
+    before: int
+    now_us: int
+    pilots: tuple[PilotRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    moved: tuple[tuple[PilotId, AttemptKey], ...] = ()
+    increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
+    corrections: tuple[PilotCorrection, ...] = ()
+    counts: Mapping[CountKey, int] = MappingProxyType({})
+    cursors: tuple[Cursor, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    problems: tuple[TimedProblem, ...] = ()
+    factory: Mapping[FactoryKey, int] = MappingProxyType({})
+    places: tuple[QueueRecord, ...] = ()
+    heard: tuple[tuple[PilotId, int], ...] = ()
+    withdrawn: tuple[PilotId, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
+    tick: Tick | None = None
+    site_time: Mapping[tuple[Hour, SiteKey], Micros] = MappingProxyType({})
+    site_since: float = 0.0
+    entries: Mapping[EntryKey, EntryState] = MappingProxyType({})
+    peaks: Mapping[EntryKey, tuple[Peak, ...]] = MappingProxyType({})
+
+    def with_sites(self, sites: Batch) -> Batch:
+        """Return this batch of pilots with what another has of sites."""
+        return self._replace(
+            problems=(*self.problems, *sites.problems),
+            tick=sites.tick,
+            site_time=sites.site_time,
+            site_since=sites.site_since,
+            entries=sites.entries,
+            peaks=sites.peaks,
+        )
+
+
+Part: TypeAlias = PilotId | str
+"""What can be left out alone: a pilot, by its number, or a ``QueueRecord``, by its name."""
+
+Parts: TypeAlias = Mapping[Part, Batch]
+"""Of each what it alone changes; together they are a batch but for cursors, gaps and the like."""
+
+
+class Totals(NamedTuple):
+    """Counters: all of a ledger, or those that a batch has changed."""
+
+    site: Mapping[SiteKey, Total] = MappingProxyType({})
+    pilots: Mapping[PilotSeries, Total] = MappingProxyType({})
+    counts: Mapping[CountKey, Total] = MappingProxyType({})
+    factory: Mapping[FactoryTotalKey, Total] = MappingProxyType({})
+
+    def updated(self, changed: Totals) -> Totals:
+        """Return these with the changed ones in their place."""
+        return Totals(
+            {**self.site, **changed.site},
+            {**self.pilots, **changed.pilots},
+            {**self.counts, **changed.counts},
+            {**self.factory, **changed.factory},
+        )
+
+
+class LedgerState(NamedTuple):
+    """What the accounting goes on from; a new ledger has no batches and no tick.
+
+    ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``attempts``
+    theirs which are open or end after the pilot's mark; ``places`` and ``experiments`` are those
+    that are open.
+    """
+
+    batches: int = 0
+    tick: Tick | None = None
+    totals: Totals = Totals()
+    entries: Mapping[EntryKey, EntryState] = MappingProxyType({})
+    peaks: Mapping[EntryKey, tuple[Peak, ...]] = MappingProxyType({})
+    next_id: PilotId = 1
+    pilots: tuple[PilotRow, ...] = ()
+    attempts: tuple[AttemptRow, ...] = ()
+    cursors: Mapping[tuple[str, str], Cursor] = MappingProxyType({})
+    places: tuple[QueueRecord, ...] = ()
+    experiments: tuple[Experiment, ...] = ()

@@ -1,0 +1,521 @@
+"""Keeps what is accounted in the ledger, through whatever happens to it: what is shown is stored.
+
+While the ledger cannot be written (disk full, locked by another daemon, damaged, database away)
+everything waits here, and counters stand still: so a counter never goes back after a restart.
+Every poll tries again.
+
+- Site time waits summed by hour.
+- Of pilots nothing new is taken in then (``ready``), so that memory stays bounded, and no record
+  is lost: the histories and files keep them.
+- What waits is dropped when the ledger turns out to have been written by somebody else meanwhile,
+  for that time is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import NamedTuple
+
+import structlog
+
+from gwmond.config.settings import Config
+from gwmond.ledger.columns import identity
+from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
+from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.factory_totals import FactoryTotalKey
+from gwmond.model.facts import Cursor, EntryKey, EntryRequest, Gap, Pilot, Problem
+from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.names import Names
+from gwmond.model.pilot_evidence import FileFact
+from gwmond.model.pilot_facts import Resources
+from gwmond.model.records import JobRecord
+from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
+from gwmond.model.suspects import Suspect
+from gwmond.model.times import HOUR_S, SECOND_US
+from gwmond.model.totals import Hour, Micros, SiteKey
+from gwmond.model.units import RESOURCES, Resource
+from gwmond.pilots.accounting import PilotAccounting
+from gwmond.pilots.factory_numbers import FactoryNumbers
+from gwmond.pilots.verdict_check import Verdicts
+from gwmond.pilots.verdicts import slice_us, suspicions
+from gwmond.service.known_entries import Memory, entry_states, recall
+from gwmond.service.waiting_periods import later_us, rules
+from gwmond.sites.capacity import PeakWindow
+from gwmond.sites.integrate import SiteTime
+
+log = structlog.get_logger()
+_PRUNE_EVERY_S = 3600.0
+_PROBLEMS_A_COMMIT = 100
+_JUDGE_EVERY_US = 60 * SECOND_US
+
+
+class _Sent(NamedTuple):
+    """The batch that was sent last, and whether what was settled of pilots is in it."""
+
+    batch: Batch
+    pilots: bool
+
+
+class LedgerKeeper:
+    """The daemon's hold on its ledger; ``accounted`` is the time up to which sites are accounted.
+
+    Problems with the ledger are returned by ``open`` and ``add``; all else raises LedgerError.
+    """
+
+    def __init__(self, config: Config, names: Names | None = None) -> None:
+        """``names`` says which names of places are kept apart; None: all, as of an import."""
+        self._ledger: Ledger | None = None
+        self._sent: _Sent | None = None
+        self._error = ""
+        self._last_commit: float | None = None
+        self._pruned_at = 0.0
+        self._totals = Totals()
+        self.accounted: Tick | None = None
+        self._tick: Tick | None = None  # as it is stored
+        self._waiting: dict[tuple[Hour, SiteKey], Micros] = {}
+        self._since = 0.0  # the first of what waits
+        self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
+        self.configure(config, names)
+
+    def configure(self, config: Config, names: Names | None) -> None:
+        """Go by a configuration from now on: pilots are read from the ledger again."""
+        self._options = config.ledger
+        self._rules, self._later_us = rules(config), later_us(config)
+        self._names = names
+        self._accounting: PilotAccounting | None = None
+        self._cursors: dict[tuple[str, str], Cursor] = {}
+        self._moved_on: set[tuple[str, str]] = set()
+        self._gaps: list[Gap] = []
+        self._factory = FactoryNumbers()
+        self._silent: frozenset[str] = frozenset()
+        self._judged_us = self._suspected_in = 0
+        self._known_us: int | None = None
+        self._settled_us: int | None = None  # what was settled then is not stored yet
+        self._unstored = False  # the last attempt to store it failed
+        self.suspects: tuple[Suspect, ...] = ()
+
+    # --- The ledger ----------------------------------------------------------------------------
+
+    @property
+    def status(self) -> LedgerStatus:
+        """Return how the ledger does."""
+        return LedgerStatus(not self._error, self._error, self._last_commit, len(self._waiting))
+
+    @property
+    def totals(self) -> Totals:
+        """What is stored of all counters."""
+        return self._totals
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger as long as it is open."""
+        return self._ledger
+
+    @property
+    def ready(self) -> bool:
+        """Whether facts may be told: the ledger is there to look up what is not in memory.
+
+        Not while a batch waits that could not be stored.
+        """
+        return self._ledger is not None and self._accounting is not None and not self._unstored
+
+    def open(self, memory: Memory, window_hours: int) -> tuple[Memory, list[Problem]]:
+        """Open the ledger unless it is open; return the memory with what the ledger remembers."""
+        if self._ledger is not None and self._accounting is not None:
+            return memory, []
+        ledger, new = self._ledger, self._ledger is None
+        try:
+            if ledger is None:
+                ledger = Ledger.open(self._options.url)
+            state = self.use(ledger)
+        except LedgerError as error:
+            if ledger is not None:
+                ledger.close()
+            return memory, self._problem(error)
+        self._error = ""
+        return recall(memory, state, window_hours) if new else memory, []
+
+    def use(self, ledger: Ledger) -> LedgerState:
+        """Go on with a ledger; return what it holds.
+
+        The pilots in memory stay if the ledger holds what was stored of them, else they are read
+        anew.
+        """
+        self._ledger = None
+        state = ledger.load()
+        sent = self._sent
+        if sent is not None and (state.batches, state.tick) == (
+            sent.batch.before + 1,
+            sent.batch.tick or self._tick,
+        ):
+            self._stored(sent)  # the answer to the last commit was lost, but not the commit
+        if self._accounting is None or state.batches != self._accounting.batches:
+            self._accounting = PilotAccounting(state, self._rules, self._names)
+            self._cursors = dict(state.cursors)
+            self._clear()
+        if state.tick != self._tick:
+            self._waiting.clear()
+            self._tick = self.accounted = state.tick
+        self._sent, self._totals, self._ledger = None, state.totals, ledger
+        return state
+
+    def close(self) -> None:
+        """Close the ledger, so that another may write it; ``open`` opens it again."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+    def _lost(self, error: LedgerError) -> None:
+        """Take note that the ledger has to be opened again."""
+        self.close()
+        self._error = str(error)
+
+    def add(
+        self,
+        tick: Tick,
+        elapsed: Elapsed,
+        increments: Iterable[SiteTime],
+        memory: Memory,
+        problems: Iterable[Problem],
+    ) -> list[Problem]:
+        """Account sites for the interval that ends with ``tick``, and store all that waits.
+
+        What was settled of pilots is stored in the same transaction.
+        """
+        end = tick.wall
+        self._wait(increments, end - elapsed.ms / 1000, end)
+        self.accounted = tick
+        if self._ledger is None or self._accounting is None:
+            return []
+        site = Batch(
+            before=self._accounting.batches,
+            now_us=microseconds(end),
+            tick=tick,
+            site_time=dict(self._waiting),
+            site_since=self._since,
+            entries=entry_states(memory, end),
+            peaks=self._changed_peaks(memory),
+            problems=tuple(
+                TimedProblem(end, problem) for problem in list(problems)[:_PROBLEMS_A_COMMIT]
+            ),
+        )
+        try:
+            self._commit(site)
+        except LedgerError as error:
+            return self._problem(error)
+        self._last_commit, self._peaks, self._error = end, memory.peaks, ""
+        return self._prune(end)
+
+    def commit(self) -> None:
+        """Store what was settled of pilots alone, as a part of a backlog."""
+        self._both()
+        self._commit(None)
+
+    def retry(self) -> None:
+        """Store what could not be stored before, if anything waits."""
+        if self._ledger is not None and self._unstored:
+            self.commit()
+
+    def _commit(self, site: Batch | None) -> None:
+        """Store what was settled of pilots, and of sites; what is refused is set aside."""
+        settled = self._settled()
+        any_pilots = settled is not None
+        try:
+            try:
+                self._send(settled, site)
+            except LedgerRefused:
+                if settled is None:
+                    raise
+                settled = self._without_refused(settled)
+                if settled is None and site is None:
+                    raise
+                self._send(settled, site)
+        except LedgerError as error:
+            self._unstored |= any_pilots
+            if site is not None and isinstance(error, LedgerRefused):
+                self._waiting.clear()  # such as the time since 1970, from a clock that was wrong
+            if isinstance(error, LedgerConflict) and not error.replay:
+                self._sent = None  # what is stored is somebody else's
+            if error.reopen or isinstance(error, LedgerConflict):
+                self._lost(error)
+            raise
+        self._unstored |= any_pilots and settled is None
+
+    def _send(self, settled: Batch | None, site: Batch | None) -> None:
+        batch = settled.with_sites(site) if settled and site else settled or site
+        if batch is None or self._ledger is None:
+            return
+        self._sent = _Sent(batch, settled is not None)
+        changed = self._ledger.commit(batch)
+        self._stored(self._sent)
+        self._totals = self._totals.updated(changed)
+
+    def _stored(self, sent: _Sent) -> None:
+        """Take note that a batch is in the ledger."""
+        batch, self._sent = sent.batch, None
+        if batch.tick is not None:
+            self._tick = batch.tick
+            for at, micros in batch.site_time.items():
+                self._waiting[at] = self._waiting.get(at, 0) - micros
+            self._waiting = {at: micros for at, micros in self._waiting.items() if micros}
+        if self._accounting is None:
+            return
+        if sent.pilots:
+            self._accounting.stored()
+            self._clear()
+        else:
+            self._accounting.batches += 1
+
+    def _clear(self) -> None:
+        """Nothing waits of pilots any more, besides what is in their accounting."""
+        self._moved_on.clear()
+        self._gaps.clear()
+        self._factory.clear()
+        self._settled_us = None
+        self._unstored = False
+
+    def _settled(self) -> Batch | None:
+        """Return what was settled of pilots and is not stored; None where there is nothing."""
+        if self._accounting is None or self._settled_us is None:
+            return None
+        moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
+        batch = self._accounting.batch(self._settled_us, moved_on, self._gaps)
+        return batch._replace(factory=self._factory.changes())
+
+    def _without_refused(self, batch: Batch) -> Batch | None:
+        """Return a batch that was refused without what cannot be stored, None if all could be.
+
+        Each pilot is logged once: it is set aside then, until gwmond is started anew.
+        """
+        accounting, ledger = self._both()
+        found = ledger.refused_parts(accounting.divide(batch))
+        if not found:
+            return None
+        rows = {row.id: row.identity for row in batch.pilots}
+        for part, why in found.items():
+            who = rows.get(part) if isinstance(part, int) else None
+            log.error(
+                "the ledger cannot store a pilot: it is left out; please report this",
+                pilot=who.name if who is not None else part,
+                entry=who.key.entry if who is not None else None,
+                site=who.key.site if who is not None else None,
+                cause=why,
+            )
+        accounting.leave_out(found)
+        return self._settled()
+
+    def _prune(self, now: float) -> list[Problem]:
+        if self._ledger is None or now - self._pruned_at < _PRUNE_EVERY_S:
+            return []
+        options = self._options
+        retention = Retention(
+            hours_s=options.hours_retention,
+            pilots_s=options.pilots_retention,
+            attempts_s=options.attempts_retention,
+            corrections_s=options.corrections_retention,
+            problems_s=options.problems_retention,
+        )
+        try:
+            self._ledger.prune(now, retention)
+        except LedgerError as error:
+            return self._problem(error)
+        self._pruned_at = now
+        return []
+
+    def _problem(self, error: LedgerError) -> list[Problem]:
+        """Return what is told; the remedy is its end, as that may be a command to be copied."""
+        self._error = str(error)
+        what = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
+        return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
+
+    # --- The time of sites ---------------------------------------------------------------------
+
+    def _wait(self, increments: Iterable[SiteTime], start: float, end: float) -> None:
+        """Add to what waits, divided among the hours; a series with nothing yet gets its zero."""
+        if not self._waiting:
+            self._since = start
+        start_us, end_us = microseconds(start), microseconds(end)
+        for resource, state, reason, entry, amount in increments:
+            key = SiteKey(resource, state, reason, *entry)
+            self._waiting.setdefault((int(start // HOUR_S), key), 0)
+            for hour, micros in split_hours(amount, start_us, end_us):
+                self._waiting[hour, key] = self._waiting.get((hour, key), 0) + micros
+
+    def _changed_peaks(self, memory: Memory) -> dict[EntryKey, tuple[Peak, ...]]:
+        changed = {
+            key
+            for (key, resource), window in memory.peaks.items()
+            if self._peaks.get((key, resource)) != window
+        }
+        return {
+            key: tuple(
+                Peak(resource, hour, units)
+                for resource in RESOURCES
+                if (window := memory.peaks.get((key, resource)))
+                for hour, units in window.export()
+            )
+            for key in changed
+        }
+
+    # --- The time of pilots --------------------------------------------------------------------
+
+    @property
+    def accounting(self) -> PilotAccounting | None:
+        """The accounting of pilots, None before a ledger was opened."""
+        return self._accounting
+
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[PilotAccounting, Ledger]]:
+        """The accounting, and the ledger for it to ask: one that is lost is to be opened again."""
+        accounting, ledger = self._both()
+        try:
+            yield accounting, ledger
+        except LedgerError as error:
+            if error.reopen:
+                self._lost(error)
+            raise
+
+    def _both(self) -> tuple[PilotAccounting, Ledger]:
+        if self._accounting is None or self._ledger is None:
+            raise ValueError("no ledger is open")
+        return self._accounting, self._ledger
+
+    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
+        """Take in what collectors show; see ``PilotAccounting.see``."""
+        with self._asking() as (accounting, ledger):
+            return accounting.see(now_us, period_us, pilots, ledger, complete=complete)
+
+    def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
+        """Take in claims that slots show."""
+        with self._asking() as (accounting, ledger):
+            accounting.claim(now_us, records, ledger, complete=complete)
+
+    def tell(self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None) -> None:
+        """Take in records, and how far their source has been read."""
+        with self._asking() as (accounting, ledger):
+            accounting.tell(records, ledger)
+        if gap is not None:
+            self._gaps.append(gap)
+        self._move_on(cursor)
+
+    def report(
+        self,
+        facts: Sequence[FileFact],
+        cursor: Cursor | None,
+        expected: Mapping[str, Resources] = MappingProxyType({}),
+    ) -> None:
+        """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
+        with self._asking() as (accounting, ledger):
+            self._factory.take(accounting.report(facts, ledger, expected))
+        self._move_on(cursor)
+
+    def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
+        """Change what was assumed, some pilots at a time; see ``PilotAccounting.revise``.
+
+        After some the pilots are to be settled.
+        """
+        with self._asking() as (accounting, ledger):
+            yield from accounting.revise(ledger, entries)
+
+    def settle(
+        self,
+        now_us: int,
+        known_us: int,
+        silent: Collection[str],
+        *,
+        verdicts: bool = True,
+        store: bool = True,
+    ) -> None:
+        """Settle what can be, and ``store`` it.
+
+        What is not stored now is to be stored with the site time of the same poll.
+        ``verdicts`` on early failures are not to fall as long as evidence of any time may still
+        come.
+        """
+        self._silent = frozenset(silent)
+        with self._asking() as (accounting, ledger):
+            accounting.settle(now_us, known_us, ledger, silent)
+            judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
+            if judged and accounting.open_groups:
+                self._judged_us = now_us
+                accounting.judge(now_us, known_us, ledger)
+                accounting.settle(now_us, known_us, ledger, silent)
+        self._known_us = known_us or self._known_us
+        self._settled_us = now_us
+        if store:
+            self.commit()
+
+    def suspect(self) -> None:
+        """Look for places where jobs succeed far too soon, once a slice."""
+        known_us, number = self._known_us or 0, slice_us(self._rules)
+        if known_us and known_us // number != self._suspected_in:
+            self._suspected_in = known_us // number
+            with self._asking() as (_, ledger):
+                self.suspects = suspicions(known_us, ledger, self._rules)
+
+    def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
+        """Let pilots that have registered since ``before`` check what that poll said."""
+        self._both()[0].check(now_us, before, pilots)
+
+    def note_silence(self, before_us: int | None) -> None:
+        """Take in before when a pilot was heard of last that is silent."""
+        self._both()[0].silence.note(before_us)
+
+    def watch(self, requests: Sequence[EntryRequest], hour: int, seconds: float) -> None:
+        """Take in what ads of entries say; it holds for these seconds of an hour."""
+        self._factory.watch(requests, hour, seconds)
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """How far each source's records have been taken."""
+        return tuple(self._cursors[cursor] for cursor in sorted(self._cursors))
+
+    def cursor(self, source: str, kind: str) -> Cursor | None:
+        """Return how far a source's records have been taken."""
+        return self._cursors.get((identity(source), kind))
+
+    def _move_on(self, cursor: Cursor | None) -> None:
+        if cursor is None:
+            return
+        cursor = cursor._replace(source=identity(cursor.source))  # as it comes back from the ledger
+        if cursor != self._cursors.get((cursor.source, cursor.kind)):
+            self._cursors[cursor.source, cursor.kind] = cursor
+            self._moved_on.add((cursor.source, cursor.kind))
+
+    @property
+    def factory(self) -> Collection[FactoryTotalKey]:
+        """Which of the factory's own numbers are stored."""
+        return self._totals.factory.keys()
+
+    @property
+    def undated(self) -> int:
+        """How many records of factories are in none of their numbers: no time, or no entry."""
+        return self._factory.undated
+
+    def shown(self) -> PilotTime | None:
+        """Return what is to be shown of pilots; None before a ledger was read."""
+        accounting = self._accounting
+        if accounting is None:
+            return None
+        return PilotTime(
+            shown=self._totals.pilots,
+            counted=self._totals.counts,
+            unsettled=accounting.unsettled(),
+            waits=accounting.waits(self._silent, self._later_us),
+            residual=dict(accounting.residual),
+            contradictions=dict(accounting.contradictions),
+            known_us=self._known_us,
+            factory=self._totals.factory,
+            suspects=self.suspects,
+            silent=tuple(
+                SilentPilot(
+                    pilot.identity.name, pilot.identity.key, pilot.identity.group, pilot.contact_us
+                )
+                for pilot in accounting.silent()
+            ),
+        )
