@@ -51,26 +51,24 @@ def expression(text: str) -> classad2.ExprTree | None:
 
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
-    value = evaluate(ad, name)
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, (int, float)) and math.isfinite(value):
-        return float(value)
-    return None
+    value = _finite(evaluate(ad, name))
+    return None if value is None else float(value)
 
 
 def integer(ad: classad2.ClassAd, name: str) -> int | None:
     """Return a number cut to an integer, or ``None``."""
-    value = number(ad, name)
+    value = _finite(evaluate(ad, name))
     return None if value is None else int(value)
 
 
 def count(ad: classad2.ClassAd, name: str) -> int | None:
     """Return a number that counts something; neither a negative nor an absurd one is a count."""
-    value = number(ad, name)
+    value = _finite(evaluate(ad, name))
     return int(value) if value is not None and 0 <= value <= MAX_COUNT else None
+
+
+def _finite(value: object) -> int | float | None:
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def text(ad: classad2.ClassAd, name: str) -> str | None:
