@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import short_node
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotIdentity, PilotKind, PilotRow
 
 AT_ONCE = 500
 _NAMES_AT_ONCE = 200
@@ -78,13 +78,32 @@ class PilotLookup(Session):
     def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return all pilots of these names, closed ones too, by start; none is no entry."""
         wanted = {identity(name): name for name in names}
+        return self._find(pilots.c.name, wanted, lambda key: key.name)
+
+    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
+        wanted = {identity(job): job for job in jobs if job}
+        return self._find(pilots.c.factory_job, wanted, lambda key: key.factory_job)
+
+    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
+        """Return all pilots that ran as ``cluster.proc`` of any schedd, by start."""
+        wanted = {number: number for number in numbers}
+        return self._find(pilots.c.factory_number, wanted, lambda key: key.factory_number)
+
+    def _find(
+        self,
+        column: ColumnElement[str],
+        wanted: Mapping[str, str],
+        stored: Callable[[PilotIdentity], str],
+    ) -> dict[str, list[PilotRow]]:
+        """Return the pilots with these values of a column, by what was asked for, by start."""
         found: defaultdict[str, list[PilotRow]] = defaultdict(list)
         with self._reading() as connection:
             for some in chunks(sorted(wanted)):
-                query = select(*PILOT).where(pilots.c.name.in_(some))
-                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
-                    pilot = pilot_row(row)
-                    found[wanted[pilot.identity.name]].append(pilot)
+                query = select(*PILOT).where(column.in_(some))
+                query = query.order_by(pilots.c.start_us, pilots.c.id)
+                for pilot in map(pilot_row, connection.execute(query)):
+                    found[wanted[stored(pilot.identity)]].append(pilot)
         return dict(found)
 
     def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
@@ -108,29 +127,6 @@ class PilotLookup(Session):
         with self._reading() as connection:
             found = set(_nameless(connection, moments, early_us, age_us))
         return list(self.pilots_by_id(found).values())
-
-    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
-        wanted = {identity(job): job for job in jobs if job}
-        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
-        with self._reading() as connection:
-            for some in chunks(sorted(wanted)):
-                query = select(*PILOT).where(pilots.c.factory_job.in_(some))
-                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
-                    pilot = pilot_row(row)
-                    found[wanted[pilot.identity.factory_job]].append(pilot)
-        return dict(found)
-
-    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as ``cluster.proc`` of any schedd, by start."""
-        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
-        with self._reading() as connection:
-            for some in chunks(sorted(set(numbers))):
-                query = select(*PILOT).where(pilots.c.factory_number.in_(some))
-                for row in connection.execute(query.order_by(pilots.c.start_us, pilots.c.id)):
-                    pilot = pilot_row(row)
-                    found[pilot.identity.factory_number].append(pilot)
-        return dict(found)
 
     def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
         """Return some of the latest pilots of these entries; none is no entry."""

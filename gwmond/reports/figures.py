@@ -34,7 +34,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gwmond.model.times import HOUR_US
-from gwmond.reports.pilot_sums import CoreTime, JobCounts, PilotSums, core_time
+from gwmond.reports.pilot_sums import CoreTime, KnownJobCounts, PilotSums, core_time
 from gwmond.reports.render.formats import hours, percent, quotient, ratio, seconds
 from gwmond.reports.render.table import Column
 
@@ -111,7 +111,7 @@ def block(sums: PilotSums, period_us: int) -> list[str]:
     return lines
 
 
-def notes(sums: JobCounts) -> list[str]:
+def notes(sums: KnownJobCounts) -> list[str]:
     """Return what one has to know of pilots of whose jobs not all is known."""
     sentences = []
     if sums.numbered < sums.pilots:

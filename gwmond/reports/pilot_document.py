@@ -20,7 +20,7 @@ from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
 from gwmond.reports.pilots import record, size_text
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Spans
-from gwmond.reports.render.fields import LENGTH, TIME, Field, Unit
+from gwmond.reports.render.fields import LENGTH, TIME, Datum, Unit
 from gwmond.reports.render.formats import exact_seconds, hours, percent, ratio, seconds, words
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.stored_pilot import Phases, StoredPilot
@@ -195,69 +195,69 @@ def _category(category: Category | None) -> Cell:
 
 _CATEGORY = Unit(lambda key, value: {key: value and value.value}, _category)
 _AMOUNTS = Unit(lambda key, value: {key: kinds_json(value)}, str)
-_RUN: tuple[Field[_RunLine], ...] = (
-    Field("", lambda line: line.number, 1, "run", name=True),
-    Field("job", lambda line: line.row.key.job, 15, cell=_job, text=True),
-    Field("run", lambda line: line.row.key.number),
-    Field("start", lambda line: line.row.start_us, 2, "from (UTC)", TIME, text=True),
-    Field("end", lambda line: line.row.end_us, unit=TIME),
-    Field("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
-    Field("duration", _length, unit=LENGTH),
-    Field("", lambda line: span(line.until_us - line.row.start_us), 4, "for", text=True),
-    Field("user", lambda line: line.row.user or None, 7, text=True),
-    Field("job_group", lambda line: line.row.job_group or None),
-    Field("cores", lambda line: line.row.size.cores, 8, cell=lambda x: f"{x.row.size.cores:g}"),
-    Field("memory_mib", lambda line: line.row.size.memory_mib),
-    Field("gpus", lambda line: line.row.size.gpus),
-    Field("settled", lambda line: line.run.outcome is not None),
-    Field("category", lambda line: line.run.category, 5, unit=_CATEGORY, text=True),
-    Field("outcome", lambda line: line.outcome[0], 6, text=True),
-    Field("", lambda line: line.hours(CPU), 9, "hours"),
-    Field("", lambda line: line.hours(GPU), 10, "GPU hours"),
-    Field("evidence", lambda line: line.outcome[1], 14, text=True),
-    Field("rule", lambda line: line.run.rule or None, 11, "decided by", text=True),
-    Field("rule_source", lambda line: line.run.rule_source or None),
-    Field("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
-    Field("reason", lambda line: line.run.reason and line.run.reason.value),
-    Field("", _sources, 13, "told by", text=True, wrap=16),
-    Field("sources", lambda line: [source.value for source in line.run.merged.sources]),
-    Field("contradictions", _contradictions),
-    Field("result", lambda line: line.row.result or None),
-    Field("amounts", lambda line: line.run.amounts, unit=_AMOUNTS),
+_RUN: tuple[Datum[_RunLine], ...] = (
+    Datum("", lambda line: line.number, 1, "run", name=True),
+    Datum("job", lambda line: line.row.key.job, 15, cell=_job, text=True),
+    Datum("run", lambda line: line.row.key.number),
+    Datum("start", lambda line: line.row.start_us, 2, "from (UTC)", TIME, text=True),
+    Datum("end", lambda line: line.row.end_us, unit=TIME),
+    Datum("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
+    Datum("duration", _length, unit=LENGTH),
+    Datum("", lambda line: span(line.until_us - line.row.start_us), 4, "for", text=True),
+    Datum("user", lambda line: line.row.user or None, 7, text=True),
+    Datum("job_group", lambda line: line.row.job_group or None),
+    Datum("cores", lambda line: line.row.size.cores, 8, cell=lambda x: f"{x.row.size.cores:g}"),
+    Datum("memory_mib", lambda line: line.row.size.memory_mib),
+    Datum("gpus", lambda line: line.row.size.gpus),
+    Datum("settled", lambda line: line.run.outcome is not None),
+    Datum("category", lambda line: line.run.category, 5, unit=_CATEGORY, text=True),
+    Datum("outcome", lambda line: line.outcome[0], 6, text=True),
+    Datum("", lambda line: line.hours(CPU), 9, "hours"),
+    Datum("", lambda line: line.hours(GPU), 10, "GPU hours"),
+    Datum("evidence", lambda line: line.outcome[1], 14, text=True),
+    Datum("rule", lambda line: line.run.rule or None, 11, "decided by", text=True),
+    Datum("rule_source", lambda line: line.run.rule_source or None),
+    Datum("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
+    Datum("reason", lambda line: line.run.reason and line.run.reason.value),
+    Datum("", _sources, 13, "told by", text=True, wrap=16),
+    Datum("sources", lambda line: [source.value for source in line.run.merged.sources]),
+    Datum("contradictions", _contradictions),
+    Datum("result", lambda line: line.row.result or None),
+    Datum("amounts", lambda line: line.run.amounts, unit=_AMOUNTS),
 )
 _FREE = {"all": "all, no job runs", "part": "what is free beside jobs", "none": ""}
 
 
-def _own_fields(story: Story) -> tuple[Field[OwnSpan], ...]:
+def _own_fields(story: Story) -> tuple[Datum[OwnSpan], ...]:
     gpus = bool(story.total[GPU])
     return (
-        Field("start", lambda part: part.start_us, 1, "from (UTC)", TIME, name=True),
-        Field("end", lambda part: part.end_us, 2, "to (UTC)", TIME, name=True),
-        Field("duration", lambda part: part.end_us - part.start_us, 3, "for", LENGTH, text=True),
-        Field("settled", lambda part: part.category is not None),
-        Field("category", lambda part: part.category, 4, unit=_CATEGORY, text=True),
-        Field("free", lambda p: p.free, 5, "of the pilot", cell=lambda p: _FREE[p.free], text=True),
-        Field("", lambda part: hours(part.amounts[CPU], 2), 6, "hours"),
-        Field("", lambda part: hours(part.amounts[GPU], 2) if gpus else "", 7, "GPU hours"),
-        Field("", _evidence, 8, "evidence", text=True),
-        Field("evidence", lambda part: "estimated" if part.estimated.cpu else "measured"),
-        Field("gpu_evidence", lambda part: "estimated" if part.estimated.gpu else "measured"),
-        Field("amounts", lambda part: part.amounts, unit=_AMOUNTS),
+        Datum("start", lambda part: part.start_us, 1, "from (UTC)", TIME, name=True),
+        Datum("end", lambda part: part.end_us, 2, "to (UTC)", TIME, name=True),
+        Datum("duration", lambda part: part.end_us - part.start_us, 3, "for", LENGTH, text=True),
+        Datum("settled", lambda part: part.category is not None),
+        Datum("category", lambda part: part.category, 4, unit=_CATEGORY, text=True),
+        Datum("free", lambda p: p.free, 5, "of the pilot", cell=lambda p: _FREE[p.free], text=True),
+        Datum("", lambda part: hours(part.amounts[CPU], 2), 6, "hours"),
+        Datum("", lambda part: hours(part.amounts[GPU], 2) if gpus else "", 7, "GPU hours"),
+        Datum("", _evidence, 8, "evidence", text=True),
+        Datum("evidence", lambda part: "estimated" if part.estimated.cpu else "measured"),
+        Datum("gpu_evidence", lambda part: "estimated" if part.estimated.gpu else "measured"),
+        Datum("amounts", lambda part: part.amounts, unit=_AMOUNTS),
     )
 
 
-_CORRECTION: tuple[Field[PilotCorrection], ...] = (
-    Field("made", lambda made: made.time_us, 1, "made (UTC)", TIME, name=True),
-    Field("hour", lambda made: made.hour * HOUR_US, 2, "hour (UTC)", TIME, name=True),
-    Field("", lambda made: f"{made.series.resource} {made.series.measure}", 3, "of", text=True),
-    Field("resource", lambda made: made.series.resource),
-    Field("measure", lambda made: made.series.measure),
-    Field("category", lambda made: made.series.category, 4, unit=_CATEGORY, text=True),
-    Field("outcome", lambda made: made.series.outcome or None, 5, text=True),
-    Field("evidence", lambda made: made.series.evidence),
-    Field("", lambda made: f"{made.micros / HOUR_US:+.4f}", 6, "hours"),
-    Field("seconds", lambda made: seconds(made.micros)),
-    Field("cause", lambda made: made.cause, 7, text=True, wrap=24),
+_CORRECTION: tuple[Datum[PilotCorrection], ...] = (
+    Datum("made", lambda made: made.time_us, 1, "made (UTC)", TIME, name=True),
+    Datum("hour", lambda made: made.hour * HOUR_US, 2, "hour (UTC)", TIME, name=True),
+    Datum("", lambda made: f"{made.series.resource} {made.series.measure}", 3, "of", text=True),
+    Datum("resource", lambda made: made.series.resource),
+    Datum("measure", lambda made: made.series.measure),
+    Datum("category", lambda made: made.series.category, 4, unit=_CATEGORY, text=True),
+    Datum("outcome", lambda made: made.series.outcome or None, 5, text=True),
+    Datum("evidence", lambda made: made.series.evidence),
+    Datum("", lambda made: f"{made.micros / HOUR_US:+.4f}", 6, "hours"),
+    Datum("seconds", lambda made: seconds(made.micros)),
+    Datum("cause", lambda made: made.cause, 7, text=True, wrap=24),
 )
 
 

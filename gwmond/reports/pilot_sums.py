@@ -78,7 +78,7 @@ def is_good(category: Category, outcome: str) -> bool:
 
 
 @dataclass(slots=True)
-class JobCounts:
+class KnownJobCounts:
     """Counts over pilots that ended, of what is known of their jobs.
 
     - ``failed``: pilots in which HTCondor never started, ``known_started``: of how many that is
@@ -139,7 +139,7 @@ class JobCounts:
 
 
 @dataclass(slots=True)
-class PilotSums(JobCounts):
+class PilotSums(KnownJobCounts):
     """Sums over pilots that ended, each with its whole life.
 
     - ``settled``: what is booked of them; ``settled_by_statistics``: of those of whose jobs only
@@ -217,7 +217,7 @@ def of_kinds(settled: Settled) -> Counter[Kind]:
 
 
 @dataclass(slots=True)
-class WallClockSums(JobCounts):
+class WallClockSums(KnownJobCounts):
     """Sums of pilots' wall-clock time.
 
     ``time``: all, ``used``: that in which jobs ran, ``good``: that of jobs that exited 0;

@@ -1,6 +1,6 @@
 """The list of pilots: where, since when, doing what, for whom, and where the time went.
 
-A thing that is said of each pilot is a ``Field`` in ``FIELDS``: table, JSON and CSV follow.
+A thing that is said of each pilot is a ``Datum`` in ``FIELDS``: table, JSON and CSV follow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import short
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part
-from gwmond.reports.render.fields import HOURS, LENGTH, TIME, Field
+from gwmond.reports.render.fields import HOURS, LENGTH, TIME, Datum
 from gwmond.reports.render.formats import hours, percent
 from gwmond.reports.render.table import Cell, table
 from gwmond.reports.stored_pilot import AsOf, State, StoredPilot
@@ -139,50 +139,50 @@ def _shares(pilot: StoredPilot) -> dict[str, dict[str, dict[str, float | None]]]
 
 
 _GOOD = within("good")
-FIELDS: tuple[Field[StoredPilot], ...] = (
-    Field("id", lambda p: p.row.id, 1, name=True),
-    Field("name", lambda p: p.identity.name, 31, "pilot", text=True),
-    Field("site", lambda p: p.identity.key.site, 2, text=True),
-    Field("entry", lambda p: p.identity.key.entry, 3, text=True),
-    Field("group", lambda p: p.identity.group, 34, text=True),
-    Field("factory", lambda p: p.identity.factory, 33, text=True),
-    Field("factory_job", lambda p: p.identity.factory_job or None),
-    Field("node", lambda p: p.identity.node or None, 32, cell=_node, text=True),
-    Field("origin", lambda p: p.identity.origin),
-    Field("start", lambda p: p.row.start_us, 6, "since (UTC)", TIME, text=True),
-    Field("end", lambda p: p.row.end_us, 7, "until (UTC)", TIME, text=True),
-    Field("last_contact", lambda p: p.heard_us, 8, "heard of (UTC)", TIME, _heard, text=True),
-    Field("retires", lambda p: p.row.retire_us, unit=TIME),
-    Field("dies", lambda p: p.row.die_us, unit=TIME),
-    Field("until_retire", lambda p: _left(p)[0], 10, "retires", LENGTH, text=True),
-    Field("until_die", lambda p: _left(p)[1], 11, "dies", LENGTH, text=True),
-    Field("cores", lambda p: p.size.cores),
-    Field("memory_mib", lambda p: p.size.memory_mib),
-    Field("gpus", lambda p: p.size.gpus),
-    Field("canonical_units", lambda p: p.canonical_units),
-    Field("", size_text, 9, "size", text=True),
-    Field("state", lambda p: p.state),
-    Field("", lambda p: Cell(p.doing, _COLOURS[p.state]), 4, "doing", text=True, wrap=40),
-    Field("ended", lambda p: p.row.ended or None),
-    Field("validation", lambda p: p.row.validation.shown),
-    Field("validation_failure", lambda p: p.row.failure),
-    Field("running_jobs", lambda p: len(p.running)),
-    Field("attempts", lambda p: p.jobs.number),
-    Field("attempts_pruned", lambda p: p.row.attempts_pruned),
-    Field("users_now", lambda p: list(p.users_now)),
-    Field("users", lambda p: list(p.users), 5, cell=_some_users, text=True, wrap=20),
-    Field("categories", lambda p: categories_json(p.settled)),
-    Field("shares", _shares),
-    Field("unsettled", lambda p: kinds_json(p.unsettled)),
-    Field("", lambda p: p.offered[CPU], 20, "hours", HOURS),
-    Field("", _booked(_GOOD), 21, "good", HOURS, zero=True),
-    Field("", lambda p: percent(p.share(CPU, _GOOD), 0), 22, "%", share=True),
-    Field("", _booked(within("badput")), 23, "badput", HOURS, zero=True),
-    Field("", _booked(within("own")), 24, "own", HOURS, zero=True),
-    Field("", _booked(within("uncl.")), 25, "uncl.", HOURS, zero=True),
-    Field("", lambda p: p.unsettled[CPU], 26, "open", HOURS),
-    Field("", _of_gpus(lambda p: hours(p.offered[GPU])), 27, "GPU hours"),
-    Field("", _of_gpus(lambda p: percent(p.share(GPU, _GOOD), 0)), 28, "%", share=True),
+FIELDS: tuple[Datum[StoredPilot], ...] = (
+    Datum("id", lambda p: p.row.id, 1, name=True),
+    Datum("name", lambda p: p.identity.name, 31, "pilot", text=True),
+    Datum("site", lambda p: p.identity.key.site, 2, text=True),
+    Datum("entry", lambda p: p.identity.key.entry, 3, text=True),
+    Datum("group", lambda p: p.identity.group, 34, text=True),
+    Datum("factory", lambda p: p.identity.factory, 33, text=True),
+    Datum("factory_job", lambda p: p.identity.factory_job or None),
+    Datum("node", lambda p: p.identity.node or None, 32, cell=_node, text=True),
+    Datum("origin", lambda p: p.identity.origin),
+    Datum("start", lambda p: p.row.start_us, 6, "since (UTC)", TIME, text=True),
+    Datum("end", lambda p: p.row.end_us, 7, "until (UTC)", TIME, text=True),
+    Datum("last_contact", lambda p: p.heard_us, 8, "heard of (UTC)", TIME, _heard, text=True),
+    Datum("retires", lambda p: p.row.retire_us, unit=TIME),
+    Datum("dies", lambda p: p.row.die_us, unit=TIME),
+    Datum("until_retire", lambda p: _left(p)[0], 10, "retires", LENGTH, text=True),
+    Datum("until_die", lambda p: _left(p)[1], 11, "dies", LENGTH, text=True),
+    Datum("cores", lambda p: p.size.cores),
+    Datum("memory_mib", lambda p: p.size.memory_mib),
+    Datum("gpus", lambda p: p.size.gpus),
+    Datum("canonical_units", lambda p: p.canonical_units),
+    Datum("", size_text, 9, "size", text=True),
+    Datum("state", lambda p: p.state),
+    Datum("", lambda p: Cell(p.doing, _COLOURS[p.state]), 4, "doing", text=True, wrap=40),
+    Datum("ended", lambda p: p.row.ended or None),
+    Datum("validation", lambda p: p.row.validation.shown),
+    Datum("validation_failure", lambda p: p.row.failure),
+    Datum("running_jobs", lambda p: len(p.running)),
+    Datum("attempts", lambda p: p.jobs.number),
+    Datum("attempts_pruned", lambda p: p.row.attempts_pruned),
+    Datum("users_now", lambda p: list(p.users_now)),
+    Datum("users", lambda p: list(p.users), 5, cell=_some_users, text=True, wrap=20),
+    Datum("categories", lambda p: categories_json(p.settled)),
+    Datum("shares", _shares),
+    Datum("unsettled", lambda p: kinds_json(p.unsettled)),
+    Datum("", lambda p: p.offered[CPU], 20, "hours", HOURS),
+    Datum("", _booked(_GOOD), 21, "good", HOURS, zero=True),
+    Datum("", lambda p: percent(p.share(CPU, _GOOD), 0), 22, "%", share=True),
+    Datum("", _booked(within("badput")), 23, "badput", HOURS, zero=True),
+    Datum("", _booked(within("own")), 24, "own", HOURS, zero=True),
+    Datum("", _booked(within("uncl.")), 25, "uncl.", HOURS, zero=True),
+    Datum("", lambda p: p.unsettled[CPU], 26, "open", HOURS),
+    Datum("", _of_gpus(lambda p: hours(p.offered[GPU])), 27, "GPU hours"),
+    Datum("", _of_gpus(lambda p: percent(p.share(GPU, _GOOD), 0)), 28, "%", share=True),
 )
 """In the order of JSON and CSV; amounts are seconds there, hours in the table.
 

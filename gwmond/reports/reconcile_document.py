@@ -17,7 +17,7 @@ from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.reconcile import unexplained_ratio
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
-from gwmond.reports.render.fields import PLAIN, Field, Unit
+from gwmond.reports.render.fields import PLAIN, Datum, Unit
 from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, seconds, words
 from gwmond.reports.render.table import Column, Table, table
 
@@ -72,11 +72,11 @@ def _part(cause: Cause) -> Callable[[Reconciled], CausePart]:
     return lambda row: row.parts.get(cause, CausePart(0, 0))
 
 
-def _of_cause(cause: Cause) -> tuple[Field[Reconciled], ...]:
+def _of_cause(cause: Cause) -> tuple[Datum[Reconciled], ...]:
     part = _part(cause)
     return (
-        Field(f"{cause.value}_pilots", lambda row: part(row).pilots),
-        Field(f"{cause.value}_seconds", lambda row: part(row).us, unit=_MICROS),
+        Datum(f"{cause.value}_pilots", lambda row: part(row).pilots),
+        Datum(f"{cause.value}_seconds", lambda row: part(row).us, unit=_MICROS),
     )
 
 
@@ -92,8 +92,8 @@ def _kind_of_sum(row: Reconciled) -> str | None:
     return "real" if real else "divided" if divided else "either"
 
 
-def _of_fit(fit: str) -> Field[Reconciled]:
-    return Field(f"factory_job_lines_{fit}", lambda row: row.fits[fit])
+def _of_fit(fit: str) -> Datum[Reconciled]:
+    return Datum(f"factory_job_lines_{fit}", lambda row: row.fits[fit])
 
 
 def _kind_or_unknown(row: Reconciled) -> str:
@@ -117,68 +117,68 @@ _SHARE = Unit(
 
 _JOBS = 50
 """From here on: columns of the table of jobs, before: of pilots."""
-FIELDS: tuple[Field[Reconciled], ...] = (
-    Field("entry", lambda row: row.entry, 1, name=True),
-    Field("pilots_ended", lambda row: row.ended, 2, "ended", _COUNT),
-    Field("pilot_seconds", lambda row: row.pilots_us, 3, "hours", _MICROS),
-    Field("pilot_core_seconds", lambda row: row.pilot_core_us, 4, "core h", _MICROS),
-    Field("job_core_seconds", lambda row: row.jobs.core_us, 52, "by records", _MICROS),
-    Field(
+FIELDS: tuple[Datum[Reconciled], ...] = (
+    Datum("entry", lambda row: row.entry, 1, name=True),
+    Datum("pilots_ended", lambda row: row.ended, 2, "ended", _COUNT),
+    Datum("pilot_seconds", lambda row: row.pilots_us, 3, "hours", _MICROS),
+    Datum("pilot_core_seconds", lambda row: row.pilot_core_us, 4, "core h", _MICROS),
+    Datum("job_core_seconds", lambda row: row.jobs.core_us, 52, "by records", _MICROS),
+    Datum(
         "job_core_seconds_not_settled",
         *(lambda row: row.jobs.open_core_us, 53, "not settled", _MICROS),
         zero=True,
     ),
-    Field(
+    Datum(
         "job_core_seconds_by_summaries",
         *(lambda row: row.jobs.summarised_core_us, 54, "by summaries", _MICROS),
         zero=True,
     ),
-    Field(
+    Datum(
         "job_core_seconds_by_category", lambda row: row.booked_core_us, 55, "by category", _MICROS
     ),
-    Field(
+    Datum(
         "job_core_seconds_shared", lambda row: row.shared_core_us, 56, "shared", _MICROS, zero=True
     ),
-    Field("factory_told", lambda row: row.factory_us is not None),
-    Field("factory_queue_started", _number(K.QUEUE_STARTED), 5, "queue started", _COUNT),
-    Field("factory_queue_ended", _number(K.QUEUE_ENDED), 6, "queue ended", _COUNT),
-    Field("factory_queue_removed", _number(K.QUEUE_REMOVED)),
-    Field("factory_queue_held", _number(K.QUEUE_HELD)),
-    Field("factory_lines", _number(K.SUMMARY_PILOTS), 7, "lines", _COUNT),
-    Field(
+    Datum("factory_told", lambda row: row.factory_us is not None),
+    Datum("factory_queue_started", _number(K.QUEUE_STARTED), 5, "queue started", _COUNT),
+    Datum("factory_queue_ended", _number(K.QUEUE_ENDED), 6, "queue ended", _COUNT),
+    Datum("factory_queue_removed", _number(K.QUEUE_REMOVED)),
+    Datum("factory_queue_held", _number(K.QUEUE_HELD)),
+    Datum("factory_lines", _number(K.SUMMARY_PILOTS), 7, "lines", _COUNT),
+    Datum(
         "factory_lines_without_duration",
         *(_number(K.SUMMARY_NO_DURATION), 8, "no duration", _COUNT),
     ),
-    Field(
+    Datum(
         "factory_pilot_seconds",
         *(lambda row: row.factory_us, 9, "factory h", _MICROS, _factory_hours),
     ),
-    Field("factory_validation_seconds", _number(K.SUMMARY_VALIDATION_SECONDS)),
-    Field("factory_condor_seconds", _number(K.SUMMARY_CONDOR_SECONDS), 10, "HTCondor h", _SECONDS),
-    Field("factory_jobs", _number(K.SUMMARY_JOBS)),
-    Field("factory_job_seconds", _number(K.SUMMARY_JOB_SECONDS), 57, "factory's job h", _SECONDS),
-    Field(
+    Datum("factory_validation_seconds", _number(K.SUMMARY_VALIDATION_SECONDS)),
+    Datum("factory_condor_seconds", _number(K.SUMMARY_CONDOR_SECONDS), 10, "HTCondor h", _SECONDS),
+    Datum("factory_jobs", _number(K.SUMMARY_JOBS)),
+    Datum("factory_job_seconds", _number(K.SUMMARY_JOB_SECONDS), 57, "factory's job h", _SECONDS),
+    Datum(
         "factory_job_seconds_are",
         *(_kind_of_sum, 58, "which are", PLAIN, _kind_or_unknown),
     ),
     *map(_of_fit, FITS),
-    Field(
+    Datum(
         "registered_slot_seconds",
         *(_watched(K.CLIENT_SLOTS_TOTAL_SECONDS), 59, "registered slot h", _SECONDS),
     ),
-    Field(
+    Datum(
         "claimed_slot_seconds",
         *(_watched(K.CLIENT_SLOTS_RUNNING_SECONDS), 60, "claimed slot h", _SECONDS),
     ),
-    Field("slots_watched_seconds", _number(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS)),
-    Field("residual_seconds", lambda row: row.residual_us, 11, "residual h", _MICROS),
-    Field("residual_ratio", lambda row: row.residual_ratio, 12, "residual %", _SHARE),
-    Field(
+    Datum("slots_watched_seconds", _number(K.CLIENT_SLOTS_TOTAL_WATCHED_SECONDS)),
+    Datum("residual_seconds", lambda row: row.residual_us, 11, "residual h", _MICROS),
+    Datum("residual_ratio", lambda row: row.residual_ratio, 12, "residual %", _SHARE),
+    Datum(
         "unexplained_seconds",
         *(lambda row: row.unexplained_us, 13, "unexplained h", _MICROS),
         zero=True,
     ),
-    Field(
+    Datum(
         "unexplained_ratio",
         *(lambda row: row.unexplained_ratio, 14, "unexplained %", _SHARE),
         zero=True,

@@ -125,6 +125,15 @@ def entry_rows(snapshot: Snapshot) -> list[SiteRow]:
     return rows
 
 
+_SUMMED = (
+    *("capacity_units", "provisioned_units", "busy_units", "spare_units"),
+    *("provisioning_bottleneck_units", "insufficient_demand_units", "other_units"),
+    *("untaken_units", "registered_pilots", "pending_pilots", "held_pilots", "requested_pilots"),
+    *("verdicts_checked", "verdicts_agreed"),
+)
+"""What is added up over a site's entries, unless it is not known of one of them."""
+
+
 def site_rows(snapshot: Snapshot) -> list[SiteRow]:
     """Return a row for each site and resource: entries added up, states as ``overall`` says.
 
@@ -135,39 +144,23 @@ def site_rows(snapshot: Snapshot) -> list[SiteRow]:
     for row in entry_rows(snapshot):
         by_site[row.site, row.resource].append(row)
     result = []
-    for (site, resource), rows in sorted(by_site.items()):
+    for _, rows in sorted(by_site.items()):
         state = overall(
             [State(r.state) for r in rows if r.capacity_units] or [State(rows[0].state)]
         )
         largest = max(rows, key=lambda r: (r.state == state, r.spare_units))
         whole = all(r.jobs_whole for r in rows)
+        sums: dict[str, Any] = {name: known_sum(getattr(r, name) for r in rows) for name in _SUMMED}
         result.append(
-            SiteRow(
-                site=site,
+            largest._replace(
                 entry="" if len(rows) > 1 else rows[0].entry,
-                resource=resource,
                 state=state.value,
-                reason=largest.reason,
-                limits=largest.limits,
-                capacity_units=sum(r.capacity_units for r in rows),
-                provisioned_units=known_sum(r.provisioned_units for r in rows),
-                busy_units=known_sum(r.busy_units for r in rows),
-                spare_units=sum(r.spare_units for r in rows),
-                provisioning_bottleneck_units=sum(r.provisioning_bottleneck_units for r in rows),
-                insufficient_demand_units=sum(r.insufficient_demand_units for r in rows),
-                other_units=sum(r.other_units for r in rows),
-                untaken_units=known_sum(r.untaken_units for r in rows),
-                registered_pilots=known_sum(r.registered_pilots for r in rows),
-                pending_pilots=known_sum(r.pending_pilots for r in rows),
-                held_pilots=known_sum(r.held_pilots for r in rows),
-                requested_pilots=known_sum(r.requested_pilots for r in rows),
                 matching_idle_jobs=_at_least(max, [r.matching_idle_jobs for r in rows], whole),
                 assigned_idle_jobs=_at_least(_tenths, [r.assigned_idle_jobs for r in rows], whole),
                 jobs_whole=whole,
                 evidence="estimated" if any(r.evidence != "measured" for r in rows) else "measured",
                 capacity_evidence="/".join(sorted({r.capacity_evidence for r in rows})),
-                verdicts_checked=known_sum(r.verdicts_checked for r in rows),
-                verdicts_agreed=known_sum(r.verdicts_agreed for r in rows),
+                **sums,
             )
         )
     return result

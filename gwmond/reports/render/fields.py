@@ -1,6 +1,6 @@
 """What is said of records, as one list: from it follow tables, JSON and CSV.
 
-A ``Field`` has the value, its unit, how that is named in JSON and CSV, and its column in tables.
+A ``Datum`` has a value, its unit, its name in JSON and CSV, and its column in tables.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ LENGTH = Unit(
 
 
 @dataclass(frozen=True, slots=True)
-class Field(Layout, Generic[R]):
-    """One thing that is said of records.
+class Datum(Layout, Generic[R]):
+    """One thing that is said of records, such as when a pilot began.
 
     - ``key``: its name in JSON and CSV, to which the unit is added; empty: it is in tables only.
     - ``at``: where tables have its column, by this order; 0: they do not have it.  ``header``: of
@@ -56,7 +56,7 @@ class Field(Layout, Generic[R]):
     cell: Callable[[R], str] | None = None
 
 
-def record(known: Iterable[Field[R]], row: R) -> dict[str, Any]:
+def record(known: Iterable[Datum[R]], row: R) -> dict[str, Any]:
     """Return a record for JSON and CSV."""
     made: dict[str, Any] = {}
     for field in known:
@@ -65,15 +65,15 @@ def record(known: Iterable[Field[R]], row: R) -> dict[str, Any]:
     return made
 
 
-def columns(known: Iterable[Field[R]]) -> list[Column[R]]:
+def columns(known: Iterable[Datum[R]]) -> list[Column[R]]:
     """Return the columns of tables."""
     shown = sorted((field for field in known if field.at), key=lambda field: field.at)
     return [Column(field.header or field.key, _cell(field), **_layout(field)) for field in shown]
 
 
-def _cell(field: Field[R]) -> Callable[[R], str]:
+def _cell(field: Datum[R]) -> Callable[[R], str]:
     return field.cell or (lambda row: field.unit.text(field.value(row)))
 
 
-def _layout(field: Field[Any]) -> dict[str, Any]:
+def _layout(field: Datum[Any]) -> dict[str, Any]:
     return {part.name: getattr(field, part.name) for part in fields(Layout)}
