@@ -18,8 +18,8 @@ from gwmond import cli
 from gwmond.config.settings import Config
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.model.problem_names import ProblemName
 from gwmond.reports.categories import INFOS
-from gwmond.service.problem_words import WORDS
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from tests.promql import ROOT
 
@@ -156,7 +156,7 @@ def test_named_problems_exist() -> None:
         for names in re.findall(r"\bproblems? \(?(`[a-z_]+`(?:, `[a-z_]+`)*)", text):
             named |= set(re.findall(r"\w+", names))
     assert len(named) > 10
-    assert named <= set(WORDS)
+    assert named <= set(ProblemName)
 
 
 def test_dependencies_are_listed() -> None:

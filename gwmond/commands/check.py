@@ -21,6 +21,7 @@ from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Status
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import short, span
 from gwmond.reports.render import document
@@ -29,20 +30,12 @@ from gwmond.reports.render.formats import number
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log, places
 from gwmond.service.pool import Pool
-from gwmond.service.problem_words import WORDS
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.sources.round import Round
 from gwmond.web.server import PortError, bind
 
-REMEDIES = {
-    "no_ledger": "make the directory of [ledger] url, writable for the user that runs gwmond",
-    "port": "stop the other process, or configure another [http] listen",
-    **places.REMEDIES,
-    "none": "name collectors that know schedds, or look at the collector's verdict above",
-}
-"""What to do about what only a check says; else ``problem_words.WORDS`` has it."""
 STATE_DIRECTORY = Path("/var/lib/gwmond")
 """What gwmond.service makes."""
 _FEW, _LATELY_S = 100, 3600.0
@@ -107,10 +100,14 @@ def _young(found: Round, now: float) -> list[str]:
 
 def _named(statuses: Sequence[Status]) -> list[Status]:
     """Return how the queries went; that no pool is named is one line, not one for each of them."""
-    nowhere = [status._replace(kind="pool") for status in statuses if status.problem == "no_pool"]
-    found = nowhere[:1] + [status for status in statuses if status.problem != "no_pool"]
+    nowhere = [
+        status._replace(kind="pool") for status in statuses if status.problem == ProblemName.NO_POOL
+    ]
+    found = nowhere[:1] + [status for status in statuses if status.problem != ProblemName.NO_POOL]
     if not nowhere and not any(status.kind == "demand" for status in found):
-        found.append(_failure("schedds", "demand", "none", "no schedd is known to ask"))
+        found.append(
+            _failure("schedds", "demand", ProblemName.NO_SCHEDD, ProblemName.NO_SCHEDD.meaning)
+        )
     return found
 
 
@@ -121,9 +118,9 @@ def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
         for query, answer in found.answers.items()
         if query[1] == "collector" and not answer.value.own_ad
     }
-    word = "no_own_ad"
+    lacks = ProblemName.NO_OWN_AD
     return [
-        status._replace(problem=word, detail=WORDS[word].meaning)
+        status._replace(problem=lacks, detail=lacks.meaning)
         if status.up and (status.source, status.kind) in lacking
         else status
         for status in statuses
@@ -156,7 +153,7 @@ def check_own(config: Config) -> list[CheckResult]:
         bind(config.http).close()
         http = _success("http", "listen")
     except PortError as error:
-        http = _failure("http", "listen", "port", str(error))
+        http = _failure("http", "listen", ProblemName.PORT, str(error))
         if _is_gwmond(config):
             http = _success("http", "running")
     return [check_ledger(config.ledger.url), with_remedy(http), *check_places(config)]
@@ -167,7 +164,7 @@ def check_places(config: Config) -> list[CheckResult]:
     return [
         with_remedy(
             _success(place.path, place.key)
-            if not place.problem or (place.problem == "in_use" and _is_gwmond(config))
+            if not place.problem or (place.problem == ProblemName.IN_USE and _is_gwmond(config))
             else _failure(place.path, place.key, place.problem, place.detail)
         )
         for place in places.places(config)
@@ -206,28 +203,25 @@ def _absent(path: Path) -> Status:
     if os.path.isdir(directory):
         if os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
             return _success("ledger", "open", detail)
-        return _failure("ledger", "open", "no_ledger", f"{directory} cannot be written")
+        return _failure("ledger", "open", ProblemName.NO_LEDGER, f"{directory} cannot be written")
     if directory == STATE_DIRECTORY:
         unless = f"else: install -d -m 0750 -o USER_OF_GWMOND {directory}"
         by = f", its directory by gwmond.service (StateDirectory); {unless}"
         return _success("ledger", "open", detail + by)
-    return _failure("ledger", "open", "no_ledger", f"there is no directory {directory}")
+    return _failure("ledger", "open", ProblemName.NO_LEDGER, f"there is no directory {directory}")
 
 
 def _success(source: str, kind: str, detail: str = "") -> Status:
-    return Status(source, kind, True, 0, 0, 0, None, 0, 0, "", detail)
+    return Status(source, kind, True, 0, 0, 0, None, 0, 0, None, detail)
 
 
-def _failure(source: str, kind: str, problem: str, detail: str) -> Status:
+def _failure(source: str, kind: str, problem: ProblemName, detail: str) -> Status:
     return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
 
 
 def with_remedy(status: Status) -> CheckResult:
-    """Return a status with what its word says is to do."""
-    if status.up and not status.problem:
-        return CheckResult(status, "")
-    remedy = REMEDIES.get(status.problem) or WORDS.get(status.problem, WORDS["failed"]).remedy
-    return CheckResult(status, remedy)
+    """Return a status with what is to do about its problem."""
+    return CheckResult(status, "" if status.problem is None else status.problem.remedy)
 
 
 def report(verdicts: Sequence[CheckResult], notes: Sequence[str] = ()) -> Document:
@@ -243,7 +237,7 @@ def _record(verdict: CheckResult) -> dict[str, object]:
         "ok": status.up,
         "seconds": round(status.duration_s, 3),
         "records": status.records if status.up else None,
-        "problem": status.problem,
+        "problem": status.problem or "",
         "detail": status.detail,
         "remedy": verdict.remedy,
     }
@@ -251,10 +245,8 @@ def _record(verdict: CheckResult) -> dict[str, object]:
 
 def _word(verdict: CheckResult) -> Cell:
     status = verdict.status
-    if not status.up:
-        return Cell(status.problem, "red")
-    if status.problem:
-        return Cell(status.problem, "yellow")
+    if status.problem is not None:
+        return Cell(status.problem, "yellow" if status.up else "red")
     return Cell("not yet", "yellow") if status.detail else Cell("ok", "green")
 
 

@@ -42,11 +42,11 @@ from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
+from gwmond.model.problem_names import ProblemName
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_reading import reach_times
 from gwmond.service import log
 from gwmond.service.importer import Imported, Importer
-from gwmond.service.problem_words import told
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
 from gwmond.sources.gwms.rare.zones import zone_of
@@ -223,9 +223,9 @@ def _say(
         print(f"{imported.lines} lines about pilots in {imported.logs} central logs were read")
     for problem, number in imported.problems.most_common():
         example = next(example for example in imported.examples if example.problem == problem)
-        print(f"  {told(problem)}: {number}, such as {example.source}: {example.detail}")
+        print(f"  {problem.shown}: {number}, such as {example.source}: {example.detail}")
     read = imported.facts or imported.logs or hours is not None
-    if imported.problems["unreadable"] and not read:
+    if imported.problems[ProblemName.UNREADABLE] and not read:
         complain(
             "nothing could be read of what is there to be: let this user read it, and import again"
         )
@@ -236,7 +236,7 @@ def _say(
             "completed_jobs_*.log below these directories"
         )
         return EXIT_FAILED
-    if imported.problems["unreadable"]:
+    if imported.problems[ProblemName.UNREADABLE]:
         print("what could not be read is left for the next import: let this user read it")
     if not new:
         print("nothing is new since the last import")

@@ -46,7 +46,7 @@ def _warn(config: Config, arguments: argparse.Namespace) -> None:
             structlog.get_logger().warning(
                 f"factory.directories: {place.path} {place.detail}",
                 file=str(arguments.config or "-"),
-                remedy=places.REMEDIES[place.problem],
+                remedy=place.problem.remedy,
             )
 
 

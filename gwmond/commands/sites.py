@@ -16,6 +16,7 @@ import argparse
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config
 from gwmond.model.facts import Status
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports import sites
 from gwmond.reports.render import document
@@ -71,7 +72,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 def _none(snapshot: Snapshot) -> str:
     """Return why there may be no site, and what to do next."""
-    unnamed = sum(n for (_, word), n in snapshot.problems.items() if word == "no_site")
+    unnamed = sum(n for (_, word), n in snapshot.problems.items() if word == ProblemName.NO_SITE)
     if unnamed:
         return (
             f"no site is known: {unnamed} slots do not say at which site they are. Name the "
@@ -86,5 +87,5 @@ def _none(snapshot: Snapshot) -> str:
 
 def _down(status: Status) -> str:
     """Return how a query failed; that no pool is named is the same line of each of them."""
-    kind = "pool" if status.problem == "no_pool" else status.kind
+    kind = "pool" if status.problem == ProblemName.NO_POOL else status.kind
     return f"{status.source} {kind}: {status.problem}: {status.detail}"

@@ -15,6 +15,7 @@ from gwmond.model.batch import LedgerState, TimedProblem
 from gwmond.model.elapsed import Tick
 from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.totals import Hour, HourTotal
 
 
@@ -76,6 +77,6 @@ class LedgerReader(PilotReports):
         query = select(*columns).order_by(problems.c.id.desc()).limit(limit)
         with self._transaction() as connection:
             return [
-                TimedProblem(time, Problem(source, problem, detail))
+                TimedProblem(time, Problem(source, ProblemName(problem), detail))
                 for time, source, problem, detail in connection.execute(query)
             ]

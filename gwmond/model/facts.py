@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.monitor import Monitor
+from gwmond.model.problem_names import ProblemName
 
 AD_LIFETIME_S = 900
 """How long a collector believes in an ad that does not say (CLASSAD_LIFETIME)."""
@@ -185,7 +186,7 @@ class Problem(NamedTuple):
     """
 
     source: str
-    problem: str
+    problem: ProblemName
     detail: str
     records: int | None = None
 
@@ -247,7 +248,7 @@ class EntryTotals(NamedTuple):
 
 
 class Status(NamedTuple):
-    """How one kind of query to one source went last."""
+    """How one kind of query to one source went last; ``problem``: None if it went well."""
 
     source: str
     kind: str
@@ -258,7 +259,7 @@ class Status(NamedTuple):
     last_success: float | None
     records: int
     skipped: int
-    problem: str
+    problem: ProblemName | None
     detail: str
 
 

@@ -11,6 +11,7 @@ from gwmond.model.factory_totals import FactoryTotalKey
 from gwmond.model.facts import Berth, Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
 from gwmond.model.names import Together
 from gwmond.model.pilot_facts import Measure
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource
@@ -156,7 +157,7 @@ class Snapshot:
     speed: float
     sources: tuple[Status, ...]
     records: Mapping[tuple[str, str], int]
-    problems: Mapping[tuple[str, str], int]
+    problems: Mapping[tuple[str, ProblemName], int]
     evaluation: Evaluation
     residual: int
     entries: Mapping[EntryKey, EntryTotals]

@@ -25,6 +25,7 @@ from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
 from gwmond.model.pilot_facts import Assumption, Measure, Resources
 from gwmond.model.pilot_sources import replace
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import AttemptRow, PilotRow
 from gwmond.model.units import Resource
@@ -102,14 +103,14 @@ class PilotAccounting:
         return self._ads.sizes.below_one_unit
 
     @property
-    def left_out(self) -> Mapping[str, int]:
+    def left_out(self) -> Mapping[ProblemName, int]:
         """How many records could not be accounted so far, by the reason."""
         return {
-            "no_startd": self._matcher.homeless,
-            "too_late": self._matcher.late,
-            "not_storable": self._not_storable,
+            ProblemName.NO_STARTD: self._matcher.homeless,
+            ProblemName.TOO_LATE: self._matcher.late,
+            ProblemName.NOT_STORABLE: self._not_storable,
             **(counter := self.files.left_out),
-            "bad_time": self._matcher.absurd + counter["bad_time"],
+            ProblemName.BAD_TIME: self._matcher.absurd + counter[ProblemName.BAD_TIME],
         }
 
     def see(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_jobs import FactoryJobs
@@ -38,17 +39,17 @@ class FactoryFacts:
         self._seen_us = 0
 
     @property
-    def left_out(self) -> Counter[str]:
+    def left_out(self) -> Counter[ProblemName]:
         """How many facts could not be accounted so far, by the reason.
 
         Without outputs that tell no time, which are named when they are read.
         """
-        found = Counter({"bad_time": self._outputs.absurd})
-        found["too_many_runs"] = self._outputs.crowded
+        found = Counter({ProblemName.BAD_TIME: self._outputs.absurd})
+        found[ProblemName.TOO_MANY_RUNS] = self._outputs.crowded
         found.update(self.places.left_out)
         return found
 
-    def shown(self, reason: str, number: int) -> str:
+    def shown(self, reason: ProblemName, number: int) -> str:
         """Say how many facts could not be accounted, and the latest of their pilots, if known."""
         name = self.places.named.get(reason)
         return f"{number} records" + (f", the latest of the pilot {name}" if name else "")

@@ -32,6 +32,7 @@ from gwmond.model.factory_jobs import FactoryJob, QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import Decisions, PilotFacts
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_records, summaries
 from gwmond.pilots.collector_ads import CollectorAds
@@ -116,7 +117,9 @@ class FactoryJobs:
             elif index in matches.alone:
                 done = self._alone(place, job, watched_us, late=late)
             else:
-                done = late and (index in matches.covered or self._places.once(name, "ambiguous"))
+                done = late and (
+                    index in matches.covered or self._places.leave(name, ProblemName.AMBIGUOUS)
+                )
             waits |= not done
             if not done and not late and due_us is not None:
                 self._places.again(name, due_us)
@@ -164,7 +167,7 @@ class FactoryJobs:
         if late and job.life is not None and sane(*job.life):
             self._make(place, job, watched_us)
         elif late and known:
-            self._places.once(place.name, "no_times")
+            self._places.leave(place.name, ProblemName.NO_TIMES)
         return late or (job.over and not known)
 
     def _use(
@@ -182,7 +185,7 @@ class FactoryJobs:
             amend(pilot, job)
             self._name(pilot, named(pilot, job))
             for word in contradictions(pilot, job):
-                self._places.once(place.name, word, self._matcher.contradictions)
+                self._matcher.contradictions[word] += self._places.once(place.name, word)
             self._tell_line(pilot, job.line, lookup)
         return _is_done(pilot, job, late=late)
 

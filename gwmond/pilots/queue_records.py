@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 from gwmond.model.factory_jobs import QueueRecord, place_name
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.factory_records import NewFact, PlaceFact, add
 from gwmond.pilots.rules import Lookup, sane
 
@@ -42,9 +43,6 @@ class Agenda:
         return found
 
 
-_CUT = "too_many_events"
-
-
 class QueueRecords:
     """Places of which more may follow, by name; ``left_out`` counts what is not used, and why."""
 
@@ -56,8 +54,8 @@ class QueueRecords:
         self._unread: set[str] = set()  # outputs there may have grown before the start
         self._dirty: set[str] = set()
         self._agenda = Agenda()
-        self.left_out: Counter[str] = Counter()
-        self.named: dict[str, str] = {}  # the latest place of each word that is counted
+        self.left_out: Counter[ProblemName] = Counter()
+        self.named: dict[ProblemName, str] = {}  # the latest place of each problem
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
@@ -83,7 +81,7 @@ class QueueRecords:
             name = fact.name
             at_us = fact.written_us if isinstance(fact, CompletedPilot) else fact.at_us
             if not sane(at_us):
-                self.left_out["bad_time"] += not isinstance(fact, PilotOutput)
+                self.left_out[ProblemName.BAD_TIME] += not isinstance(fact, PilotOutput)
                 new.append(fact)
             elif name.cluster is not None and name.proc is not None:
                 by_place[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
@@ -101,10 +99,10 @@ class QueueRecords:
         name = unknown.name
         before = self._places.get(name) or stored.get(name) or unknown
         after, new, cut = add(before, facts)
-        if cut and _CUT not in before.checked:
-            self.left_out[_CUT] += 1
-            self.named[_CUT] = name
-            after = after._replace(checked=(*after.checked, _CUT))
+        if cut and ProblemName.TOO_MANY_EVENTS not in before.checked:
+            self.left_out[ProblemName.TOO_MANY_EVENTS] += 1
+            self.named[ProblemName.TOO_MANY_EVENTS] = name
+            after = after._replace(checked=(*after.checked, ProblemName.TOO_MANY_EVENTS.value))
         if after != before:
             more = after._replace(outputs=before.outputs) != before
             self._put(after._replace(open=True) if more else after)
@@ -153,13 +151,19 @@ class QueueRecords:
         if place.open is not waits:
             self._put(place._replace(open=waits))
 
-    def once(self, name: str, word: str, counter: Counter[str] | None = None) -> bool:
-        """Count a word, once for a place; return True."""
+    def leave(self, name: str, problem: ProblemName) -> bool:
+        """Count a problem, once for a place; return True."""
+        if self.once(name, problem.value):
+            self.left_out[problem] += 1
+            self.named[problem] = name
+        return True
+
+    def once(self, name: str, word: str) -> bool:
+        """Note a word at a place; return whether it is new there."""
         place = self._places[name]
-        if word not in place.checked:
-            (self.left_out if counter is None else counter)[word] += 1
-            self.named[word] = name
-            self._put(place._replace(checked=(*place.checked, word)))
+        if word in place.checked:
+            return False
+        self._put(place._replace(checked=(*place.checked, word)))
         return True
 
     def leave_out(self, name: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.model.problem_names import ProblemName
 
 MAX_CHARACTERS = 900_000
 """A cursor's state has at most a million; what is beyond waits in memory only."""
@@ -33,7 +34,7 @@ class Waits(NamedTuple):
     """Since when a line waits (None: not settled since), and for what, as far as that is known."""
 
     since_us: int | None
-    why: str
+    why: ProblemName
 
 
 def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
@@ -77,6 +78,6 @@ def load(stored: str) -> dict[CentralEvent, Waits]:
             slot=row.slot,
             message=row.message,
             exit_code=row.exit_code,
-        ): Waits(row.since_us, row.why)
+        ): Waits(row.since_us, ProblemName(row.why))
         for row in rows
     }

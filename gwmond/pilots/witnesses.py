@@ -32,6 +32,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind
 from gwmond.model.pilot_sources import replace
+from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.ad_times import PersistedState
 from gwmond.pilots.attempt_facts import tells_exit
 from gwmond.pilots.central_log_match import Index, recall
@@ -66,8 +67,8 @@ class CentralLogEvents:
         self._waiting = load(self._kept.text)
         self._now_us = self._known_us = 0
         self.patience_us: int | None = None
-        self.unused: Counter[str] = Counter()
-        self.examples: dict[str, str] = {}
+        self.unused: Counter[ProblemName] = Counter()
+        self.examples: dict[ProblemName, str] = {}
 
     def take(self, events: Sequence[CentralEvent], lookup: Lookup) -> None:
         """Take lines in."""
@@ -78,7 +79,7 @@ class CentralLogEvents:
         index = Index(events, self._cache, self._rules)
         for event in (event._replace(path="") for event in events):
             if not sane(event.at_us):
-                self._leave(event, "bad_time")
+                self._leave(event, ProblemName.BAD_TIME)
                 continue
             late = self._is_late(event)
             if event in self._waiting or not (why := self._told(event, index, lookup, last=late)):
@@ -89,7 +90,7 @@ class CentralLogEvents:
                 self._waiting[event] = Waits(None, why)
                 if len(self._waiting) > MAX_WAITING:
                     first = next(iter(self._waiting))
-                    self._leave(first, "too_many_waiting")
+                    self._leave(first, ProblemName.TOO_MANY_WAITING)
                     del self._waiting[first]
 
     def settle(self, now_us: int, known_us: int, lookup: Lookup) -> None:
@@ -113,8 +114,8 @@ class CentralLogEvents:
             again = lookup if waits.since_us is None or late else None
             why = self._told(event, index, again, last=late)
             if why and event.at_us > now_us + quiet_us:
-                why, late = "bad_time", True
-            elif why == "no_pilot" and waits.why != "not_yet":
+                why, late = ProblemName.BAD_TIME, True
+            elif why == ProblemName.NO_PILOT and waits.why != ProblemName.NOT_YET:
                 why = waits.why  # its pilot may have been forgotten meanwhile
             if why and not late:
                 self._waiting[event] = Waits(since[event], why)
@@ -135,7 +136,7 @@ class CentralLogEvents:
         """Return whether a line is too old to wait."""
         return self.patience_us is not None and event.at_us + self.patience_us <= self._now_us
 
-    def _leave(self, event: CentralEvent, why: str) -> None:
+    def _leave(self, event: CentralEvent, why: ProblemName) -> None:
         name = event.name
         where = " ".join(part for part in (name.startd, name.site, name.node) if part)
         self.unused[why] += 1
@@ -143,38 +144,40 @@ class CentralLogEvents:
 
     def _told(
         self, event: CentralEvent, index: Index, lookup: Lookup | None, *, last: bool = False
-    ) -> str:
-        """Apply a line; return why that cannot be done, empty if it is.
+    ) -> ProblemName | None:
+        """Apply a line; return why that cannot be done, None if it is.
 
         With ``lookup`` runs that are not in memory are looked for, too.
         """
         known_us = event.at_us + self._rules.end_tolerance_us
         if event.at_us > self._now_us + self._rules.end_tolerance_us:
-            return "not_yet"
+            return ProblemName.NOT_YET
         found = index.find(event, last=last)
         if len(found) != 1:
-            return "several_pilots" if found else "no_pilot"
+            return ProblemName.SEVERAL_PILOTS if found else ProblemName.NO_PILOT
         (pilot,) = found
         if event.kind is CentralKind.PILOT_END and not pilot.pruned:
             end(pilot, event.at_us)
         elif not pilot.pruned:
             if not last and self._known_us < known_us:
-                return "not_yet"
+                return ProblemName.NOT_YET
             return self._told_of_run(pilot, event, lookup)
-        return ""
+        return None
 
-    def _told_of_run(self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None) -> str:
+    def _told_of_run(
+        self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None
+    ) -> ProblemName | None:
         if lookup is not None and pilot.loaded_from_us > event.at_us - self._rules.end_tolerance_us:
             self._cache.load_whole(pilot, lookup)
         runs = self._runs(pilot, event)
         if len(runs) != 1:
-            return "several_runs" if runs else "no_run"
+            return ProblemName.SEVERAL_RUNS if runs else ProblemName.NO_RUN
         (run,) = runs
         if not (_is_over(run) or event.kind is CentralKind.CONTAINER_FAILURE):
-            return "run_goes_on"
+            return ProblemName.RUN_GOES_ON
         if not _has(run, event) and not _tells_exit(run):
             self._matcher.add(run.key.job, [_fact(run, event)])
-        return ""
+        return None
 
     def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:
         """Return the runs that a line may be about: the likeliest ones."""

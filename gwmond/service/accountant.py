@@ -21,6 +21,7 @@ from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation
 from gwmond.model.facts import Cursor, EntryRequest, Pilot, Problem
 from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.reconciliation import Reconciliation
 from gwmond.model.snapshot import PilotTime
 from gwmond.model.times import SECOND_US
@@ -84,7 +85,7 @@ class Accountant:
         self._claims_us: int | None = None
         self._schedds: tuple[Daemon, ...] = ()
         self.failure: LedgerError | None = None  # of the last step
-        self._left: Mapping[str, int] = {}
+        self._left: Mapping[ProblemName, int] = {}
         self._left_lasts = Lasting()
         self._lasting: dict[str, list[Problem]] = {}
         self._watched: Tick | None = None
@@ -258,7 +259,7 @@ class Accountant:
         """Say which records could not be accounted since this was asked last."""
         accounting = self._keeper.accounting
         now = dict(accounting.left_out) if accounting is not None else {}
-        now["undated"] = self._keeper.undated
+        now[ProblemName.UNDATED] = self._keeper.undated
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
         shown = accounting.files.shown if accounting is not None else lambda _, n: f"{n} records"
@@ -274,7 +275,9 @@ class Accountant:
         new = found.keys() - self._suspected
         self._suspected = frozenset(found)
         what = "; ".join(suspect.shown for suspect in self._keeper.suspects[:_FEW])
-        return [Problem("places", "suspected_black_hole", what, len(new))] if found else []
+        return (
+            [Problem("places", ProblemName.SUSPECTED_BLACK_HOLE, what, len(new))] if found else []
+        )
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been read."""

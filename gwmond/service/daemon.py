@@ -19,6 +19,7 @@ from gwmond import __version__
 from gwmond.config.settings import Config, ConfigError
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
@@ -154,7 +155,7 @@ class Service:
                 before.close()
         except ConfigError as error:
             log.error("configuration not reloaded, the old one stays", error=str(error))
-            self._poller.failed("bad_configuration")
+            self._poller.failed(ProblemName.BAD_CONFIGURATION)
         else:
             if config.http != self.config.http:
                 log.warning("a change of [http] needs a restart")
@@ -183,7 +184,7 @@ class Service:
             pass
         except Exception:
             log.exception("poll failed")
-            self._poller.failed("poll_failed")
+            self._poller.failed(ProblemName.POLL_FAILED)
         finally:
             self._poll_began = None
 

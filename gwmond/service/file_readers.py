@@ -19,6 +19,7 @@ from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.model.problem_names import ProblemName
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log_socket import LogSocket, PlaceError
 from gwmond.service.problems import LASTS, Lasting, Scans
@@ -204,7 +205,7 @@ class CentralLogs(DirectoryReader):
         super().__init__(config, gatherer, keeper, (CENTRAL_LOG, CENTRAL_LOG, "files"))
         self._roots = list(dict.fromkeys(config.factory.central_logs))
         self._socket = socket
-        self._unused: dict[str, int] = {}
+        self._unused: dict[ProblemName, int] = {}
         self._wrong: list[Problem] = []  # with lines that were received, not returned yet
         self._received = Lasting()
 
@@ -235,11 +236,11 @@ class CentralLogs(DirectoryReader):
             *(socket.path, taken.lines, socket.failure),
             keep=False,
         )
-        counts = {"overflow": taken.overflow, "too_long": taken.too_long}
+        counts = {ProblemName.OVERFLOW: taken.overflow, ProblemName.TOO_LONG: taken.too_long}
         if lines is not None:
             counts |= lines.wrong
         elif taken.lines:
-            counts["unread"] = len(taken.lines)
+            counts[ProblemName.UNREAD] = len(taken.lines)
         self._wrong += [
             Problem(CENTRAL_LOG, name, f"{socket.path}: {number} lines", number)
             for name, number in counts.items()

@@ -21,6 +21,7 @@ from gwmond.config.settings import Config
 from gwmond.model.attempts import Source
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Result
@@ -157,7 +158,7 @@ class HistoryReader:
         self._records += len(answer.records)
         problems = []
         if answer.gap is not None:
-            problems.append(Problem(cursor.source, "history_gap", answer.gap.detail))
+            problems.append(Problem(cursor.source, ProblemName.HISTORY_GAP, answer.gap.detail))
         if answer.behind:
             self._say(cursor, answer.progress)
         return HistoryBatch(cursor, answer.behind, tuple(problems))
@@ -304,16 +305,16 @@ class StartdHistoryReader:
             )
             for name, answer in answers:
                 if isinstance(answer, child.QueryError):
-                    wait_s = self._note(name, answer.problem, names[name])
+                    wait_s = self._note(name, names[name], failed=True)
                     again = f"asked again in {span(round(wait_s * SECOND_US))} at the earliest"
                     detail = f"{name}: {answer.detail}; {again}"
                     problems.append(Problem(STARTDS, answer.problem, detail))
                 else:
                     records += answer.records
                     problems += [problem._replace(source=STARTDS) for problem in answer.problems]
-                    self._note(name, "", names[name], answer.state)
+                    self._note(name, names[name], failed=False, state=answer.state)
         for name in set(names) - set(located):
-            self._note(name, "not_found", names[name])
+            self._note(name, names[name], failed=True)
         return records, problems
 
     def _choose(self, pilots: Iterable[OpenPilot], now_us: int) -> list[tuple[str, int]]:
@@ -361,10 +362,10 @@ class StartdHistoryReader:
             return error
         return found
 
-    def _note(self, name: str, problem: str, holes: int, state: str = "") -> float:
+    def _note(self, name: str, holes: int, *, failed: bool, state: str = "") -> float:
         """Note how it went; return after how many seconds the startd may be asked again."""
         history = self._known.setdefault(name, _History())
-        history.failures = history.failures + 1 if problem else 0
+        history.failures = history.failures + 1 if failed else 0
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** max(0, history.failures - 1))
         history.again_at = time.monotonic() + wait_s
         history.state, history.holes = state or history.state, holes

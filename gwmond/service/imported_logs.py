@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.facts import Cursor, Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
@@ -30,7 +31,6 @@ LIMITS = FileLimits(facts=2000, size=64 << 20)
 """How much is read at once: the pilots that so many lines mean are in memory together."""
 _PACKED = LIMITS._replace(facts=20_000)
 """The same of a log that is packed, which is unpacked from its begin each time."""
-_NEVER_BETTER = "bad_time"
 
 Progress: TypeAlias = Callable[[int, int], None]
 Read: TypeAlias = Callable[..., tuple[FileAnswer, int]]
@@ -71,7 +71,7 @@ class LogsRead(NamedTuple):
     files: int
     lines: int
     problems: tuple[Problem, ...]
-    unused: Counter[str]
+    unused: Counter[ProblemName]
     examples: tuple[Problem, ...]
 
 
@@ -143,7 +143,7 @@ class ImportedLogs:
                 wanted[cursor.source] = None
             else:
                 why = "lines that were about nothing known then cannot be read again"
-                problems.append(Problem(cursor.source, "log_gone", why))
+                problems.append(Problem(cursor.source, ProblemName.LOG_GONE, why))
         return sorted(wanted, key=_written)
 
     def _begin(self, path: str, evidence: str) -> LogPlace:
@@ -169,8 +169,8 @@ class ImportedLogs:
     def _left(self) -> int:
         """Return how many lines have led to nothing, and may do so once more is known."""
         accounting = self._keeper.accounting
-        unused = accounting.witnesses.unused if accounting is not None else Counter[str]()
-        return sum(number for why, number in unused.items() if why != _NEVER_BETTER)
+        unused = accounting.witnesses.unused if accounting is not None else Counter[ProblemName]()
+        return sum(number for why, number in unused.items() if why != ProblemName.BAD_TIME)
 
     def _evidence(self) -> str:
         """Return a hash of how far everything but these logs was read."""

@@ -22,6 +22,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.revision import AT_ONCE
 from gwmond.pilots.rules import ExpectedInput
@@ -38,7 +39,7 @@ from gwmond.sources.gwms_tasks import DirectoryAnswer
 DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
-_NAMED = frozenset({"bad_time"})  # which the reading of a file says of the same, too
+_NAMED = frozenset({ProblemName.BAD_TIME})  # which the reading of a file says of the same, too
 _COLLECTED_AFTER = 1_000_000  # a chunk makes millions of objects
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -58,7 +59,7 @@ class Imported(NamedTuple):
     facts: int
     logs: int
     lines: int
-    problems: Counter[str]
+    problems: Counter[ProblemName]
     examples: tuple[Problem, ...]
 
 
@@ -78,8 +79,8 @@ class Importer:
         """Outputs of pilots that are in the ledger, of those that ``run`` has read by now."""
         self._outputs = 0
         self._facts = 0
-        self._problems: Counter[str] = Counter()
-        self._examples: dict[str, Problem] = {}
+        self._problems: Counter[ProblemName] = Counter()
+        self._examples: dict[ProblemName, Problem] = {}
         self._counting = Counting()
 
     def run(
@@ -220,7 +221,7 @@ class Importer:
                 detail = accounting.files.shown(reason, number)
                 self._note([Problem("records", reason, detail, number)])
         for entry in sorted(accounting.below_one_unit):
-            self._note([Problem("entries", "below_one_unit", entry, 1)])
+            self._note([Problem("entries", ProblemName.BELOW_ONE_UNIT, entry, 1)])
 
     def _note(self, problems: Iterable[Problem]) -> None:
         """Count problems, and keep an example of each.

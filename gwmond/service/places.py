@@ -14,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
+from gwmond.model.problem_names import ProblemName
 from gwmond.service import log_socket
 from gwmond.service.log_socket import PlaceError, PlaceTaken
 from gwmond.sources import tail
@@ -23,22 +24,13 @@ from gwmond.sources.gwms.pilot_output import job_file
 MOST_DIRECTORIES, MOST_FILES = 1000, 5000
 """So many directories are looked into, and in each at so many files."""
 
-REMEDIES = {
-    "no_directory": "make it and let gwmond's user read it, or correct the path in [factory]",
-    "unreadable": "let gwmond's user read it: setfacl -R -m u:gwmond:rX DIRECTORY, or the group "
-    "of the factory for gwmond's unit (SupplementaryGroups=gfactory)",
-    "place": "the message says what; until then gwmond run does not start",
-    "in_use": "stop the other process, or configure another [factory] log_socket",
-}
-"""What to do about each problem."""
-
 
 class CheckedPath(NamedTuple):
-    """A configured path; ``problem`` is empty where there is none, else a word of ``REMEDIES``."""
+    """A configured path."""
 
     key: str
     path: str
-    problem: str = ""
+    problem: ProblemName | None = None
     detail: str = ""
 
 
@@ -55,13 +47,15 @@ def places(config: Config) -> list[CheckedPath]:
 
 def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> CheckedPath:
     if not os.path.isdir(path):
-        return CheckedPath(key, path, "no_directory", "is no directory, or cannot be seen")
+        return CheckedPath(
+            key, path, ProblemName.NO_DIRECTORY, "is no directory, or cannot be seen"
+        )
     if not os.access(path, os.R_OK | os.X_OK):
-        return CheckedPath(key, path, "unreadable", "cannot be read")
+        return CheckedPath(key, path, ProblemName.UNREADABLE, "cannot be read")
     try:
         _try(path, kind, depth)
     except OSError as error:
-        return CheckedPath(key, path, "unreadable", str(error))
+        return CheckedPath(key, path, ProblemName.UNREADABLE, str(error))
     return CheckedPath(key, path)
 
 
@@ -98,7 +92,7 @@ def _socket(path: str) -> CheckedPath:
     try:
         log_socket.check(path)
     except PlaceTaken as error:
-        return CheckedPath("log_socket", path, "in_use", str(error))
+        return CheckedPath("log_socket", path, ProblemName.IN_USE, str(error))
     except PlaceError as error:
-        return CheckedPath("log_socket", path, "place", str(error))
+        return CheckedPath("log_socket", path, ProblemName.PLACE, str(error))
     return CheckedPath("log_socket", path)

@@ -17,6 +17,7 @@ from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
 from gwmond.model.names import Limits, Names, Together
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import (
     Checked,
     KeptNames,
@@ -27,14 +28,12 @@ from gwmond.model.snapshot import (
 )
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
-from gwmond.service import problem_words
 from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
-from gwmond.service.problems import begin, occurrences
+from gwmond.service.problems import Kind, begin, occurrences
 from gwmond.sites.integrate import integrate
-from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN
 from gwmond.sites.site_time import Facts, Settings, evaluate
 from gwmond.sources.htcondor import matching
 from gwmond.sources.round import Round
@@ -80,12 +79,12 @@ class Poller:
         self._keeper = keeper
         self._memory = memory
         self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._problems: Counter[tuple[str, str]] = Counter()
+        self._problems: Counter[Kind] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
-        self._reported: set[tuple[str, str]] = set()
+        self._reported: set[Kind] = set()
         self._begun: list[Problem] = []  # since the last poll
-        self._entries: defaultdict[str, frozenset[str]] = defaultdict(frozenset)  # by problem
+        self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._names = names or Names(_limits(config))
         self._accountant: Accountant | None = None
         if keeper is not None:
@@ -119,7 +118,7 @@ class Poller:
         after._entries = self._entries
         return after
 
-    def failed(self, problem: str) -> None:
+    def failed(self, problem: ProblemName) -> None:
         """Count a failure outside a poll, or of a whole one."""
         self._problems["gwmond", problem] += 1
 
@@ -148,7 +147,7 @@ class Poller:
         stages.end("matching")
         evaluation, wrong = self._evaluate(state.facts(self._verdicts), tick.wall)
         if wrong:
-            problems.append(Problem("accounting", "residual", f"{wrong} milliunits"))
+            problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
         if self._keeper is not None and self._accountant is not None:
             from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
@@ -264,11 +263,11 @@ class Poller:
     def _of_entries(self, state: PoolState, evaluation: Evaluation) -> list[Problem]:
         """Return problems that last, each counted once for each entry that has it anew."""
         booked = self._accountant.below_one_unit if self._accountant else frozenset()
-        small = self._entries["below_one_unit"] | state.below_one_unit | booked
+        small = self._entries[ProblemName.BELOW_ONE_UNIT] | state.below_one_unit | booked
         untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
         found = {
-            "below_one_unit": (small, "each pilot counts as one unit"),
-            UNTAKEN: (untaken, "jobs match free slots that nobody takes"),
+            ProblemName.BELOW_ONE_UNIT: (small, "each pilot counts as one unit"),
+            ProblemName.IDLE_SLOTS_UNTAKEN: (untaken, "jobs match free slots that nobody takes"),
         }
         problems = [
             Problem("entries", word, f"{what}: {_few(sorted(now))}", len(now - self._entries[word]))
@@ -282,12 +281,12 @@ class Poller:
         """Count problems; log each kind at each source once when it begins, and when it is over."""
         reported = self._report(problems)
         for source, name in sorted(self._reported - reported):
-            log.info("problem over", source=source, problem=name)
+            log.info("problem over", source=source, problem=name.value)
         self._reported = reported
 
-    def _report(self, problems: Iterable[Problem]) -> set[tuple[str, str]]:
+    def _report(self, problems: Iterable[Problem]) -> set[Kind]:
         """Count problems, and log each kind at each source when it begins; return which."""
-        reported: dict[tuple[str, str], list[Problem]] = {}
+        reported: dict[Kind, list[Problem]] = {}
         for problem in problems:
             reported.setdefault((problem.source, problem.problem), []).append(problem)
         for (source, name), some in reported.items():
@@ -298,8 +297,15 @@ class Poller:
                 text = "; ".join(
                     list(dict.fromkeys(problem.detail for problem in some))[:_EXAMPLES]
                 )
-                words = problem_words.explained(name)
-                log.warning("problem", source=source, problem=name, n=number, detail=text, **words)
+                log.warning(
+                    "problem",
+                    source=source,
+                    problem=name.value,
+                    n=number,
+                    detail=text,
+                    meaning=name.meaning,
+                    remedy=name.remedy,
+                )
         return set(reported)
 
     def _count_records(self, statuses: Iterable[Status]) -> None:
@@ -380,7 +386,7 @@ def _too_many_names(together: Iterable[Together]) -> list[Problem]:
         few = (name if len(name) <= _SHOWN else name[:_SHOWN] + "..." for name in names.few)
         named = ", ".join(map(ascii, few))
         kinds.append(f"{names.number} {names.kind} besides {names.most}, such as {named}")
-    return [Problem("names", TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
+    return [Problem("names", ProblemName.TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 
 def _accountant(
@@ -404,7 +410,13 @@ def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Probl
     until_text = (
         f"unknown until {short(round(until * SECOND_US))} UTC, unless their pilots are seen before"
     )
-    return [Problem("entries", YOUNG, f"fewer pilots than before: {_few(hidden)}: {until_text}")]
+    return [
+        Problem(
+            "entries",
+            ProblemName.YOUNG_COLLECTOR,
+            f"fewer pilots than before: {_few(hidden)}: {until_text}",
+        )
+    ]
 
 
 def _few(names: list[str]) -> str:

@@ -1,11 +1,11 @@
-"""Makes docs/problems.md from the table of problems.
+"""Makes docs/problems.md from the list of problems.
 
 ``python -m gwmond.service.problem_help > docs/problems.md``
 """
 
 from __future__ import annotations
 
-from gwmond.service.problem_words import FILES, SOURCES
+from gwmond.model.problem_names import ProblemName
 
 _HEAD = """\
 # Problems
@@ -26,14 +26,10 @@ not over."""
 
 def page() -> str:
     """Return the list of problems in Markdown."""
-    lines = [_HEAD]
-    for title, words in (
-        ("Files, and records of jobs", FILES),
-        ("Daemons, their ads, the ledger, gwmond", SOURCES),
-    ):
-        lines += ["", f"## {title}", "", "| problem | meaning | what to do |", "|---|---|---|"]
-        for word in sorted(words):
-            lines.append(f"| `{word}` | {words[word].meaning} | {words[word].remedy} |")
+    lines = [_HEAD, "", "| problem | meaning | what to do |", "|---|---|---|"]
+    lines += [
+        f"| `{problem.value}` | {problem.meaning} | {problem.remedy} |" for problem in ProblemName
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -7,8 +7,13 @@ it names (a file, a directory), and counts once for it, however often it is foun
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
+
+Kind: TypeAlias = tuple[str, ProblemName]
+"""A source and a problem that it has."""
 
 EXAMPLES = 20
 """So many of each kind are kept in the ledger when it begins."""
@@ -21,12 +26,13 @@ class Counting:
     """Counts problems of one import, or of one scan of files."""
 
     def __init__(self) -> None:
-        self._noted: set[tuple[str, str]] = set()
+        self._noted: set[Kind] = set()
 
     def new(self, problem: Problem) -> int:
         """Return how many occurrences are new; 0 if this was asked before of the same.
 
-        >>> counting, link = Counting(), Problem("/x/a.out", "link_outside", "/etc/passwd")
+        >>> link = Problem("/x/a.out", ProblemName.LINK_OUTSIDE, "/etc/passwd")
+        >>> counting = Counting()
         >>> counting.new(link), counting.new(link), counting.new(link._replace(records=3))
         (1, 0, 3)
         """
@@ -44,16 +50,16 @@ def occurrences(problem: Problem) -> int:
     return 1 if problem.records is None else problem.records
 
 
-def begin(problems: Iterable[Problem], known: Collection[tuple[str, str]]) -> list[Problem]:
+def begin(problems: Iterable[Problem], known: Collection[Kind]) -> list[Problem]:
     """Return the problems that begin, ``EXAMPLES`` of each kind at each source.
 
-    ``known``: source and word of those that last.
+    ``known``: those that last.
 
-    >>> found = [Problem("s", "a", str(number)) for number in range(100)]
+    >>> found = [Problem("s", ProblemName.TOO_LONG, str(number)) for number in range(100)]
     >>> begin(found, ())[-1].detail
     '19'
     """
-    found: dict[tuple[str, str], list[Problem]] = {}
+    found: dict[Kind, list[Problem]] = {}
     for problem in problems:
         examples = found.setdefault((problem.source, problem.problem), [])
         if (problem.source, problem.problem) not in known and len(examples) < EXAMPLES:
@@ -68,7 +74,7 @@ class Lasting:
     """
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], tuple[float, Problem]] = {}
+        self._last: dict[Kind, tuple[float, Problem]] = {}
 
     def note(self, problem: Problem, at: float) -> None:
         """Note a problem that came ``at`` a time or scan, and is reported and counted elsewhere."""

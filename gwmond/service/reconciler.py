@@ -13,6 +13,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.reconciliation import Reconciliation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.reconcile import gather
@@ -70,7 +71,7 @@ class Reconciler:
             self.shown = future.result()
         except LedgerError as error:
             self.shown = None
-            return [Problem("ledger", "reconcile", str(error))]
+            return [Problem("ledger", ProblemName.RECONCILE, str(error))]
         return []
 
     def _gather(self, period: Period) -> Reconciliation:

@@ -21,6 +21,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TypeVar
 
+from gwmond.model.problem_names import ProblemName
+
 T = TypeVar("T")
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -34,9 +36,9 @@ PRELOAD_FILES = "gwmond.sources.gwms_tasks"
 
 
 class QueryError(Exception):
-    """A query failed; ``problem`` is a short fixed word that metrics can carry."""
+    """A query failed."""
 
-    def __init__(self, problem: str, detail: str) -> None:
+    def __init__(self, problem: ProblemName, detail: str) -> None:
         super().__init__(problem, detail)
         self.problem = problem
         self.detail = detail
@@ -109,7 +111,9 @@ def run(
         receiver.close()
         if _stopping.is_set():
             raise Stopped from None
-        raise QueryError("failed", f"no process: {type(error).__name__}: {error}") from None
+        raise QueryError(
+            ProblemName.FAILED, f"no process: {type(error).__name__}: {error}"
+        ) from None
     finally:
         sender.close()
     with _lock:
@@ -126,8 +130,10 @@ def run(
         if _stopping.is_set():
             raise Stopped from None
         if late.is_set():
-            raise QueryError("timeout", f"no answer within {rounded(deadline_s)} s") from None
-        raise QueryError("crashed", f"exit code {process.exitcode}") from None
+            raise QueryError(
+                ProblemName.TIMEOUT, f"no answer within {rounded(deadline_s)} s"
+            ) from None
+        raise QueryError(ProblemName.CRASHED, f"exit code {process.exitcode}") from None
     finally:
         timer.cancel()
         receiver.close()
@@ -185,9 +191,11 @@ def _child(
     except QueryError as error:
         payload = _pickled(error)
     except MemoryError:
-        payload = _pickled(QueryError("too_large", f"answer needs more than {memory_mib} MiB"))
+        payload = _pickled(
+            QueryError(ProblemName.TOO_LARGE, f"answer needs more than {memory_mib} MiB")
+        )
     except Exception as error:  # whatever it is, the parent hears of it
-        payload = _pickled(QueryError("failed", f"{type(error).__name__}: {error}"))
+        payload = _pickled(QueryError(ProblemName.FAILED, f"{type(error).__name__}: {error}"))
     with contextlib.suppress(OSError):  # nobody waits any more: the parent has died
         sender.send_bytes(payload)
         sender.close()

@@ -17,6 +17,7 @@ import structlog
 from gwmond.config.settings import Config
 from gwmond.model.facts import Pilot, Problem, Status
 from gwmond.model.names import Names
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon, Terms
@@ -26,7 +27,6 @@ from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
-    NO_TIME_LEFT,
     REQUESTS,
     SCHEDDS,
     SLOTS,
@@ -170,8 +170,8 @@ class Gatherer:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
             took = time.monotonic() - started
-            if hurried and error.problem == "timeout":
-                self._failed(source, kind, NO_TIME_LEFT, self._used_up(), took)
+            if hurried and error.problem == ProblemName.TIMEOUT:
+                self._failed(source, kind, ProblemName.NO_TIME_LEFT, self._used_up(), took)
                 return None
             self._took.append((took, f"{source} ({kind}): {error.detail}"))
             self._failed(source, kind, error.problem, error.detail, took)
@@ -179,7 +179,7 @@ class Gatherer:
         took = time.monotonic() - started
         self._took.append((took, f"{source} ({kind}) took {child.rounded(took)} s"))
         self._statuses[source, kind] = Status(
-            source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, "", ""
+            source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, None, ""
         )
         if keep:
             self._answers[source, kind] = Answer(value, time.monotonic())
@@ -199,17 +199,23 @@ class Gatherer:
     def failure(self, source: str, kind: str) -> Problem:
         """Return why a query failed that was run last."""
         status = self._statuses[source, kind]
-        return Problem(source, status.problem, f"{kind}: {status.detail}")
+        return Problem(source, status.problem or ProblemName.FAILED, f"{kind}: {status.detail}")
 
-    def down(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+    def down(
+        self, source: str, kind: str, problem: ProblemName, detail: str, took: float = 0.0
+    ) -> None:
         """Note that a query failed, or why it cannot be made; its last success stays."""
         before = self._statuses.get((source, kind))
         failed = False, took, 0, 0, before.last_success if before else None, 0, 0, problem, detail
         self._statuses[source, kind] = Status(source, kind, *failed)
 
-    def _failed(self, source: str, kind: str, problem: str, detail: str, took: float = 0.0) -> None:
+    def _failed(
+        self, source: str, kind: str, problem: ProblemName, detail: str, took: float = 0.0
+    ) -> None:
         self.down(source, kind, problem, detail, took)
-        text = detail if problem == "no_pool" else f"{kind}: {detail}"  # of no kind in particular
+        text = (
+            detail if problem == ProblemName.NO_POOL else f"{kind}: {detail}"
+        )  # of no kind in particular
         self._problems.append(Problem(source, problem, text))
 
     def _ask_collectors(
@@ -316,7 +322,10 @@ class Gatherer:
         for name in self._targets.factory_schedds:
             if name not in known:
                 self._failed(
-                    name, "queue", "unknown_schedd", "no WMS collector knows this factory schedd"
+                    name,
+                    "queue",
+                    ProblemName.UNKNOWN_SCHEDD,
+                    "no WMS collector knows this factory schedd",
                 )
                 continue
             rest: Sequence[Any] = (access, known[name], self._config.site.pending_grace, now)

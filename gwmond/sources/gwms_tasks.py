@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.gwms import (
     central_log,
@@ -113,7 +114,7 @@ def _list_one(roots: Sequence[str]) -> None:
         else:
             return
     if errors:
-        raise QueryError("no_root", "; ".join(errors)[:1000])
+        raise QueryError(ProblemName.NO_ROOT, "; ".join(errors)[:1000])
 
 
 def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnswer]:
@@ -143,5 +144,5 @@ def central_lines(
     With nothing to read and a ``failure`` (why nothing arrives) it raises QueryError.
     """
     if failure and not lines:
-        raise QueryError("unreachable", failure)
+        raise QueryError(ProblemName.UNREACHABLE, failure)
     return central_log.parse(layout.shown(path), b"\n".join(lines)), len(lines)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 SLOTS, STARTDS, REQUESTS, DEMAND = "slots", "startds", "glideresource", "demand"
 CLAIMS, SUBMITTERS = "claims", "submitters"
 SCHEDDS, WMS = "schedds", "wms:"  # and what the names of WMS collectors as sources begin with
-NO_TIME_LEFT = "no_time_left"
-"""The problem of a query that had hardly any time: another one had used up the deadline."""
 
 
 class Answer(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import (
     ads,
@@ -138,7 +139,7 @@ def records(
     try:
         answer = history_fetch.fetch(access, daemon, kind, cursor_state, limits, now)
     except QueryError as error:
-        if error.problem != "not_kept":
+        if error.problem != ProblemName.NOT_KEPT:
             raise
         return HistoryAnswer((), cursor_state, None, False, None, None, (), 0, kept=False), 0
     return answer, answer.read

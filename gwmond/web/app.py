@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.web import landing
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
@@ -76,12 +77,12 @@ class Guard:
         try:
             answer: ASGIApp = self._app
             if not host_is_known(headers.get("host", "localhost"), self._hosts):
-                self._connections.count("bad_host")
+                self._connections.count(ProblemName.BAD_HOST)
                 answer = PlainTextResponse(
                     "this name is not gwmond's: add it to [http] hosts\n", status_code=421
                 )
             elif not trusted and scope["path"] != HEALTH:
-                self._connections.count("no_token")
+                self._connections.count(ProblemName.NO_TOKEN)
                 answer = PlainTextResponse(
                     "a bearer token is needed\n",
                     status_code=401,

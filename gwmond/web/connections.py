@@ -26,6 +26,7 @@ from typing import Any
 
 from gwmond.model.digits import is_number
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 
 MOST = 200
 REQUEST_S = 10.0
@@ -57,7 +58,7 @@ class Connections:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._open: dict[Client, _Connection] = {}
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[ProblemName] = Counter()
         self._lock = threading.Lock()  # polls take the counts
 
     @property
@@ -71,7 +72,7 @@ class Connections:
             self._forget_closed()
         if len(self._open) >= MOST:
             worst = min(self._open, key=lambda client: self._worth(self._open[client]))
-            self._close(worst, "too_many_connections")
+            self._close(worst, ProblemName.TOO_MANY_CONNECTIONS)
         self._open[client] = _Connection(connection, self._clock())
 
     @staticmethod
@@ -94,9 +95,11 @@ class Connections:
         now = self._clock()
         for client, known in list(self._open.items()):
             if now - known.since > (ANSWER_S if known.answering else REQUEST_S):
-                self._close(client, "slow_client" if known.answering else "no_request")
+                self._close(
+                    client, ProblemName.SLOW_CLIENT if known.answering else ProblemName.NO_REQUEST
+                )
 
-    def count(self, kind: str) -> None:
+    def count(self, kind: ProblemName) -> None:
         """Count a connection or a request that was refused."""
         with self._lock:
             self._counts[kind] += 1
@@ -107,7 +110,7 @@ class Connections:
             counts, self._counts = self._counts, Counter()
         return [Problem(SOURCE, kind, f"{n} times", n) for kind, n in sorted(counts.items())]
 
-    def _close(self, client: Client, kind: str) -> None:
+    def _close(self, client: Client, kind: ProblemName) -> None:
         known = self._open.pop(client)
         self.count(kind)
         with contextlib.suppress(OSError):  # it has just been closed
@@ -147,7 +150,7 @@ class BadRequests(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is to be logged."""
         if "Invalid HTTP request" in record.getMessage():
-            self._connections.count("bad_http")
+            self._connections.count(ProblemName.BAD_HTTP)
             return False
         return record.levelno >= logging.getLogger().level
 

@@ -110,7 +110,7 @@ def _down(s: Snapshot) -> _Down | None:
         (
             source,
             ", ".join(status.kind for status in some),
-            ", ".join(dict.fromkeys(status.problem for status in some)),
+            ", ".join(dict.fromkeys(str(status.problem) for status in some)),
             _last(some),
         )
         for (source, _), some in list(failed.items())[:_NAMED]

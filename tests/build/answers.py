@@ -13,6 +13,7 @@ from gwmond.model.facts import (
     Pilot,
     Status,
 )
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.pool_state import PoolState, build_state
@@ -44,13 +45,13 @@ class Answers:
     def answer(self, source: str, kind: str, value: Any, age: float = 0, skipped: int = 0) -> None:
         self.answers[source, kind] = Answer(value, MONO - age)
         self.statuses[source, kind] = Status(
-            source, kind, True, 0.1, 0.1, 30.0, NOW - age, 1, skipped, "", ""
+            source, kind, True, 0.1, 0.1, 30.0, NOW - age, 1, skipped, None, ""
         )
 
     def silent(self, source: str, kind: str) -> None:
         """A source of which there is no answer yet."""
         self.statuses[source, kind] = Status(
-            source, kind, False, 0.1, 0, 0, None, 0, 0, "timeout", ""
+            source, kind, False, 0.1, 0, 0, None, 0, 0, ProblemName.TIMEOUT, ""
         )
 
     def slots(self, *pilots: Pilot, source: str = "cm", age: float = 0) -> None:

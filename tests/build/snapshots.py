@@ -30,6 +30,7 @@ from gwmond.model.facts import (
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.names import Together
 from gwmond.model.pilot_facts import Category, Measure
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.reconciliation import Cause, Reconciled, Reconciliation
 from gwmond.model.snapshot import (
     Checked,
@@ -117,7 +118,7 @@ def evaluation() -> Evaluation:
 BORED_STATE = State.INSUFFICIENT_DEMAND
 
 
-def status(source: str, kind: str, problem: str = "", **more: Any) -> Status:
+def status(source: str, kind: str, problem: ProblemName | None = None, **more: Any) -> Status:
     up = not problem
     made = Status(
         source=source,
@@ -226,12 +227,12 @@ def snapshot(**changes: Any) -> Snapshot:
         speed=1.0,
         sources=(
             status("ap1", "demand", skipped=2),
-            status("ap2", "demand", "timeout", last_success=None),
+            status("ap2", "demand", ProblemName.TIMEOUT, last_success=None),
             status("cm", "slots"),
             status("cm", "startds"),
         ),
         records={("cm", "slots"): 700, ("ap1", "demand"): 40},
-        problems={("ap2", "timeout"): 3, ("cm", "bad_size"): 1},
+        problems={("ap2", ProblemName.TIMEOUT): 3, ("cm", ProblemName.BAD_SIZE): 1},
         evaluation=evaluation(),
         residual=0,
         entries=combine(requests),

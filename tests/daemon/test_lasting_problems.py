@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.service.problem_words import WORDS
+from gwmond.model.problem_names import ProblemName
 from tests.daemon.running import RunningDaemon, polls
 from tests.daemon.scene import Scene
 
@@ -71,7 +71,8 @@ def test_between_two_looks_a_problem_lasts(
         assert events(running, source, problem) == ["problem"]
         (said,) = running.log("problem", source=source, problem=problem)
         assert said["n"] == n
-        assert (said["meaning"], said["remedy"]) == WORDS[problem]
+        name = ProblemName(problem)
+        assert (said["meaning"], said["remedy"]) == (name.meaning, name.remedy)
 
 
 def test_a_directory_that_is_gone(
@@ -99,7 +100,8 @@ def test_a_directory_that_is_gone(
     assert events(running, source, "no_root") == ["problem"]
     (said,) = running.log("problem", source=source, problem="no_root")
     assert "No such file" in said["detail"]
-    assert (said["meaning"], said["remedy"]) == WORDS["no_root"]
+    name = ProblemName.NO_ROOT
+    assert (said["meaning"], said["remedy"]) == (name.meaning, name.remedy)
     assert events(running, source, "link_outside") == ["problem"]
 
     (tmp_path / "elsewhere").rename(root)

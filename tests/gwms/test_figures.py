@@ -27,7 +27,7 @@ def test_figure_5_a_starter_log() -> None:
     assert (run.start_us, run.end_us) == (us(2019, 7, 29, 22, 38, 54), us(2019, 7, 29, 23, 1, 42))
     assert (run.ending.exit_code, run.ending.exit_signal) == (0, None)
     assert (run.ending.own_accord, run.ending.began, run.ending.over) == (False, True, True)
-    assert (run.slot, run.unsent, log.wrong) == ("slot1", False, "")
+    assert (run.slot, run.unsent, log.wrong) == ("slot1", False, None)
 
 
 def test_figure_7_a_central_log() -> None:
@@ -84,7 +84,7 @@ def test_figure_8_as_xml() -> None:
     text = FIGURE_8.replace("”", '"')
     whole = f'<OSGTestResult id="x" version="4.3.1">\n  <result>\n{text}</OSGTestResult>\n'
     parsed = result_xml.parse(whole.encode())
-    assert parsed.wrong == ""
+    assert parsed.wrong is None
     assert parsed.result == result_xml.parse(FIGURE_8.encode()).result
 
 

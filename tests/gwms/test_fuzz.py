@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import (
     blobs,
     central_log,
@@ -274,7 +275,7 @@ BOMB = (
 )
 def test_declarations_and_depth_are_refused(raw: bytes) -> None:
     """No entity is declared, and nothing is expanded or fetched."""
-    assert result_xml.parse(raw) == result_xml.ParsedResult(None, "xml_refused")
+    assert result_xml.parse(raw) == result_xml.ParsedResult(None, ProblemName.XML_REFUSED)
 
 
 def test_an_entity_that_nobody_declared() -> None:

@@ -146,11 +146,11 @@ def test_check_tries_files(tmp_path: Path) -> None:
         {"factory": {"directories": [str(factory)], "central_logs": [str(log.parent)]}}
     )
 
-    def found() -> list[str]:
+    def found() -> list[str | None]:
         with unprivileged():
             return [place.problem for place in places.places(config)]
 
-    assert found() == ["", ""]
+    assert found() == [None, None]
     (entry / f"{good.stem}.err").chmod(0)
     log.chmod(0)
     assert found() == ["unreadable", "unreadable"]

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gwmond.model.pilot_evidence import PilotOutput, QueueEvent
-from gwmond.service import problem_words
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.build.imports import pilots as stored
@@ -217,10 +216,3 @@ def test_outputs_without_a_header_of_two_users_are_two_pilots(tmp_path: Path) ->
     assert ends == [1794999600 * 10**6, 1794999601 * 10**6]
     run(ledger, factory)
     assert len(stored(ledger)) == 1  # by number
-
-
-def test_each_word_is_explained() -> None:
-    """The words of faults that the sources of files give."""
-    words = {"bad_base64", "no_host", "ambiguous", "other_zone", "same_file", "too_deep"}
-    words |= {"dangling_link", "not_a_file", "too_many_directories", "clock_set_back", "shrunk"}
-    assert all(problem_words.told(word) != word for word in words)

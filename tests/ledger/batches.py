@@ -23,6 +23,7 @@ from gwmond.ledger import (
 )
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import Resource
 
@@ -78,7 +79,9 @@ def batch(number: int, series: int = 20) -> Batch:
             for i in range(series)
         },
         peaks={EntryKey("Site-0", "entry-0"): (Peak("cpu", 1, number), Peak("cpu", 2, 1))},
-        problems=(TimedProblem(now.wall, Problem("schedd", "late", f"commit {number}")),),
+        problems=(
+            TimedProblem(now.wall, Problem("schedd", ProblemName.TIMEOUT, f"commit {number}")),
+        ),
     )
 
 

@@ -30,6 +30,7 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import (
     AttemptRow,
     CountKey,
@@ -201,7 +202,9 @@ def batch(number: int) -> Batch:
         counts={key: n for key, n in counts.items() if n},
         cursors=(Cursor("schedd", "history", f"at {number}", now), Cursor("ce", "log", "", None)),
         gaps=(Gap("schedd", "history", None, now, f"gap {number}"),) if number % 5 == 0 else (),
-        problems=(TimedProblem(now / 1e6, Problem("schedd", "late", f"batch {number}")),),
+        problems=(
+            TimedProblem(now / 1e6, Problem("schedd", ProblemName.TIMEOUT, f"batch {number}")),
+        ),
         factory=factory_numbers(number),
         places=places(number),
         experiments=checked,

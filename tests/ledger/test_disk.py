@@ -18,6 +18,7 @@ from gwmond.ledger import (
     TimedProblem,
 )
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, killed_after, prove, tick
 from tests.ledger.conftest import as_nobody
 from tests.ledger.tmpfs import Tmpfs
@@ -50,7 +51,7 @@ def test_a_full_disk(small_disk: Tmpfs, left_kib: int) -> None:
 
 def test_a_disk_that_one_batch_fills(small_disk: Tmpfs) -> None:
     """A batch larger than the disk is rolled back whole, and a smaller one fits again."""
-    problem = TimedProblem(EPOCH, Problem("s", "p", "x" * 4000))
+    problem = TimedProblem(EPOCH, Problem("s", ProblemName.FAILED, "x" * 4000))
     with Ledger.open(str(small_disk.path / "ledger.sqlite")) as ledger:
         ledger.commit(batch(1))
         with pytest.raises(LedgerFull):

@@ -17,6 +17,7 @@ from gwmond.model.batch import Batch, Parts
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow
 from gwmond.service.ledger_keeper import LedgerKeeper
@@ -214,7 +215,7 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
         keeper.settle(now_us(60), now_us(0), ())
         assert [place.entry for place in ledger.load().places] == ["good"]
         assert keeper.accounting is not None
-        assert keeper.accounting.left_out["not_storable"] == 1
+        assert keeper.accounting.left_out[ProblemName.NOT_STORABLE] == 1
         assert keeper.ready
 
 

@@ -23,6 +23,7 @@ from gwmond.ledger import (
     TimedProblem,
 )
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, prove, take_over
 from tests.ledger.server import PASSWORD, Server
 from tests.ledger.tmpfs import Tmpfs
@@ -142,7 +143,7 @@ def test_a_full_server(server: Server, tmp_path: Path) -> None:
     """A full disk of the server rolls the batch back, and the same object goes on afterwards."""
     url = server.database()
     name = url.rpartition("/")[2]
-    problem = TimedProblem(EPOCH, Problem("s", "p", "x" * 4000))
+    problem = TimedProblem(EPOCH, Problem("s", ProblemName.FAILED, "x" * 4000))
     with Tmpfs(server.root / f"small-{name}", kib=12 * 1024, mode=0o777) as disk:
         space = disk.path / "space"
         space.mkdir()

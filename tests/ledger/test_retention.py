@@ -6,6 +6,7 @@ import pytest
 
 from gwmond.ledger import Batch, Ledger, Retention, TimedProblem, writes
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, SITE, amount, batch, expected, key, spent, tick, totals
 
@@ -13,7 +14,9 @@ from tests.ledger.batches import EPOCH, SITE, amount, batch, expected, key, spen
 def test_problems_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more problems than are kept the newest stay, and prune removes those of an age."""
     monkeypatch.setattr(writes, "PROBLEMS_KEPT", 10)
-    seen = tuple(TimedProblem(EPOCH + i, Problem("s", "p", str(i))) for i in range(25))
+    seen = tuple(
+        TimedProblem(EPOCH + i, Problem("s", ProblemName.FAILED, str(i))) for i in range(25)
+    )
     with Ledger.open(url) as ledger:
         ledger.commit(Batch(0, 0, problems=seen[:7]))
         ledger.commit(Batch(1, 0, problems=seen[7:]))

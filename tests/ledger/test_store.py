@@ -27,6 +27,7 @@ from gwmond.ledger import (
     Totals,
 )
 from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, SITE, batch, expected, fork, prove, tick, totals
 from tests.ledger.pilot_batches import poll
@@ -144,7 +145,7 @@ def _wrong() -> list[dict[str, Any]]:
         {"entries": {entry: EntryState(nan, None, {})}},
         {"entries": {entry: EntryState(1.0, None, inexact)}},
         {"peaks": {entry: (Peak("cpu", 1, -1),)}},
-        {"problems": (TimedProblem(nan, Problem("a", "b", "c")),)},
+        {"problems": (TimedProblem(nan, Problem("a", ProblemName.FAILED, "c")),)},
     ]
 
 
@@ -162,7 +163,7 @@ def test_any_name_can_be_stored(url: str) -> None:
     """A site name with NUL, broken UTF-8 or a megabyte stops nothing; equal ones share a series."""
     names = ["a\0b", "x\udcff", "é中😀", "😀" * 1_000_000, "😀" * 1_000_001, ""]
     keys = [SiteKey("cpu", name, name, name, name) for name in names]
-    problems = tuple(TimedProblem(EPOCH, Problem(n, n, n)) for n in names)
+    problems = tuple(TimedProblem(EPOCH, Problem(n, ProblemName.FAILED, n)) for n in names)
     entry = EntryKey(names[0], names[3])
     with Ledger.open(url) as ledger:
         ledger.commit(

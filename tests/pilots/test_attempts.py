@@ -9,6 +9,7 @@ import pytest
 from gwmond.model.attempts import Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_facts import Category
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
@@ -257,7 +258,7 @@ def test_records_with_times_that_no_clock_shows_are_counted() -> None:
     play = Play()
     bad = [record("1.0", -2 * T0, 30), record("2.0", 0, 10**12), record("3.0", 0, 30)]
     play.poll(60, [shown()], bad)
-    assert play.book.left_out["bad_time"] == 2
+    assert play.book.left_out[ProblemName.BAD_TIME] == 2
     assert len(play.stored.attempts) == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 from gwmond.model.factory_jobs import MOST
 from gwmond.model.pilot_evidence import FileFact, QueueEvent
 from gwmond.model.pilot_facts import Assumption
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
 from tests.pilots.play import Play, shown
 from tests.pilots.test_factory_jobs import S, event, line, queue, told
@@ -51,7 +52,7 @@ def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
     assert len({(row.identity.name, row.identity.started) for row in rows(play)}) == 2
     assert all(row.closed for row in rows(play))
     assert not play.stored.places["entry#7.0"].open
-    assert not play.book.left_out.get("ambiguous")
+    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
 
 
 @pytest.mark.parametrize("first", [1100, 5000])
@@ -71,7 +72,7 @@ def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> N
     assert play.seconds() == {"unclassified": 4 * 900.0, "decision_problem": 4 * 2980.0}
     assert [row.ended for row in rows(play)] == ["queue", "reported"]
     assert not play.book.contradictions
-    assert not play.book.left_out.get("ambiguous")
+    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
 
 
 @pytest.mark.parametrize("ahead", [-200, 200])
@@ -115,7 +116,7 @@ def test_both_were_shown_by_a_collector() -> None:
     told(play, *again(1100, 3500, EVICTED), at=4260)
     assert times(play) == [(150, 1000), (1200, 3500)]
     assert {row.ended for row in rows(play)} == {"queue"}
-    assert not play.book.left_out.get("ambiguous")
+    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
 
 
 def test_what_ran_on_is_not_ended_by_another_execution() -> None:
@@ -223,14 +224,14 @@ def test_more_events_than_are_kept_are_told() -> None:
     held = [event(how, n + i) for n in range(0, 3 * MOST, 2) for i, how in enumerate(_HOLDS)]
     play = Play()
     told(play, *held[-MOST:], at=DAY)
-    assert not play.book.left_out.get("too_many_events")
+    assert not play.book.left_out.get(ProblemName.TOO_MANY_EVENTS)
     told(play, *held[:10], at=2 * DAY)
-    assert play.book.left_out["too_many_events"] == 1
+    assert play.book.left_out[ProblemName.TOO_MANY_EVENTS] == 1
     told(play, *held, at=3 * DAY)
-    assert play.book.left_out["too_many_events"] == 1
+    assert play.book.left_out[ProblemName.TOO_MANY_EVENTS] == 1
     play.restart()
     told(play, *held, at=4 * DAY)
-    assert not play.book.left_out.get("too_many_events")
+    assert not play.book.left_out.get(ProblemName.TOO_MANY_EVENTS)
     assert len(play.stored.places["entry#7.0"].events) == MOST
 
 
@@ -271,7 +272,7 @@ def test_an_output_of_one_of_two_factories() -> None:
     play = Play()
     told(play, *a, *b, output(110, 3690), at=DAY)
     assert times(play) == [(110, 3690)]
-    assert play.book.left_out["ambiguous"] == 1
+    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
 
 
 def test_a_pilot_that_was_made_before_is_withdrawn() -> None:

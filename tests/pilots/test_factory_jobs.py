@@ -18,6 +18,7 @@ from gwmond.model.pilot_evidence import (
     QueueState,
 )
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
@@ -179,7 +180,7 @@ def test_a_summary_alone() -> None:
     play = Play()
     told(play, line(1300, None), line(1400, 0))
     assert play.stored.pilots == {}
-    assert play.book.left_out["no_times"] == 1
+    assert play.book.left_out[ProblemName.NO_TIMES] == 1
 
 
 def test_jobs_that_only_a_summary_tells_of() -> None:
@@ -271,7 +272,7 @@ def test_two_that_may_be_meant() -> None:
     told(play, *queue(-60, 780), at=660)
     assert {pilot.end_us for pilot in play.stored.pilots.values()} == {us(600)}
     assert len(play.stored.pilots) == 2
-    assert play.book.left_out["ambiguous"] == 1
+    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
 
 
 def test_a_number_that_is_used_again() -> None:
@@ -313,7 +314,7 @@ def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
     """They are counted and left out."""
     play = Play()
     told(play, *facts)
-    assert play.book.left_out["bad_time"] == 1
+    assert play.book.left_out[ProblemName.BAD_TIME] == 1
     assert play.stored.places == {}
 
 
@@ -331,7 +332,7 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
             book.stored()
         rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
         assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
-        assert book.left_out.get("no_times", 0) == (0 if queued else 1)
+        assert book.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
 
 
 def test_an_empty_output_beside_its_queue() -> None:

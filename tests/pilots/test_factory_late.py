@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.model.problem_names import ProblemName
 from tests.pilots.play import Play, shown
 from tests.pilots.test_factory_jobs import SIZE, S, line, only, queue, told, vanish
 from tests.pilots.test_outputs import output, us
@@ -56,7 +57,7 @@ def test_another_that_may_be_meant_comes_later() -> None:
         told(play, *then, at=DAY)
         lives = sorted((pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values())
         assert lives == [("reported", us(1000)), ("vanished", us(600))]
-        assert play.book.left_out["ambiguous"] == 1
+        assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
         assert not play.stored.places["entry#7.0"].open
 
 
@@ -72,7 +73,7 @@ def test_another_that_may_be_meant_is_shown_later() -> None:
         ("vanished", us(600)),
         ("vanished", us(1000)),
     }
-    assert play.book.left_out["ambiguous"] == 1
+    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
 
 
 def test_a_pilot_that_cannot_be_booked_anew() -> None:
@@ -97,7 +98,7 @@ def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert not play.stored.attempts
-    assert not play.book.left_out.get("ambiguous")
+    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
     counted = {key: n for key, n in play.stored.counts.items() if n}
     assert [(key.what, n) for key, n in counted.items()] == [("pilots", 1)]
     assert not play.stored.places["entry#7.0"].open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.pilot_evidence import QueueEvent
+from gwmond.model.problem_names import ProblemName
 from tests.pilots.play import Play
 from tests.pilots.test_executions import times
 from tests.pilots.test_factory_jobs import S, event, line, told
@@ -24,7 +25,7 @@ def test_a_pilot_that_was_held_ended_then(then: list[QueueEvent]) -> None:
     assert times(play) == [(100, 1000)]
     assert play.seconds() == {"unclassified": 4 * 900.0}
     assert not play.stored.places["entry#7.0"].open
-    assert not play.book.left_out.get("no_times")
+    assert not play.book.left_out.get(ProblemName.NO_TIMES)
 
 
 def test_evicted_and_held_while_it_waited() -> None:
@@ -71,18 +72,18 @@ def test_a_start_without_an_end_is_told_in_the_end(restart: bool) -> None:
     """Not as long as it may run; then once, by its name.  Its end, if it comes, is still used."""
     play = Play()
     told(play, *BEGUN, at=59 * DAY)
-    assert (times(play), play.book.left_out.get("no_times")) == ([], None)
+    assert (times(play), play.book.left_out.get(ProblemName.NO_TIMES)) == ([], None)
     assert play.stored.places["entry#7.0"].open
     if restart:
         play.restart()
     play.rest(60 * DAY + 200, hours=2)
-    assert play.book.left_out["no_times"] == 1
-    assert "the latest of the pilot entry#7.0" in play.book.files.shown("no_times", 1)
+    assert play.book.left_out[ProblemName.NO_TIMES] == 1
+    assert "the latest of the pilot entry#7.0" in play.book.files.shown(ProblemName.NO_TIMES, 1)
     assert not play.stored.places["entry#7.0"].open
     play.restart()
     told(play, event(S.HELD, 200), at=61 * DAY)
     assert times(play) == [(100, 200)]
-    assert not play.book.left_out.get("no_times")
+    assert not play.book.left_out.get(ProblemName.NO_TIMES)
 
 
 def test_a_summary_is_an_end() -> None:

@@ -16,6 +16,7 @@ from gwmond.model.pilot_evidence import (
     StarterRun,
 )
 from gwmond.model.pilot_facts import Resources, Validation
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from tests.pilots.play import DONE, T0, Play, claim, record, shown
 
@@ -226,7 +227,7 @@ def test_other_times_that_were_to_come(late: dict[str, int]) -> None:
     play = Play()
     told(play, output(0, 1200, seen_us=us(1200))._replace(**cast(Any, late)))
     assert not play.stored.pilots
-    assert play.book.left_out["bad_time"] == 1
+    assert play.book.left_out[ProblemName.BAD_TIME] == 1
     for seen_us in (None, 0):
         play = Play()
         told(play, output(0, 1200, seen_us=seen_us))

@@ -6,6 +6,7 @@ import pytest
 
 from gwmond.model.factory_jobs import MOST
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import waiting_events
 from gwmond.pilots.rare import returned_outputs
@@ -89,7 +90,7 @@ def test_lines_that_fit_exactly_are_stored(
     """Each counts with the comma after it; what does not fit waits in memory only."""
     waiting = {
         CentralEvent("", BY_STARTD, CentralKind.PILOT_END, us(at), "master", "", "exited"): Waits(
-            None, "no_pilot"
+            None, ProblemName.NO_PILOT
         )
         for at in (1, 2)
     }

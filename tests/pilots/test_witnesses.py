@@ -20,6 +20,7 @@ from gwmond.model.pilot_evidence import (
     StarterRun,
 )
 from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import witnesses
 from gwmond.pilots.rules import Rules
@@ -284,7 +285,10 @@ def test_of_two_pilots_on_a_node_none_is_meant() -> None:
     play.rest(3000)
     assert {key.ended for key in play.stored.pilots.values()} == {"vanished"}
     assert dict(play.book.witnesses.unused) == {"several_pilots": 1}
-    assert "pilot_end of Site node: message" in play.book.witnesses.examples["several_pilots"]
+    assert (
+        "pilot_end of Site node: message"
+        in play.book.witnesses.examples[ProblemName.SEVERAL_PILOTS]
+    )
 
 
 def test_by_the_factorys_job() -> None:

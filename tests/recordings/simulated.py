@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, histories
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
@@ -79,7 +80,9 @@ class SimulatedAccess(NamedTuple):
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for its groups of jobs; those that have no job now are left out."""
         if schedd.name in self.day.deaf:
-            raise QueryError("timeout", f"{schedd.name} does not answer in the simulation")
+            raise QueryError(
+                ProblemName.TIMEOUT, f"{schedd.name} does not answer in the simulation"
+            )
         kept = []
         for ad in LiveAccess().job_ads(self._real(schedd), query):
             clusters = [int(job.partition(".")[0]) for job in _jobs(ad)]
@@ -92,7 +95,9 @@ class SimulatedAccess(NamedTuple):
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for its cluster ads."""
         if schedd.name in self.day.deaf:
-            raise QueryError("timeout", f"{schedd.name} does not answer in the simulation")
+            raise QueryError(
+                ProblemName.TIMEOUT, f"{schedd.name} does not answer in the simulation"
+            )
         return LiveAccess().cluster_ads(self._real(schedd), query)
 
     def history(
@@ -100,7 +105,9 @@ class SimulatedAccess(NamedTuple):
     ) -> list[classad2.ClassAd]:
         """Answer as a schedd does that has written the simulation's new records."""
         if daemon.name in self.day.deaf:
-            raise QueryError("timeout", f"{daemon.name} does not answer in the simulation")
+            raise QueryError(
+                ProblemName.TIMEOUT, f"{daemon.name} does not answer in the simulation"
+            )
         new = self.day.records.get((daemon.name, kind), [])
         moment = replayed_runs.ReplayMoment(0, 1, 1, 0, 0, lambda _: [new])
         return replayed_runs.history(moment, query, match, since)

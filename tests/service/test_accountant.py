@@ -10,6 +10,7 @@ import structlog
 from gwmond.ledger.errors import LedgerFull
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.pilots.factory_numbers import FactoryNumbers
 from tests.build.polls import Polls, made
@@ -113,13 +114,13 @@ def test_what_a_look_finds_is_told_though_the_ledger_fails(
         with monkeypatch.context() as full:
             full.setattr(Ledger, "commit", no_space)
             found = polls.poll()
-            assert found.problems["ledger", "full"] == 1
+            assert found.problems["ledger", ProblemName.FULL] == 1
             polls.poll()
         for _ in range(2):
             found = polls.poll()
-    assert found.problems["ledger", "full"] == 2
-    assert found.problems[source, "link_outside"] == 1
-    assert found.problems[source, "garbage"] == 3
+    assert found.problems["ledger", ProblemName.FULL] == 2
+    assert found.problems[source, ProblemName.LINK_OUTSIDE] == 1
+    assert found.problems[source, ProblemName.GARBAGE] == 3
     told = [(log["event"], log["problem"]) for log in logs if log.get("source") == source]
     assert sorted(told) == [("problem", "garbage"), ("problem", "link_outside")]
 
@@ -135,8 +136,8 @@ def test_what_a_look_finds_between_polls_is_told_though_the_ledger_fails(
     (root / "job.7.0.out").symlink_to("/etc/passwd")
     monkeypatch.setattr(Ledger, "commit", no_space)
     found = polls.poller.drain(found, 10.0)
-    assert found.problems["ledger", "full"] == 1
-    assert found.problems["factory", "link_outside"] == 1
+    assert found.problems["ledger", ProblemName.FULL] == 1
+    assert found.problems["factory", ProblemName.LINK_OUTSIDE] == 1
 
 
 def test_a_poll_is_one_commit(tmp_path: Path) -> None:
@@ -170,11 +171,11 @@ def test_site_time_goes_on_though_pilots_time_is_refused(
             found = polls.poll()
             assert ledger.load().batches == number
             assert ledger.load().tick == polls.keeper.accounted
-    assert found.problems["ledger", "refused"] == 2
+    assert found.problems["ledger", ProblemName.REFUSED] == 2
     heard = ledger.load().pilots[0].contact_us
     polls.hear()
     found = polls.poll()
-    assert found.problems["ledger", "refused"] == 2
+    assert found.problems["ledger", ProblemName.REFUSED] == 2
     assert ledger.load().pilots[0].contact_us >= heard
     assert all(residual.micros == 0 for residual in ledger.check())
 

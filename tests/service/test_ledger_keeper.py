@@ -24,6 +24,7 @@ from gwmond.model.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Problem
 from gwmond.model.names import Standing
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.totals import SiteKey
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
@@ -348,7 +349,7 @@ def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
 
 def test_problems_are_kept_within_bounds(life: Life) -> None:
     """Problems of a poll are stored, but not without end."""
-    many = [Problem("cm", "bad_size", str(number)) for number in range(500)]
+    many = [Problem("cm", ProblemName.BAD_SIZE, str(number)) for number in range(500)]
     life.poll(0, problems=many)
     with LedgerReader.open(life.url) as reader:
         assert len(reader.problems(1000)) == 100
@@ -505,7 +506,7 @@ def test_a_pilot_that_cannot_be_stored_stops_nothing(
     accountant = polls.poller._accountant
     assert accountant is not None
     assert accountant.failure is None
-    assert found.problems["records", "not_storable"] == 1
+    assert found.problems["records", ProblemName.NOT_STORABLE] == 1
     ledger = polls.keeper.ledger
     assert ledger is not None
     assert ledger.load().batches >= 3

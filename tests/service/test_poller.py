@@ -10,11 +10,11 @@ import structlog
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
-from gwmond.service.problem_words import WORDS
 from tests.build.polls import ENTRY, Polls, job, made
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.make import NOW, heard
@@ -59,7 +59,7 @@ def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
         for _ in range(3):
             found = polls.poll()
     assert found.evaluation.rows[ENTRY, "cpu"].provisioned == 1
-    assert found.problems["entries", "below_one_unit"] == 1
+    assert found.problems["entries", ProblemName.BELOW_ONE_UNIT] == 1
     told = [log for log in logs if log.get("problem") == "below_one_unit"]
     assert [(event["event"], event["detail"]) for event in told] == [
         ("problem", "each pilot counts as one unit: entry")
@@ -81,7 +81,7 @@ def test_free_slots_that_nobody_takes_are_shown_and_counted_once(polls: Polls) -
         ("insufficient_demand", "idle_slots_untaken"): 8000,
         ("insufficient_demand", ""): 60_000,
     }
-    assert found.problems["entries", "idle_slots_untaken"] == 1
+    assert found.problems["entries", ProblemName.IDLE_SLOTS_UNTAKEN] == 1
     assert seconds(found)["insufficient_demand", "idle_slots_untaken"] == 8 * 5 * 60
     name = "gwmond_site_idle_slots_untaken_canonical_units"
     text = render(catalog.FAMILIES, found, 1000).text
@@ -134,7 +134,7 @@ def test_problems_are_counted_always_and_logged_once(polls: Polls) -> None:
         found = polls.poll()
         polls.hear()
         polls.poll()
-    assert found.problems["ap1", "timeout"] == 2
+    assert found.problems["ap1", ProblemName.TIMEOUT] == 2
     told = [(entry["event"], entry["source"], entry["problem"]) for entry in logs]
     assert told == [("problem", "ap1", "timeout"), ("problem over", "ap1", "timeout")]
 
@@ -142,9 +142,9 @@ def test_problems_are_counted_always_and_logged_once(polls: Polls) -> None:
 def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
     """Its event says how many, what it means and what to do; while it lasts it counts no more."""
     told = [
-        Problem("factory", "garbage", "/x/a.log: 3 lines", 3),
-        Problem("factory", "garbage", "/x/b.log: 2 lines", 2),
-        Problem("factory", "link_outside", "/x/job.7.0.out: /etc/passwd"),
+        Problem("factory", ProblemName.GARBAGE, "/x/a.log: 3 lines", 3),
+        Problem("factory", ProblemName.GARBAGE, "/x/b.log: 2 lines", 2),
+        Problem("factory", ProblemName.LINK_OUTSIDE, "/x/job.7.0.out: /etc/passwd"),
     ]
     lasting = [problem._replace(records=0) for problem in told]
     with structlog.testing.capture_logs() as logs:
@@ -159,7 +159,8 @@ def test_a_problem_of_records_counts_each_of_them(polls: Polls) -> None:
         ("problem", "link_outside", 1, "/x/job.7.0.out: /etc/passwd"),
         ("problem over", "garbage", None, None),
     ]
-    assert (logs[0]["meaning"], logs[0]["remedy"]) == WORDS["garbage"]
+    assert logs[0]["meaning"] == ProblemName.GARBAGE.meaning
+    assert logs[0]["remedy"] == ProblemName.GARBAGE.remedy
 
 
 def spoil(log: Path) -> None:
@@ -185,7 +186,7 @@ def test_what_is_wrong_with_a_backlog_is_told_once(reading: tuple[Polls, Path]) 
         for _ in range(3):
             spoil(file)
             found = polls.poller.drain(found, 10.0)
-    assert found.problems["factory", "garbage"] == 12
+    assert found.problems["factory", ProblemName.GARBAGE] == 12
     assert [(log["event"], log["problem"]) for log in logs] == [("problem", "garbage")]
     polls.poll()
     ledger = polls.keeper.ledger
@@ -225,7 +226,7 @@ def test_successor_goes_on(polls: Polls) -> None:
     polls.poll()
     polls.reload()
     found = polls.poll()
-    assert (found.polls, found.problems["ap1", "timeout"]) == (2, 2)
+    assert (found.polls, found.problems["ap1", ProblemName.TIMEOUT]) == (2, 2)
     assert ("provisioned", "") in seconds(found)
 
 

@@ -2,91 +2,45 @@
 
 from __future__ import annotations
 
-import ast
+import json
+import pickle
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import gwmond
 from gwmond.ledger import errors
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.service import problem_help
-from gwmond.service.problem_words import FILES, SOURCES, WORDS, explained, told
 from gwmond.service.problems import Counting, Lasting, Scans, occurrences
 
-PACKAGE = Path(gwmond.__file__).parent
-DOCS = PACKAGE.parent / "docs"
-_AT = {"Problem": 1, "QueryError": 0, "_problem": 1, "_once": 1, "_leave": 1, "_failed": 2}
-_AT |= {"failed": 0, "once": 1}
-_COUNTERS = {"wrong", "left_out", "unused"}
-_NO_PROBLEMS = {"not_kept"}
-"""A schedd that keeps no epoch history is no problem: it is said once, in words."""
+DOCS = Path(gwmond.__file__).parent.parent / "docs"
 
-LINK = Problem("/x/a.out", "link_outside", "/etc/passwd")
-LINES = Problem("/x/a.log", "garbage", "3 lines", 3)
+LINK = Problem("/x/a.out", ProblemName.LINK_OUTSIDE, "/etc/passwd")
+LINES = Problem("/x/a.log", ProblemName.GARBAGE, "3 lines", 3)
 
 
-def words_of(path: Path) -> Iterator[str]:
-    """The words of problems that a file of the package has as they are."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        for given in _words(node):
-            parts = [given]
-            for one in parts:
-                parts += [one.body, one.orelse] if isinstance(one, ast.IfExp) else []
-                if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                    yield one.value
+def test_each_problem_has_a_meaning_and_a_remedy() -> None:
+    """A name is a word for metrics; the meaning goes to the log, and ends an import."""
+    assert all(re.fullmatch("[a-z0-9_]+", problem.value) for problem in ProblemName)
+    assert all(problem.name == problem.value.upper() for problem in ProblemName)
+    assert all(problem.meaning and problem.remedy for problem in ProblemName)
+    assert list(ProblemName) == sorted(ProblemName)
+    assert ProblemName.BAD_TIME.shown == "impossible times [bad_time]"
 
 
-def _words(node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions in a node that say which problem something has."""
-    if isinstance(node, ast.Call):
-        name, of = _name(node.func)
-        at = _AT.get(name)
-        if at is not None and at < len(node.args):
-            yield node.args[at]
-        elif name == "append" and of == "wrong":
-            yield from node.args
-    elif isinstance(node, ast.Subscript) and _name(node.value)[0] in _COUNTERS:
-        yield node.slice
-    elif isinstance(node, ast.Tuple) and len(node.elts) == 2:
-        where, word = node.elts  # of a pilot's output
-        if isinstance(where, ast.Constant) and where.value in {"out", "err", "xml"}:
-            yield word
-    elif isinstance(node, ast.FunctionDef) and _is_word_or_else(node.returns):
-        returns = [of for of in ast.walk(node) if isinstance(of, ast.Return)]
-        yield from (of.value for of in returns if of.value is not None)
+def test_a_problem_comes_through_a_pipe_as_it_was() -> None:
+    """As from the process of a query; in JSON a problem is its word."""
+    assert pickle.loads(pickle.dumps(ProblemName.DENIED)) is ProblemName.DENIED
+    assert json.dumps([ProblemName.DENIED, f"{ProblemName.DENIED}"]) == '["denied", "denied"]'
 
 
-def _is_word_or_else(returns: ast.expr | None) -> bool:
-    """Whether a function returns something, or a word that says what is wrong."""
-    return returns is not None and "str" in ast.unparse(returns).split(" | ")[1:]
-
-
-def _name(expr: ast.expr) -> tuple[str, str]:
-    """The last name of ``a.b`` or ``b``, and the one before."""
-    if isinstance(expr, ast.Attribute):
-        return expr.attr, _name(expr.value)[0]
-    return (expr.id if isinstance(expr, ast.Name) else ""), ""
-
-
-def test_every_word_has_its_meaning() -> None:
-    """Whatever a problem is called, it is known what that means and what to do."""
-    used = {word for path in sorted(PACKAGE.rglob("*.py")) for word in words_of(path)}
-    used -= _NO_PROBLEMS
-    assert {"unreadable", "denied", "other_pilot", "no_entry", "ambiguous", "no_time"} <= used
-    assert sorted(word for word in used if word not in WORDS) == []
-    kinds = set(errors.LedgerError.__subclasses__()) - {errors.LedgerConflict}
-    ledger = {"conflict", *(kind("", "", "").problem for kind in kinds)}
-    assert sorted(word for word in ledger if word not in WORDS) == []
-
-
-def test_every_word_has_a_remedy() -> None:
-    """A word is in one of both tables; what it means goes to the log, and ends an import."""
-    assert not set(FILES) & set(SOURCES)
-    assert all(of.meaning and of.remedy for of in WORDS.values())
-    assert (told("bad_time"), told("no_such")) == ("impossible times [bad_time]", "no_such")
-    assert (set(explained("denied")), explained("no_such")) == ({"meaning", "remedy"}, {})
+def test_each_ledger_error_has_a_problem_of_its_own() -> None:
+    """Another one would be counted under the same word."""
+    kinds = errors.LedgerError.__subclasses__()
+    assert len({kind.problem for kind in kinds}) == len(kinds)
 
 
 def test_page_is_made_from_the_code() -> None:
@@ -101,7 +55,7 @@ def test_page_is_made_from_the_code() -> None:
     )
     assert done.stdout == problem_help.page()
     rows = [line for line in done.stdout.splitlines() if line.startswith("| `")]
-    assert sorted(row.split("`")[1] for row in rows) == sorted(WORDS)
+    assert [row.split("`")[1] for row in rows] == list(ProblemName)
     assert {row.count("|") for row in rows} == {4}
     assert "(docs/problems.md)" in (DOCS.parent / "README.md").read_text()
 
@@ -148,7 +102,7 @@ def test_a_look_that_fails_ends_nothing() -> None:
     looks.end()
     for _ in range(2):
         looks.begin()
-        looks.end(Problem("factory", "no_root", "directories: /x"))
+        looks.end(Problem("factory", ProblemName.NO_ROOT, "directories: /x"))
         found = {problem.problem: occurrences(problem) for problem in looks.problems([])}
         assert found == {"garbage": 0, "no_root": 0}
     looks.begin()

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 
 
@@ -24,7 +25,7 @@ def modules() -> list[str]:
 
 
 def deny() -> NoReturn:
-    raise QueryError("denied", "not for you")
+    raise QueryError(ProblemName.DENIED, "not for you")
 
 
 def fail() -> NoReturn:

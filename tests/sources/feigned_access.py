@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import classad2
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.ads import parse
@@ -49,7 +50,7 @@ class Feigned(NamedTuple):
         ads = []
         for text in self.answers.get((daemon, kind), ()):
             if text.startswith("!"):
-                raise QueryError(text[1:], "as feigned")
+                raise QueryError(ProblemName(text[1:]), "as feigned")
             if text.startswith("~"):
                 time.sleep(float(text[1:]))
             else:

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from gwmond.metrics.render import Exposition
 from gwmond.model import elapsed
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import LedgerStatus
 from gwmond.model.states import State
 from gwmond.service import pool_state
@@ -202,7 +203,7 @@ def test_landing_page_tells_what_is_unknown_or_wrong() -> None:
     text = page(
         snapshot(
             speed=60.0,
-            sources=(status("cm", "slots", "denied"),),
+            sources=(status("cm", "slots", ProblemName.DENIED),),
             ledger=LedgerStatus(False, "ledger <L>: full", None, 3),
         ),
         NOW,

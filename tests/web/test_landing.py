@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gwmond.model.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import SilentPilot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
@@ -21,9 +22,9 @@ def test_landing_page_says_at_its_top_what_is_down() -> None:
     """How many queries, of which sources, why and since when; those are first in their table."""
     sources = (
         status("ap1", "demand"),
-        status("ap2", "demand", "timeout"),
-        status("ap2", "epochs", "timeout"),
-        status("ap2", "history", "denied", last_success=None),
+        status("ap2", "demand", ProblemName.TIMEOUT),
+        status("ap2", "epochs", ProblemName.TIMEOUT),
+        status("ap2", "history", ProblemName.DENIED, last_success=None),
         status("cm", "slots"),
     )
     text = page(snapshot(sources=sources), NOW + 55.0)
@@ -43,7 +44,7 @@ def test_landing_page_says_at_its_top_what_is_down() -> None:
 
 def test_landing_page_of_very_many_sources_that_are_down() -> None:
     """The first few are named, the others counted; names are escaped."""
-    sources = tuple(status(f"<{n}>", "demand", "timeout") for n in range(9))
+    sources = tuple(status(f"<{n}>", "demand", ProblemName.TIMEOUT) for n in range(9))
     text = page(snapshot(sources=sources), NOW)
     top = " ".join(text[: text.index("<h2>")].split())
     assert "9 of 9 queries to sources fail" in top
@@ -142,7 +143,8 @@ def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
         (key.entry._replace(site=f"{name}{n}"), "cpu"): key for n, key in enumerate(rows)
     }
     sources = tuple(
-        status(f"schedd{n}@a-long-name.example.org", "demand", "timeout") for n in range(9)
+        status(f"schedd{n}@a-long-name.example.org", "demand", ProblemName.TIMEOUT)
+        for n in range(9)
     )
     silent = tuple(
         SilentPilot(f"glidein_{n}_123456789@wn{n}.example.org", EntryKey(name, "e"), "fe.main", 0)

@@ -19,6 +19,7 @@ import binascii
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import texts
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ class Blob(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """What came out of a blob; ``wrong`` is a word for what was not right, or empty.
+    """What came out of a blob; ``wrong`` is what was not right.
 
     ``size``: how many bytes were unpacked, also where none of them can be used.
     """
 
     data: bytes
-    wrong: str = ""
+    wrong: ProblemName | None = None
     size: int = 0
 
 
@@ -94,31 +95,33 @@ def unpack(raw: bytes, blob: Blob, limit: int = BLOB_BYTES) -> Unpacked:
     """Return the text of a blob, at most ``limit`` bytes of it."""
     coded = raw[blob.start : blob.end]
     if not coded.strip(_SPACE):
-        return Unpacked(b"", "empty_log")
+        return Unpacked(b"", ProblemName.EMPTY_LOG)
     packed, wrong = _decode(coded)
     if not packed:
-        return Unpacked(b"", wrong or "bad_base64")
+        return Unpacked(b"", wrong or ProblemName.BAD_BASE64)
     data, of_gzip, size = gunzip(packed, limit)
-    if wrong == "bad_base64":
+    if wrong == ProblemName.BAD_BASE64:
         return Unpacked(data if not of_gzip else b"", wrong, size)
     if not of_gzip and not blob.whole:
-        return Unpacked(data, "", size)  # only the line after it is missing
+        return Unpacked(data, None, size)  # only the line after it is missing
     return Unpacked(data, of_gzip or wrong, size)
 
 
-def _decode(coded: bytes) -> tuple[bytes, str]:
+def _decode(coded: bytes) -> tuple[bytes, ProblemName | None]:
     """Return base64 decoded; what is not base64 is left out, an incomplete end is cut off."""
     wrong = (
-        "bad_base64" if coded.translate(None, _SPACE) != coded.translate(None, _NOT_BASE64) else ""
+        ProblemName.BAD_BASE64
+        if coded.translate(None, _SPACE) != coded.translate(None, _NOT_BASE64)
+        else None
     )
     try:
         return binascii.a2b_base64(coded), wrong
     except binascii.Error:
         plain = coded.translate(None, _NOT_BASE64).rstrip(b"=")
         try:
-            return binascii.a2b_base64(plain[: len(plain) // 4 * 4]), wrong or "truncated"
+            return binascii.a2b_base64(plain[: len(plain) // 4 * 4]), wrong or ProblemName.TRUNCATED
         except binascii.Error:
-            return b"", "bad_base64"
+            return b"", ProblemName.BAD_BASE64
 
 
 def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> Unpacked:
@@ -135,19 +138,20 @@ def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> Unpacked:
                 parts.append(part)
                 view = unzip.unconsumed_tail
                 if size > limit:
-                    return Unpacked(b"".join(parts)[:limit], "too_large", size)
+                    return Unpacked(b"".join(parts)[:limit], ProblemName.TOO_LARGE, size)
                 if not part and not view:
                     break
         except zlib.error:
             if parts and not _magic(view):
-                return Unpacked(b"".join(parts), "trailing_garbage", size)
-            return Unpacked(b"", "bad_gzip", size)
+                return Unpacked(b"".join(parts), ProblemName.TRAILING_GARBAGE, size)
+            return Unpacked(b"", ProblemName.BAD_GZIP, size)
         if not unzip.eof:
-            return Unpacked(b"".join(parts), "truncated", size)
+            return Unpacked(b"".join(parts), ProblemName.TRUNCATED, size)
         view = unzip.unused_data
         if view and not _magic(view):
-            return Unpacked(b"".join(parts), "trailing_garbage" * bool(view.strip(b"\0")), size)
-    return Unpacked(b"".join(parts), "", size)
+            wrong = ProblemName.TRAILING_GARBAGE if view.strip(b"\0") else None
+            return Unpacked(b"".join(parts), wrong, size)
+    return Unpacked(b"".join(parts), None, size)
 
 
 def _magic(view: bytes) -> bool:

@@ -15,6 +15,7 @@ from collections import Counter
 from datetime import tzinfo
 
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.directory_cursor import ParsedLog
 
@@ -45,7 +46,7 @@ def parse(
 ) -> ParsedLog[CentralEvent]:
     """Return facts of whole lines, but those that say nothing of a pilot."""
     events: list[CentralEvent] = []
-    wrong: Counter[str] = Counter()
+    wrong: Counter[ProblemName] = Counter()
     for line in raw.split(b"\n"):
         if not line.strip():
             continue
@@ -57,13 +58,13 @@ def parse(
     return ParsedLog(tuple(events), wrong)
 
 
-def _line(path: str, line: bytes) -> CentralEvent | str:
+def _line(path: str, line: bytes) -> CentralEvent | ProblemName:
     head = _HEAD.match(line)
     if head is None:
-        return "garbage"
+        return ProblemName.GARBAGE
     at = texts.iso(texts.text(head[3]))
     if at is None or at[1] is None:
-        return "no_time"
+        return ProblemName.NO_TIME
     data, message = _data(line, head.end())
     program = texts.known(head[5])
     kind, code = _kind(program, message)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from gwmond.model.factory_jobs import AGE_US
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.directory_cursor import ParsedLog
@@ -39,13 +40,13 @@ def parse(
     ``zone``: of times without one; None: not known, and neither are these times.
     """
     pilots: list[CompletedPilot] = []
-    wrong: Counter[str] = Counter()
+    wrong: Counter[ProblemName] = Counter()
     for line in _divided(raw):
         found = _line(path, line, place, zone)
         if isinstance(found, CompletedPilot):
             pilots.append(found)
             if not found.duration_s:
-                wrong["no_duration"] += 1
+                wrong[ProblemName.NO_DURATION] += 1
         else:
             wrong[found] += 1
     return ParsedLog(tuple(pilots), wrong)
@@ -59,16 +60,18 @@ def _divided(raw: bytes) -> Iterator[bytes]:
         yield from (line[a:b] for a, b in pairwise(cuts) if line[a:b].strip())
 
 
-def _line(path: str, line: bytes, place: PilotName, zone: tzinfo | None) -> CompletedPilot | str:
+def _line(
+    path: str, line: bytes, place: PilotName, zone: tzinfo | None
+) -> CompletedPilot | ProblemName:
     elements = {name: dict(_ATTRIBUTE.findall(inside)) for name, inside in _ELEMENT.findall(line)}
     job, user, waste = (elements.get(name, {}) for name in (b"job", b"user", b"wastemill"))
     if not job:
-        return "garbage"
+        return ProblemName.GARBAGE
     if b"</job>" not in line:
-        return "truncated"
+        return ProblemName.TRUNCATED
     pilot = _ID.fullmatch(job.get(b"id", b"").strip())
     if pilot is None:
-        return "no_pilot"
+        return ProblemName.NO_PILOT
     written_us = _written(texts.text(job.get(b"terminated", b"")), zone)
 
     def seconds(record: dict[bytes, bytes], name: bytes) -> int | None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 
 from gwmond.model.pilot_evidence import EVENT_LOG, PilotName, QueueEvent, QueueState
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.directory_cursor import ParsedLog
@@ -69,10 +70,12 @@ def parse(
     about_s = _about(path, written_s)
     events: list[QueueEvent] = []
     local: list[QueueEvent] = []
-    wrong: Counter[str] = Counter()
+    wrong: Counter[ProblemName] = Counter()
     for event in _divided(raw):
         head = _HEAD.match(event)
-        found = "garbage" if head is None else _event(path, event, head, place, about_s, zone)
+        found = (
+            ProblemName.GARBAGE if head is None else _event(path, event, head, place, about_s, zone)
+        )
         if isinstance(found, QueueEvent):
             events.append(found)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
@@ -113,16 +116,16 @@ def _event(
     place: PilotName,
     about_s: float,
     zone: tzinfo | None,
-) -> QueueEvent | str | None:
+) -> QueueEvent | ProblemName | None:
     state = STATES.get(int(head[1]))
     if state is None:
         return None
     at = _time(head, about_s, zone)
     if at is None:
-        return "no_time"
+        return ProblemName.NO_TIME
     cluster, proc = int(head[2]), int(head[3])
     if cluster < 0 or proc < 0:
-        return "no_pilot"
+        return ProblemName.NO_PILOT
     first, _, rest = raw[head.end() :].partition(b"\n")
     returned, signal, code = _RETURN.search(rest), _SIGNAL.search(rest), _CODE.search(rest)
     has_reason = state in {QueueState.HELD, QueueState.REMOVED, QueueState.FAILED}

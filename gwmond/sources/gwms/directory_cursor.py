@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms.rare.unread import Number, Position, Span
 from gwmond.sources.tail import FollowedLog
 
@@ -41,7 +42,7 @@ class ParsedLog(NamedTuple, Generic[F_co]):
     """
 
     facts: tuple[F_co, ...]
-    wrong: Counter[str]
+    wrong: Counter[ProblemName]
     local: tuple[F_co, ...] = ()
 
 
@@ -96,7 +97,7 @@ def read(text: str, source: str, problems: list[Problem]) -> DirectoryState:
     try:
         return load(text)
     except (ValueError, TypeError) as error:
-        problems.append(Problem(source, "bad_state", str(error)[:200]))
+        problems.append(Problem(source, ProblemName.BAD_STATE, str(error)[:200]))
         return DirectoryState()
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output
 from gwmond.sources.gwms.directory_cursor import (
@@ -69,7 +70,9 @@ def fetch(
     try:
         listed = list(layout.files_in(directory, problems, wanted, unseen))
     except OSError as error:
-        return _nothing(cursor_state, [Problem(layout.shown(directory), "unreadable", str(error))])
+        return _nothing(
+            cursor_state, [Problem(layout.shown(directory), ProblemName.UNREADABLE, str(error))]
+        )
     if unseen and not listed and not state.begun:
         return _nothing(cursor_state, problems)
     files = same_file.once(directory, listed, problems, wanted, unseen)
@@ -122,7 +125,7 @@ class _DirectoryReading(PilotReading):
         """Read pilots on; return how far, but for logs, and what is left."""
         first = not state.begun or state.taken < _FIRST
         if state.taken[0] > (self._now + FUTURE_S) * 1e9:
-            self._problem(self._directory, "clock_set_back", "read again from the begin")
+            self._problem(self._directory, ProblemName.CLOCK_SET_BACK, "read again from the begin")
             state = state._replace(taken=_FIRST, spans=())
         there = self._settled(files, first=first)
         hidden = {named[:2] for name in unseen if (named := pilot_output.job_file(name))}
@@ -130,7 +133,7 @@ class _DirectoryReading(PilotReading):
         seen = [pilot for pilot in there if pilot.number not in hidden]
         later = [pilot for pilot in seen if pilot.position > state.taken]
         if len(numbers) > unread.MAX_NUMBERS:
-            self._problem(self._directory, "too_many_unread", "no pilot is read, for now")
+            self._problem(self._directory, ProblemName.TOO_MANY_UNREAD, "no pilot is read, for now")
             return state, _Left(len(later) + len(numbers), len(numbers))
         positions = [pilot.position for pilot in there]
         inside = set(unread.within(state.spans, positions))
@@ -165,7 +168,7 @@ class _DirectoryReading(PilotReading):
             if named is not None:
                 pairs.setdefault((named.cluster, named.proc), {})[named.kind] = found
             elif found.name.startswith("job.") and not found.name.isprintable():
-                self._problem(found.path, "odd_name", "not read")
+                self._problem(found.path, ProblemName.ODD_NAME, "not read")
         newest, since = (self._now - SETTLE_S) * 1e9, self._now - self._limits.lookback_s
         future = 0
         settled = []
@@ -177,7 +180,7 @@ class _DirectoryReading(PilotReading):
             old = first and max(one.status.st_mtime for one in pair.values()) < since
             settled.append(SettledPilot((changed, *number), pair.get("out"), pair.get("err"), old))
         if future:
-            self._problem(self._directory, "future_files", f"{future} pilots")
+            self._problem(self._directory, ProblemName.FUTURE_FILES, f"{future} pilots")
         self._numbers = frozenset(pairs)
         self.outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
         return sorted(settled)
@@ -201,7 +204,9 @@ class _DirectoryReading(PilotReading):
                 self._took(self.spent, 1)
                 follows = True
             else:
-                self._problem(self._directory, "too_many_unread", "what is later is not read yet")
+                self._problem(
+                    self._directory, ProblemName.TOO_MANY_UNREAD, "what is later is not read yet"
+                )
                 break
             taken = pilot.position
         return state._replace(taken=taken, spans=tuple(spans)), read
@@ -225,7 +230,9 @@ class _DirectoryReading(PilotReading):
             if self.full:
                 break
             if tried >= most or size <= 0:
-                self._problem(self._directory, "unreadable", "more were not tried this time")
+                self._problem(
+                    self._directory, ProblemName.UNREADABLE, "more were not tried this time"
+                )
                 break
             if splits and not room:
                 continue

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import FileFact
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources import tail
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds
 from gwmond.sources.gwms.directory_cursor import (
@@ -67,7 +68,9 @@ class Following:
         late = time.process_time() - self._began >= limits.seconds
         self.full = self.full or late or self.size >= limits.size or self.weight >= limits.facts
 
-    def _problem(self, path: str, word: str, detail: object, records: int | None = None) -> None:
+    def _problem(
+        self, path: str, word: ProblemName, detail: object, records: int | None = None
+    ) -> None:
         self._problems.append(Problem(layout.shown(path), word, str(detail)[:300], records))
 
     def _failed(self, path: str, error: OSError) -> None:
@@ -109,7 +112,7 @@ class Following:
         after: list[FollowedLog] = []
         left = {one.inode: one for one in state.logs}
         if len(files) > MAX_LOGS:
-            self._problem(self._directory, "too_many_logs", f"{len(files)}")
+            self._problem(self._directory, ProblemName.TOO_MANY_LOGS, f"{len(files)}")
             cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])
             after += [known for known in cut if known is not None][-MAX_LOGS:]
             files = files[-MAX_LOGS:]
@@ -126,7 +129,7 @@ class Following:
         failed = {
             problem.source
             for problem in self._problems
-            if problem.problem in {"vanished", "unreadable"}
+            if problem.problem in {ProblemName.VANISHED, ProblemName.UNREADABLE}
         }
         for known in left.values():
             path = layout.shown(os.path.join(self._directory, known.name))
@@ -146,11 +149,11 @@ class Following:
         written = found.status.st_mtime
         offset, passing = (known.offset, known.passing) if known else (0, False)
         if known is not None and not tail.same(stream, known):
-            self._problem(found.path, "truncated_log", "read again from the begin")
+            self._problem(found.path, ProblemName.TRUNCATED_LOG, "read again from the begin")
             offset, passing = 0, False
         elif known is None and first and self._is_old(found):
             offset = found.status.st_size
-        wrong: Counter[str] = Counter()
+        wrong: Counter[ProblemName] = Counter()
         length, head = tail.head(stream)
         shown = layout.shown(os.path.join(os.path.dirname(found.path), found.name))
         local: list[QueueEvent] = []
@@ -159,7 +162,7 @@ class Following:
                 parsed = kind.parse(shown, chunk.raw, self._place, written, self._zone)
                 self.facts += parsed.facts
                 wrong += parsed.wrong
-                wrong["too_long"] += chunk.too_long
+                wrong[ProblemName.TOO_LONG] += chunk.too_long
                 local += parsed.local[: zones.EVENTS - len(local)]
                 self._took(chunk.offset - offset, len(parsed.facts))
                 offset, passing = chunk.offset, chunk.passing
@@ -192,7 +195,7 @@ def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> F
     try:
         found = layout.Found(os.path.basename(path), path, os.stat(path))
     except OSError as error:
-        unread = Problem(layout.shown(path), "unreadable", str(error)[:300])
+        unread = Problem(layout.shown(path), ProblemName.UNREADABLE, str(error)[:300])
         return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
     task = Following(os.path.dirname(path), limits, now, problems)
     known = task.follow([(found, log_kinds.CENTRAL[0])], state)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import EVENT_LOG, PilotName
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.pilot_output import job_file
 
@@ -91,7 +92,7 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                             waiting.append((entry.path, depth + 1))
                         else:
                             why = f"more than {MAX_DEPTH} levels below {shown(real)}"
-                            problems.append(Problem(shown(entry.path), "too_deep", why))
+                            problems.append(Problem(shown(entry.path), ProblemName.TOO_DEEP, why))
                     elif is_wanted(entry.name):
                         wanted = True
                         files += 1
@@ -99,14 +100,16 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                             jobs.add(entry.name.rpartition(".")[0])
                         size += entry.stat(follow_symlinks=False).st_size if sizes else 0
         except OSError as error:
-            problems.append(Problem(shown(directory), "unreadable", error.strerror or str(error)))
+            problems.append(
+                Problem(shown(directory), ProblemName.UNREADABLE, error.strerror or str(error))
+            )
         if wanted and len(directories) < MAX_DIRECTORIES:
             directories[directory] = len(jobs)
             continue
         problems += within
         if wanted:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
-            problems.append(Problem(shown(directory), "too_many_directories", why))
+            problems.append(Problem(shown(directory), ProblemName.TOO_MANY_DIRECTORIES, why))
     paths = tuple(sorted(directories))
     return Tree(paths, tuple(directories[path] for path in paths), files, size, tuple(problems))
 
@@ -150,7 +153,7 @@ def files_in(
 
 def unreadable(path: str, error: OSError) -> Problem:
     """Return a problem for a file that cannot be read: it is gone, or cannot be for now."""
-    word = "vanished" if isinstance(error, FileNotFoundError) else "unreadable"
+    word = ProblemName.VANISHED if isinstance(error, FileNotFoundError) else ProblemName.UNREADABLE
     return Problem(shown(path), word, (error.strerror or str(error))[:300])
 
 
@@ -158,9 +161,9 @@ def _link(root: str, entry: os.DirEntry[str]) -> list[Problem]:
     """Return a problem for a link that leads out of a root, or nowhere."""
     path = os.path.realpath(entry.path)
     if os.path.commonpath((root, path)) != root:
-        return [Problem(shown(entry.path), "link_outside", shown(path))]
+        return [Problem(shown(entry.path), ProblemName.LINK_OUTSIDE, shown(path))]
     if is_wanted(entry.name) and _leads_nowhere(path):
-        return [Problem(shown(entry.path), "dangling_link", shown(path))]
+        return [Problem(shown(entry.path), ProblemName.DANGLING_LINK, shown(path))]
     return []
 
 
@@ -175,7 +178,7 @@ def _leads_nowhere(path: str) -> bool:
 
 def _no_file(entry: os.DirEntry[str]) -> list[Problem]:
     kind = "a directory" if entry.is_dir() else "neither a file nor a directory"
-    return [Problem(shown(entry.path), "not_a_file", f"is {kind}")]
+    return [Problem(shown(entry.path), ProblemName.NOT_A_FILE, f"is {kind}")]
 
 
 def shown(path: str) -> str:

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.pilot_evidence import PilotName
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import blobs, starter_log, texts
 from gwmond.sources.gwms.rare import run_limits
 from gwmond.sources.htcondor import startd_history
@@ -77,7 +78,7 @@ class Logs(NamedTuple):
 
     attempts: tuple[JobRecord, ...]
     runs: tuple[StarterRun, ...]
-    wrong: tuple[tuple[str, str], ...]
+    wrong: tuple[tuple[str, ProblemName], ...]
 
 
 def parse(raw: bytes) -> PilotErr:
@@ -168,7 +169,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
     """
     left = LOGS_BYTES
     attempts: list[JobRecord] = []
-    wrong: list[tuple[str, str]] = []
+    wrong: list[tuple[str, ProblemName]] = []
     for blob in err.logs:
         if blob.name == HISTORY and left > 0:
             data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
@@ -186,7 +187,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         if not _is_starters(blob):
             continue
         if left <= 0 or len(runs) >= run_limits.MAX_RUNS:
-            wrong.append((blob.name, "too_large" if left <= 0 else "too_many"))
+            wrong.append((blob.name, ProblemName.TOO_LARGE if left <= 0 else ProblemName.TOO_MANY))
             break
         data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
         left -= size

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.endings import Ending
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import PilotName, StarterRun, XmlResult
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import result_xml, texts
 from gwmond.sources.gwms.texts import Zone
@@ -97,7 +98,7 @@ class PilotOut(NamedTuple):
     starts: int = 0
     lines: tuple[bytes, ...] = ()
     zone: Zone = Zone()
-    wrong: tuple[str, ...] = ()
+    wrong: tuple[ProblemName, ...] = ()
 
     @property
     def runs(self) -> tuple[StarterRun, ...]:
@@ -117,7 +118,7 @@ class _OutReading:
         self.normalized = False
         self.starts = 0
         self.jobs: list[bytes] = []
-        self.wrong: list[str] = []
+        self.wrong: list[ProblemName] = []
 
     def line(self, line: bytes) -> None:
         begin = line[:4]
@@ -150,7 +151,7 @@ class _OutReading:
                 self.values.setdefault(word, seconds)
             self.zone = self.zone.seen(texts.text(date), seconds)
         else:
-            self.wrong.append("bad_time")
+            self.wrong.append(ProblemName.BAD_TIME)
 
     def _mark(self, line: bytes) -> None:
         kind = line[4:8]
@@ -235,7 +236,7 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
 def parse(raw: bytes) -> PilotOut:
     """Return what a stdout says, as far as it goes; it may be cut off anywhere, and be anything."""
     begin = raw.find(_XML_BEGIN)
-    xml, wrong = None, list[str]()
+    xml, wrong = None, list[ProblemName]()
     if begin >= 0:
         end = raw.find(_XML_END, begin)
         line_end = raw.find(b"\n", begin)
@@ -251,7 +252,7 @@ def parse(raw: bytes) -> PilotOut:
     return _out(reading, xml, wrong + reading.wrong[:MAX_WRONG])
 
 
-def _out(reading: _OutReading, xml: XmlResult | None, wrong: list[str]) -> PilotOut:
+def _out(reading: _OutReading, xml: XmlResult | None, wrong: list[ProblemName]) -> PilotOut:
     values = reading.values
     zone = reading.zone
     for moment, offset in xml.offsets if xml is not None else ():

@@ -32,6 +32,7 @@ from gwmond.model.pilot_evidence import (
     XmlResult,
 )
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
@@ -53,7 +54,9 @@ PAUSE_S = {"fast": 150, "check": 150}
 USUAL_PAUSE_S = 1199
 _JOB = re.compile(r"job\.([0-9]{1,12})\.([0-9]{1,9})\.(out|err)")
 _NEVER_US = 10**18
-_SILENT = frozenset({"no_output", "empty_output", "garbage", "bad_time"})
+_SILENT = frozenset(
+    {ProblemName.NO_OUTPUT, ProblemName.EMPTY_OUTPUT, ProblemName.GARBAGE, ProblemName.BAD_TIME}
+)
 _CLASSES = {kind.value.lower(): kind for kind in FailureClass}
 
 
@@ -86,12 +89,12 @@ def parse(
 
     ``path`` names the pilot in problems; ``place`` is what its directory and file name say.
     """
-    wrong: list[tuple[str, str]] = []
+    wrong: list[tuple[str, ProblemName]] = []
     if out is None or len(out) < EMPTY_BYTES:
-        wrong.append(("out", "no_output" if out is None else "empty_output"))
+        wrong.append(("out", ProblemName.NO_OUTPUT if out is None else ProblemName.EMPTY_OUTPUT))
     said = pilot_out.parse(out or b"")
     if not wrong and said == PilotOut():
-        wrong.append(("out", "garbage"))
+        wrong.append(("out", ProblemName.GARBAGE))
     other = pilot_err.parse(err or b"")
     wrong += [("out", word) for word in said.wrong]
     xml = _xml(said, other, wrong)
@@ -99,7 +102,7 @@ def parse(
     logs, runs = _logs(said, other, xml, seen_us)
     wrong += logs.wrong
     attempts, runs, more = run_limits.bounded(logs.attempts, runs)
-    wrong += [("err", "too_many_runs")] * more
+    wrong += [("err", ProblemName.TOO_MANY_RUNS)] * more
     startds = {record.startd for record in logs.attempts}
     if len(startds) == 1 and not name.startd:
         name = name._replace(startd=texts.label(startds.pop().partition("@")[0]))
@@ -126,7 +129,7 @@ def parse(
     )
     output = output._replace(registered=_registered(output, said, other))
     if not output.times and all(word not in _SILENT for _, word in wrong):
-        wrong.append(("out", "untimed"))
+        wrong.append(("out", ProblemName.UNTIMED))
     return output._replace(problems=_problems(path, wrong))
 
 
@@ -169,7 +172,7 @@ def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | 
     return False if 2 * pilot_err.updates_refused(other) > updates else None
 
 
-def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, str]]:
+def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, ProblemName]]:
     """Return a problem for each time that is long after the files were last written."""
     latest_us = (seen_us or _NEVER_US) + ZONES_US
     marks = (said.start_us, said.last_script_us, said.condor_start_us, said.condor_end_us)
@@ -178,14 +181,14 @@ def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, st
     ]
     out = sum((mark or 0) >= latest_us for mark in (*marks, said.end_us))
     err = sum(run >= latest_us for run in runs)
-    return [("out", "bad_time")] * out + [("err", "bad_time")] * err
+    return [("out", ProblemName.BAD_TIME)] * out + [("err", ProblemName.BAD_TIME)] * err
 
 
 def _ran_on_gpus(attempts: Sequence[JobRecord]) -> bool:
     return any(attempt.fact.size is not None and attempt.fact.size.gpus > 0 for attempt in attempts)
 
 
-def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, str]]) -> XmlResult | None:
+def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, ProblemName]]) -> XmlResult | None:
     """Return the short result; of a failure, and where there is no short one, the long one."""
     short = said.xml
     if short is not None and short.ok:
@@ -211,15 +214,15 @@ def _name(
     said: PilotOut,
     other: PilotErr,
     xml: XmlResult | None,
-    wrong: list[tuple[str, str]],
+    wrong: list[tuple[str, ProblemName]],
 ) -> PilotName:
     reported = said.name.filled(xml.name if xml else PilotName()).filled(other.name)
     for mine, theirs in ((place.cluster, reported.cluster), (place.proc, reported.proc)):
         if mine is not None and theirs is not None and mine != theirs:
-            wrong.append(("out", "other_pilot"))
+            wrong.append(("out", ProblemName.OTHER_PILOT))
             break
     if place.entry and reported.entry and place.entry != reported.entry:
-        wrong.append(("out", "other_entry"))
+        wrong.append(("out", ProblemName.OTHER_ENTRY))
     return place.filled(reported)
 
 
@@ -274,9 +277,9 @@ def _failure(other: PilotErr, xml: XmlResult | None) -> Failure:
     return Failure(kind, test)
 
 
-def _problems(path: str, wrong: list[tuple[str, str]]) -> tuple[Problem, ...]:
+def _problems(path: str, wrong: list[tuple[str, ProblemName]]) -> tuple[Problem, ...]:
     """Return one problem for each word, with the places where it was found."""
-    places: dict[str, list[str]] = {}
+    places: dict[ProblemName, list[str]] = {}
     for where, word in wrong:
         places.setdefault(word, []).append(where)
     return tuple(

@@ -6,6 +6,7 @@ import os
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
 from gwmond.sources.gwms import layout, pilot_output
@@ -89,7 +90,7 @@ class PilotReading(Following):
         except (TooSlow, MemoryError):
             return
         except Exception as error:  # whatever it is, one file must not stop the others
-            self._problem(path, "parser_failed", f"{type(error).__name__}: {error}")
+            self._problem(path, ProblemName.PARSER_FAILED, f"{type(error).__name__}: {error}")
             return
         self._problems += fact.problems
         if self._is_copy(fact, out):
@@ -97,15 +98,17 @@ class PilotReading(Following):
         self.facts.append(fact)
         self._took(0, 1 + len(fact.attempts) + len(fact.runs))
 
-    def _too_costly(self, error: BaseException) -> tuple[str, str]:
+    def _too_costly(self, error: BaseException) -> tuple[ProblemName, str]:
         """Return the problem of a file that costs more than is given to one, and the bound."""
         if isinstance(error, TooSlow):
-            return "too_slow", f"more than {self._limits.file_s:g} s of CPU"
-        return "too_much_memory", f"more than {self._limits.file_mib} MiB of memory"
+            return ProblemName.TOO_SLOW, f"more than {self._limits.file_s:g} s of CPU"
+        return ProblemName.TOO_MUCH_MEMORY, f"more than {self._limits.file_mib} MiB of memory"
 
     def _is_copy(self, fact: PilotOutput, out: bytes | None) -> bool:
         """Return whether an output is that of another pilot, which is there under its own name."""
-        if out is None or all(problem.problem != "other_pilot" for problem in fact.problems):
+        if out is None or all(
+            problem.problem != ProblemName.OTHER_PILOT for problem in fact.problems
+        ):
             return False
         pilot_name = same_file.pilot_named(out)
         return (pilot_name.cluster, pilot_name.proc) in self.outs
@@ -129,7 +132,7 @@ class PilotReading(Following):
             if before <= limit:
                 raw = _read(stream, limit)
             else:
-                self._problem(found.path, "too_large", f"{before} bytes, read {limit}")
+                self._problem(found.path, ProblemName.TOO_LARGE, f"{before} bytes, read {limit}")
                 raw = _read(stream, limit - limit // 8)
                 stream.seek(before - limit // 8)
                 raw += b"\n" + _read(stream, limit // 8)
@@ -139,7 +142,7 @@ class PilotReading(Following):
         self.spent += len(raw)
         listed = found.status.st_size
         if len(raw) < min(listed, limit):
-            self._problem(found.path, "shrunk", f"{listed} bytes, then {len(raw)}")
+            self._problem(found.path, ProblemName.SHRUNK, f"{listed} bytes, then {len(raw)}")
         return raw
 
     def _fails(self, found: Found, error: OSError) -> None:

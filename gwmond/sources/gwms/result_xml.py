@@ -17,6 +17,7 @@ from xml.parsers import expat
 
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import Check, PilotName, XmlResult
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 
@@ -47,10 +48,10 @@ _DECLARATION = re.compile(r"<!(DOCTYPE|ENTITY)")
 
 
 class ParsedResult(NamedTuple):
-    """A result, and what was wrong with its text: a word, or empty."""
+    """A result, and what was wrong with its text."""
 
     result: XmlResult | None
-    wrong: str = ""
+    wrong: ProblemName | None = None
 
 
 class _Refused(Exception):
@@ -141,11 +142,11 @@ def parse(raw: bytes) -> ParsedResult:
     try:
         parser.Parse(raw, True)
     except _Refused:
-        return ParsedResult(None, "xml_refused")
+        return ParsedResult(None, ProblemName.XML_REFUSED)
     except (expat.ExpatError, ValueError, LookupError):  # not well-formed; an encoding unknown
         return _by_name(texts.text(raw))
     if handler.top is None:
-        return ParsedResult(None, "xml_malformed")
+        return ParsedResult(None, ProblemName.XML_MALFORMED)
     return ParsedResult(_result(handler.top, handler.tests))
 
 
@@ -165,7 +166,7 @@ def _refuse(*_: object) -> None:
 def _by_name(value: str) -> ParsedResult:
     """Return what the elements say that stand whole in a text which is not well-formed."""
     if _DECLARATION.search(value):
-        return ParsedResult(None, "xml_refused")
+        return ParsedResult(None, ProblemName.XML_REFUSED)
     begin, end = value.find("<subtestlist>"), value.rfind("</subtestlist>")
     if begin >= 0:
         value = value[:begin] + (value[end:] if end > begin else "")
@@ -177,8 +178,8 @@ def _by_name(value: str) -> ParsedResult:
     for tag, content in _PLAIN.findall(value):
         test.plain[tag] = content.strip()
     if not (test.env or test.metrics or test.plain):
-        return ParsedResult(None, "xml_malformed")
-    return ParsedResult(_result(test, []), "xml_malformed")
+        return ParsedResult(None, ProblemName.XML_MALFORMED)
+    return ParsedResult(_result(test, []), ProblemName.XML_MALFORMED)
 
 
 def _ok(test: _Test) -> bool | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import StarterRun
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 
@@ -105,7 +106,7 @@ class StarterLog(NamedTuple):
     """The runs of one log, in the order of their begin; ``wrong`` says what could not be read."""
 
     runs: tuple[StarterRun, ...]
-    wrong: str = ""
+    wrong: ProblemName | None = None
 
 
 def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
@@ -140,7 +141,7 @@ def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
         if word == "end":
             del alive[number]
     runs = [run for starter in starters if (run := starter.run(slot)) is not None]
-    return StarterLog(tuple(runs), "no_zone" if unplaced and not runs else "")
+    return StarterLog(tuple(runs), ProblemName.NO_ZONE if unplaced and not runs else None)
 
 
 def walls(raw: bytes, about_s: int) -> Iterator[int]:

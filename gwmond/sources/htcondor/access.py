@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gwmond.model.digits import is_number
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor.ads import parse
 
@@ -143,7 +144,7 @@ class LiveAccess(NamedTuple):
         """Ask a collector; an empty host is the one of this machine's configuration."""
         htcondor2 = self._bindings()
         if not host and not htcondor2.param.get("COLLECTOR_HOST", ""):
-            raise QueryError("no_pool", NO_POOL)
+            raise QueryError(ProblemName.NO_POOL, NO_POOL)
         began = time.monotonic()
         try:
             collector = htcondor2.Collector(host or None)
@@ -186,10 +187,10 @@ class LiveAccess(NamedTuple):
             found = ask(query.constraint or "true", list(query.projection), match, stop)
         except htcondor2.HTCondorException as error:
             if "undefined in remote configuration" in str(error):
-                raise QueryError("not_kept", " ".join(str(error).split())) from None
+                raise QueryError(ProblemName.NOT_KEPT, " ".join(str(error).split())) from None
             raise _explain(error, daemon.address, _since(began)) from None
         except ValueError as error:
-            raise QueryError("bad_constraint", " ".join(str(error).split())) from None
+            raise QueryError(ProblemName.BAD_CONSTRAINT, " ".join(str(error).split())) from None
         return list(found)
 
     def _jobs(self, schedd: Daemon, query: Query, options: int) -> list[classad2.ClassAd]:
@@ -256,19 +257,21 @@ def _explain(error: Exception, address: str, seconds: float, reason: str = "") -
     lines = [text, *(line.strip() for line in reason.splitlines())]
     for line in lines:
         if any(word in line for word in _DENIED):
-            return QueryError("denied", line)
+            return QueryError(ProblemName.DENIED, line)
     if "did not respond" in text or seconds > QUERY_TIMEOUT_S - 1:
-        return QueryError("timeout", f"no answer within {seconds:.0f} s")
+        return QueryError(ProblemName.TIMEOUT, f"no answer within {seconds:.0f} s")
     if text.endswith("errmsg="):
-        return QueryError("bad_constraint", "the schedd does not understand the constraint")
+        return QueryError(
+            ProblemName.BAD_CONSTRAINT, "the schedd does not understand the constraint"
+        )
     host, port = host_and_port(address)
     unreachable = _by_socket(host, port)
     if unreachable is not None:
         return unreachable
     closed = next((line for line in lines if any(word in line for word in _CLOSED)), None)
     if closed is not None:
-        return QueryError("connection_closed", f"{host}:{port}: {closed}")
-    return QueryError("failed", f"{text} ({host}:{port} accepts connections)")
+        return QueryError(ProblemName.CONNECTION_CLOSED, f"{host}:{port}: {closed}")
+    return QueryError(ProblemName.FAILED, f"{text} ({host}:{port} accepts connections)")
 
 
 def _by_socket(host: str, port: int) -> QueryError | None:
@@ -276,11 +279,11 @@ def _by_socket(host: str, port: int) -> QueryError | None:
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
     except socket.gaierror:
-        return QueryError("unknown_host", f"{host}: no such host")
+        return QueryError(ProblemName.UNKNOWN_HOST, f"{host}: no such host")
     except ConnectionRefusedError:
-        return QueryError("refused", f"{host}:{port} refused the connection")
+        return QueryError(ProblemName.REFUSED, f"{host}:{port} refused the connection")
     except OSError as cause:
-        return QueryError("unreachable", f"{host}:{port}: {cause}")
+        return QueryError(ProblemName.UNREACHABLE, f"{host}:{port}: {cause}")
     return None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_facts import Resources
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, histories, pilot_ads
@@ -62,10 +63,10 @@ def decode(found: Sequence[classad2.ClassAd], source: str, now: float) -> Claims
     return Claims(tuple(records), tuple(problems))
 
 
-def _record(ad: classad2.ClassAd, now: float) -> JobRecord | str:
+def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
     name, job = ads.text(ad, "Name"), ads.text(ad, "GlobalJobId")
     if name is None or job is None:
-        return "no_name" if name is None else "no_job"
+        return ProblemName.NO_NAME if name is None else ProblemName.NO_JOB
     activated = start = epoch(ad, "JobStart")
     heard = ads.number(ad, "LastHeardFrom")
     if start is not None:  # an ad is sent after what it reports

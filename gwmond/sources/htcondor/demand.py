@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import DemandGroup, JobCount, Problem, Size
 from gwmond.model.names import OTHER
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.units import DEFAULT_MEMORY_MIB, MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
@@ -132,7 +133,7 @@ def _constrained(constraint: str) -> list[str]:
     try:
         return _references(ads.parse(f"[Requirements = {constraint}]"))
     except Exception as error:  # ClassAdException, which has no base that could be named here
-        raise QueryError("bad_constraint", f"{constraint}: {error}") from None
+        raise QueryError(ProblemName.BAD_CONSTRAINT, f"{constraint}: {error}") from None
 
 
 def _keys(attributes: Attributes, demand: DemandOptions) -> tuple[str, ...]:
@@ -238,7 +239,7 @@ def decode(
     groups: dict[tuple[str, str], DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
     problems = [
-        Problem(schedd, "start_attribute", f"{name}: other for (nearly) every job")
+        Problem(schedd, ProblemName.START_ATTRIBUTE, f"{name}: other for (nearly) every job")
         for name in start.ungrouped
     ]
     for ad, jobs, status in _with_counts(rows, clusters):
@@ -254,7 +255,7 @@ def decode(
     kept = _by_share(_together(groups.values(), counts, apart))
     if len(kept) > demand.max_groups:
         detail = f"{schedd}: {len(kept)} groups, {demand.max_groups} are matched"
-        problems.append(Problem(schedd, "too_many_groups", detail))
+        problems.append(Problem(schedd, ProblemName.TOO_MANY_GROUPS, detail))
     return ScheddDemand(
         groups=tuple(kept[: demand.max_groups]),
         counts=tuple(JobCount(schedd, g, s, n) for (g, s), n in sorted(counts.items())),
@@ -331,7 +332,9 @@ def _group(
     gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
     if cores is None or memory is None:
         missing = "RequestCpus" if cores is None else "RequestMemory"
-        problems.append(Problem(schedd, "bad_request", f"{missing} of {jobs} jobs is no number"))
+        problems.append(
+            Problem(schedd, ProblemName.BAD_REQUEST, f"{missing} of {jobs} jobs is no number")
+        )
         cores = 1 if cores is None else cores
         memory = DEFAULT_MEMORY_MIB * cores if memory is None else memory
     minutes = ads.first_number(ad, attributes.walltime_minutes)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.digits import is_number
 from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
 from gwmond.model.monitor import EntryMonitor
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
@@ -82,7 +83,9 @@ def decode(
         numbers = monitors.of_entry_in_resource(ad)
         request = _request(ad, numbers, attributes)
         if request is None:
-            problems.append(Problem(source, "no_entry", ads.text(ad, "Name") or "no name"))
+            problems.append(
+                Problem(source, ProblemName.NO_ENTRY, ads.text(ad, "Name") or "no name")
+            )
             continue
         requests.append(request)
         key = request.entry.entry, request.factory

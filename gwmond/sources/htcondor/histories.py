@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.pilot_facts import Resources
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
@@ -160,7 +161,7 @@ def written(kind: str, ad: classad2.ClassAd) -> int:
     return ads.integer(ad, KINDS[kind].time) or 0
 
 
-def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | str | None:
+def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | ProblemName | None:
     """Turn an ad of a history into a record; a word says what is wrong with it.
 
     None: the job never ran on a slot.
@@ -173,12 +174,13 @@ def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | str | None:
     if kind == "history" and (not number or host is None):
         return None
     if job is None or not number or host is None:
-        return "no_job" if job is None else "no_host" if host is None else "no_run"
+        missing = ProblemName.NO_HOST if host is None else ProblemName.NO_RUN
+        return ProblemName.NO_JOB if job is None else missing
     run = RecordedRun(ad, number, epoch(ad, "JobCurrentStartDate"))
     end, ending = history_endings.DECODERS[kind](run)
     when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
     if when is None:
-        return "no_time"
+        return ProblemName.NO_TIME
     site, entry, frontend, group = (_known(ad, names) for names in names_in(kind))
     return JobRecord(
         fact=_fact(kind, run, job, when, end, ending),

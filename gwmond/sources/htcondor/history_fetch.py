@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Gap, Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import histories, history_cursor
@@ -66,7 +67,7 @@ def fetch(
         state = history_cursor.load(cursor_state, floor)
     except ValueError as error:
         state = history_cursor.load("", floor)
-        task.problems.append(Problem(daemon.name, "bad_state", str(error)))
+        task.problems.append(Problem(daemon.name, ProblemName.BAD_STATE, str(error)))
     complete = False
     while not complete and task.goes_on:
         state = task.probe(state) if state.drain is None else task.step(state, state.drain)
@@ -153,7 +154,7 @@ class _Fetch:
             if drain.parts < MAX_PARTS:
                 return state._replace(drain=drain.narrower())
             detail = f"more than {limit} records that nothing distinguishes"
-            self.problems.append(Problem(self._daemon.name, "too_many_at_once", detail))
+            self.problems.append(Problem(self._daemon.name, ProblemName.TOO_MANY_AT_ONCE, detail))
         if anchor is not None and anchor not in known and len(fresh) <= limit:
             return self._missing(state, drain, anchor, len(fresh))
         state = self._take(state, fresh)

@@ -19,6 +19,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Gap, Problem
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
@@ -61,7 +62,7 @@ def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) ->
     try:
         known = _load(cursor_state)
     except (ValueError, TypeError) as error:
-        task.problems.append(Problem(pattern, "bad_state", str(error)))
+        task.problems.append(Problem(pattern, ProblemName.BAD_STATE, str(error)))
         known = []
     after = task.read_all(known, first=not cursor_state)
     return HistoryAnswer(
@@ -113,7 +114,7 @@ def _list(pattern: str) -> None:
     try:
         os.scandir(os.path.dirname(_fixed(pattern)) or ".").close()
     except OSError as error:
-        raise QueryError("unreadable", f"{error.filename}: {error.strerror}") from None
+        raise QueryError(ProblemName.UNREADABLE, f"{error.filename}: {error.strerror}") from None
 
 
 class _FilesReading:
@@ -135,7 +136,7 @@ class _FilesReading:
         files, outside = find(self._pattern)
         if not files and not outside:
             _list(self._pattern)
-        self.problems += [Problem(path, "link_outside", path) for path in outside]
+        self.problems += [Problem(path, ProblemName.LINK_OUTSIDE, path) for path in outside]
         for path in files:
             before = None
             try:
@@ -145,7 +146,7 @@ class _FilesReading:
                         left.remove(before)
                     read = self._file(path, stream, before, first=first)
             except OSError as error:
-                self.problems.append(Problem(path, "unreadable", str(error)))
+                self.problems.append(Problem(path, ProblemName.UNREADABLE, str(error)))
                 kept = [one for one in left if one.path == path] if before is None else [before]
                 after += kept
                 left = [one for one in left if one not in kept]
@@ -176,7 +177,7 @@ class _FilesReading:
         offset, time = (before.offset, before.time) if before else (0, int(self._now))
         if before is None and first and status.st_mtime < self._now - self._limits.lookback_s:
             offset = status.st_size
-        wrong: Counter[str] = Counter()
+        wrong: Counter[ProblemName] = Counter()
         newest = 0
         for record, end in startd_history.records(stream, offset) if not self.full else ():
             if isinstance(record, JobRecord):

@@ -15,6 +15,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Pilot, Problem, Size
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.htcondor import ads, advertised, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.pilot_ads import UNKNOWN_SITE
@@ -115,13 +116,15 @@ def decode(
         for name, ad in sizeless.items()
         if name not in startds
     ]
-    problems += [Problem(source, "no_site", p.name) for p in pilots if p.entry.site == UNKNOWN_SITE]
+    problems += [
+        Problem(source, ProblemName.NO_SITE, p.name) for p in pilots if p.entry.site == UNKNOWN_SITE
+    ]
     samples: dict[tuple[EntryKey, str], dict[Size, str]] = defaultdict(dict)
     tally: dict[tuple[EntryKey, str, Size], int] = defaultdict(int)
     for name, slots in startds.items():
         pilot = _pilot(name, slots, attributes, now)
         if pilot.entry.site == UNKNOWN_SITE:
-            problems.append(Problem(source, "no_site", name))
+            problems.append(Problem(source, ProblemName.NO_SITE, name))
         pilots.append(pilot)
         if pilot.accepting and pilot.size is not None:
             sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
@@ -135,20 +138,20 @@ def decode(
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
 
 
-def _slot(ad: classad2.ClassAd) -> _Slot | str:
+def _slot(ad: classad2.ClassAd) -> _Slot | ProblemName:
     """Decode one slot, or say which problem it has."""
     name = ads.text(ad, "Name")
     if name is None:
-        return "no_name"
+        return ProblemName.NO_NAME
     kind = ads.text(ad, "SlotType") or "Static"
     free = pilot_ads.size_of(ad, ("Cpus", "Memory", "GPUs"))
     if free is None:
-        return "bad_size"
+        return ProblemName.BAD_SIZE
     size = free
     if kind == "Partitionable" and ads.number(ad, "TotalSlotCpus") is not None:
         whole = pilot_ads.size_of(ad, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
         if whole is None:
-            return "bad_size"
+            return ProblemName.BAD_SIZE
         size = whole
     children = _children(ad, size, free) if kind == "Partitionable" else ()
     return _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)

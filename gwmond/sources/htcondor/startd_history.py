@@ -17,6 +17,7 @@ import re
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.sources.htcondor import histories
 
@@ -40,23 +41,25 @@ _FLAT = re.compile(rb"\[[^\[\]]*+\]")
 _PLAIN = {b"true": True, b"false": False}
 
 
-def records(stream: IO[bytes], offset: int = 0) -> Iterator[tuple[JobRecord | str | None, int]]:
+def records(
+    stream: IO[bytes], offset: int = 0
+) -> Iterator[tuple[JobRecord | ProblemName | None, int]]:
     """Yield each complete record from an offset on, decoded, and the offset of its end.
 
     A word says what is wrong with a record; None: its job never ran on a slot.
     """
     for body, end in divided(stream, offset):
-        yield "too_long" if body is None else decode(body), end
+        yield ProblemName.TOO_LONG if body is None else decode(body), end
 
 
-def parse(data: bytes, limit: int = MAX_RECORDS) -> tuple[list[JobRecord], list[str]]:
+def parse(data: bytes, limit: int = MAX_RECORDS) -> tuple[list[JobRecord], list[ProblemName]]:
     """Return the records of a whole history, and a word for each that is broken."""
     found: list[JobRecord] = []
-    wrong: list[str] = []
+    wrong: list[ProblemName] = []
     for record, _ in records(io.BytesIO(data)):
         if isinstance(record, JobRecord):
             if len(found) >= limit:
-                wrong.append("too_many")
+                wrong.append(ProblemName.TOO_MANY)
                 break
             found.append(record)
         elif record is not None and len(wrong) < MAX_WRONG:
@@ -85,12 +88,12 @@ def divided(stream: IO[bytes], offset: int = 0) -> Iterator[tuple[bytes | None, 
             held, cut = held[line : line + len(_BANNER)], True
 
 
-def decode(body: bytes) -> JobRecord | str | None:
+def decode(body: bytes) -> JobRecord | ProblemName | None:
     """Turn the lines of a record into a job record; a word says what is wrong with them."""
     ad = plain(body)
     if ad is None:
         ad = parsed(body)
-    return "garbage" if ad is None else histories.decode(KIND, ad)
+    return ProblemName.GARBAGE if ad is None else histories.decode(KIND, ad)
 
 
 def plain(body: bytes) -> Any:

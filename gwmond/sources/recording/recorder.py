@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Template
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor import demand, factory, matching, schedds, slots
 from gwmond.sources.htcondor.access import Access, CollectorSource, Daemon, Terms
@@ -159,7 +160,7 @@ class Recorder:
             self._answers[stream], self._taken[history], more = taken
             if more:
                 self.errors[stream] = f"more than {recorded_runs.MOST} new records in a frame"
-        elif self.errors[stream].startswith("not_kept"):
+        elif self.errors[stream].startswith(ProblemName.NOT_KEPT):
             del self.errors[stream]
 
     def _queue(self, access: Access, schedd: Daemon, now: float) -> None:

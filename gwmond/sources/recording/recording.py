@@ -24,6 +24,7 @@ from functools import cached_property, lru_cache
 from lzma import LZMAError
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, claims
 from gwmond.sources.htcondor.matching import START
@@ -320,7 +321,7 @@ class ReplayAccess(NamedTuple):
             known = [recorded_runs.stream(daemon.name, kind) for kind in recorded_runs.KINDS]
             kept = stream in recording.streams or not recording.streams.intersection(known)
             detail = f"{daemon.name}: did not answer for {kind} when recorded"
-            raise QueryError("unreachable" if kept else "not_kept", detail)
+            raise QueryError(ProblemName.UNREACHABLE if kept else ProblemName.NOT_KEPT, detail)
         moment = replayed_runs.ReplayMoment(
             frame,
             len(recording.times),
@@ -334,7 +335,7 @@ class ReplayAccess(NamedTuple):
     def _ads(self, stream: str, narrowed: str = "") -> list[classad2.ClassAd]:
         answer = _opened(self.path).frame(stream, self.time)
         if answer is None:
-            raise QueryError("unreachable", f"{stream}: did not answer when recorded")
+            raise QueryError(ProblemName.UNREACHABLE, f"{stream}: did not answer when recorded")
         shift = round(self.shift)
         heard = {name: str(int(self.time) + shift) for name in _HEARD}
         found = [

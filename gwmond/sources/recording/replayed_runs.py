@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
 from gwmond.sources.recording.deltas import Ad
@@ -42,7 +43,7 @@ class Condition:
         try:
             self._tree = classad2.ExprTree(text) if text else None
         except Exception as error:  # a ClassAdException has no common base
-            raise QueryError("bad_constraint", " ".join(str(error).split())) from None
+            raise QueryError(ProblemName.BAD_CONSTRAINT, " ".join(str(error).split())) from None
 
     def holds(self, ad: classad2.ClassAd) -> bool:
         """Return whether it is true for an ad."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import PilotName
+from gwmond.model.problem_names import ProblemName
 from gwmond.sources import tail
 from gwmond.sources.gwms import layout, pilot_out
 from gwmond.sources.gwms.pilot_output import job_file
@@ -61,7 +62,9 @@ def once(
         for file in read:
             if layout.is_wanted(file.name):
                 path = layout.shown(os.path.join(directory, file.name))
-                problems.append(Problem(path, "same_file", f"is {layout.shown(first.path)}"))
+                problems.append(
+                    Problem(path, ProblemName.SAME_FILE, f"is {layout.shown(first.path)}")
+                )
     return kept
 
 

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
 from gwmond.sources.gwms import pilot_out
@@ -120,7 +121,7 @@ class Judge:
         really = round(used.total_seconds() if used is not None else 0) + wrong * QUARTER_S
         return Problem(
             path or alike[0].path,
-            "other_zone",
+            ProblemName.OTHER_ZONE,
             f"{len(alike)} of {len(samples)} pilots began or ended "
             f"{_hours(abs(wrong) * QUARTER_S)} hours {'earlier' if wrong > 0 else 'later'} by "
             f"their outputs: the factory's clock was at "
