@@ -166,7 +166,7 @@ def problem_values(seen: TimedProblem) -> Row:
     return {
         "time": time_s(time),
         "source": clean(problem.source),
-        "problem": clean(problem.problem),
+        "problem": problem.problem.value,
         "detail": clean(problem.detail, DETAIL_CHARACTERS),
     }
 

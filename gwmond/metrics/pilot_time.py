@@ -13,7 +13,7 @@ from gwmond.metrics.zeros import entries, places, with_zeros
 from gwmond.model.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
 from gwmond.model.outcomes import RUNS
-from gwmond.model.pilot_facts import BEARS, Category, Measure
+from gwmond.model.pilot_facts import BEARS, Assumption, Category, Measure
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.stored_pilots import ASSUMED, CountKey
 from gwmond.model.totals import Total
@@ -124,7 +124,8 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
         (resource, rule.value, *place)
         for place, resources in places(s).items()
         for resource in resources
-        for rule in sorted(BEARS[resource])
+        for rule in Assumption
+        if rule in BEARS[resource]
     )
     return with_zeros(_samples(sums, created), known)
 
@@ -224,9 +225,9 @@ FAMILIES = (
         "gwmond_pilot_estimated_canonical_seconds_total",
         "counter",
         "seconds",
-        "Time of ended pilots that is estimated by a rule for a missing fact: begin, end, "
-        "size (of cpu alone), gpus (of gpu alone), validation, no_output, jobs, life "
-        "(docs/estimates.md has the table). Time to which two rules apply counts under both. Unit: "
+        f"Time of ended pilots that rests on rules for missing facts: {', '.join(Assumption)} "
+        "(docs/estimates.md has the table; size is of cpu alone, gpus of gpu alone). Time to which "
+        "several rules apply counts under the first of them. Unit: "
         "canonical seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
         ("resource", "rule", "site", "entry", "group"),
         _assumed,

@@ -8,7 +8,7 @@ Source of the terms: design page, sections 1 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -114,16 +114,19 @@ class Validation(StrEnum):
 
 
 class Assumption(StrEnum):
-    """The rules for missing facts of a pilot (docs/estimates.md has the table)."""
+    """The rules for missing facts of a pilot (docs/estimates.md has the table).
 
+    In order of precedence: time to which several rules apply is counted under the first of them.
+    """
+
+    NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
+    LIFE = "life"  # only records of jobs tell of the pilot
+    JOBS = "jobs"  # only a summary tells of its jobs
     BEGIN = "begin"  # when it began
     END = "end"  # when it ended
+    VALIDATION = "validation"  # whether HTCondor started, or whether it ran jobs
     SIZE = "size"  # its cores or memory
     GPUS = "gpus"  # its number of GPUs
-    VALIDATION = "validation"  # whether HTCondor started, or whether it ran jobs
-    NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
-    JOBS = "jobs"  # only a summary tells of its jobs
-    LIFE = "life"  # only records of jobs tell of the pilot
 
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -141,6 +144,21 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
         else:
             covered.append((start, end))
     return tuple(covered)
+
+
+def beside(within: Interval, covered: Iterable[Interval]) -> Iterator[Interval]:
+    """Yield the parts of an interval that others, which are sorted and disjoint, do not cover.
+
+    >>> list(beside((1, 9), [(0, 2), (4, 5), (8, 12)]))
+    [(2, 4), (5, 8)]
+    """
+    start, end = within
+    for first, last in covered:
+        if start < min(first, end):
+            yield start, min(first, end)
+        start = max(start, last)
+    if start < end:
+        yield start, end
 
 
 class Estimates(NamedTuple):
@@ -161,6 +179,17 @@ BEARS: Mapping[Resource, frozenset[Assumption]] = {
     "gpu": frozenset(Assumption) - {Assumption.SIZE},
 }
 """Which rules bear on a pilot's own time of a resource."""
+
+
+def divided(
+    assumed: Mapping[Assumption, Interval], resource: Resource
+) -> Iterator[tuple[Assumption, Interval]]:
+    """Yield the times of a resource that rest on rules, each moment under one rule."""
+    covered: tuple[Interval, ...] = ()
+    for rule in Assumption:
+        if rule in assumed and rule in BEARS[resource]:
+            yield from ((rule, part) for part in beside(assumed[rule], covered))
+            covered = union((*covered, assumed[rule]))
 
 
 def estimates(assumed: Mapping[Assumption, Interval]) -> Estimates:

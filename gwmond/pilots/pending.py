@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from gwmond.model.batch import Batch, Part, Parts
-from gwmond.model.pilot_facts import BEARS, Category, Outcome
+from gwmond.model.pilot_facts import Assumption, Category, Outcome, divided
 from gwmond.model.stored_pilots import (
     ASSUMED,
     CountKey,
@@ -22,7 +22,7 @@ from gwmond.model.stored_pilots import (
     PilotSeries,
 )
 from gwmond.model.totals import Hour, Micros
-from gwmond.model.units import RESOURCES
+from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.posting import Posting, own
@@ -143,14 +143,11 @@ class PendingCounts:
         attempt.counted, attempt.dirty = outcome, True
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
-        now = {
-            (rule, resource): micros
-            for rule, within in pilot.assumed.items()
-            if category is not None
-            for resource in RESOURCES
-            if rule in BEARS[resource]
-            if (micros := pilot.canonical_total(resource, self._q, within))
-        }
+        now: Counter[tuple[Assumption, Resource]] = Counter()
+        for resource in RESOURCES if category is not None else ():
+            for rule, within in divided(pilot.assumed, resource):
+                now[rule, resource] += pilot.canonical_total(resource, self._q, within)
+        now = +now
         (site, entry), group = pilot.identity.key, pilot.identity.group
         for counted, amounts, sign in (
             (pilot.counted, pilot.counted_micros, -1),

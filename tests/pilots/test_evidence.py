@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.attempts import Source
 from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.pilot_facts import BEARS, Assumption, Resources, divided
 from gwmond.model.times import HOUR_US, Period
+from gwmond.model.units import RESOURCES
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports.report import Scope
@@ -102,6 +105,45 @@ def test_the_end_bears_on_both() -> None:
     told(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
     assert {name for some in spent(play).values() for name in some} == {ESTIMATED}
     assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
+
+
+def test_time_under_two_rules_counts_once() -> None:
+    """Under the first: nothing says when a pilot ended, nor how large it was."""
+    play = Play()
+    cut = output(end=None, condor_start_us=us(0), condor_end_us=us(900))
+    unknown = cut._replace(cores=None, memory_mib=None)
+    told(play, unknown, expected={"entry": Resources(4, 8000)})
+    (row,) = play.stored.pilots.values()
+    assert {Assumption.END, Assumption.SIZE} <= set(row.assumed)
+    assert counted(play) == {("cpu", "end"): 4 * 900.0}
+    _check(play.stored)
+
+
+@given(
+    st.dictionaries(st.sampled_from(Assumption), st.tuples(st.integers(0, 9), st.integers(0, 9)))
+)
+def test_each_moment_has_one_rule(assumed: dict[Assumption, tuple[int, int]]) -> None:
+    """The first of those that apply to a resource then; and no other moment has any."""
+    for resource in RESOURCES:
+        expected = {
+            moment: next(
+                rule
+                for rule in Assumption
+                if rule in BEARS[resource] and _covers(assumed.get(rule), moment)
+            )
+            for moment in range(10)
+            if any(_covers(assumed.get(rule), moment) for rule in BEARS[resource])
+        }
+        found = [
+            (moment, rule)
+            for rule, (start, end) in divided(assumed, resource)
+            for moment in range(start, end)
+        ]
+        assert (len(found), dict(found)) == (len(expected), expected)
+
+
+def _covers(within: tuple[int, int] | None, moment: int) -> bool:
+    return within is not None and within[0] <= moment < within[1]
 
 
 @pytest.mark.parametrize("by", [("user",), ("node",), ("site",)])
