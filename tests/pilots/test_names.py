@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.pilots.accounting import PilotAccounting
-from tests.pilots.play import T0, Play, record
+from tests.pilots.play import T0, Play, record, shown
+from tests.pilots.test_factory_jobs import line, queue, told
+from tests.pilots.test_outputs import JOB, output
 
 BOUND = Limits(2, 10, 10, DAY_S)
 
@@ -54,3 +58,49 @@ def test_a_pilot_that_was_accounted_as_other_stays_so() -> None:
     assert play.pilot("glidein_2@node").identity.group == OTHER
     assert play.pilot("glidein_1@node").identity.key == EntryKey("S1", "S1")
     assert play.seconds()["goodput"] == 300
+
+
+def folded(entry: EntryKey = OTHER_ENTRY) -> Play:
+    """A pilot that collectors showed from 300 to 1200 s, at an entry that is not kept apart."""
+    play = bounded(Play(), known())
+    live = shown(started=300, factory_job=JOB)._replace(entry=entry, group=OTHER)
+    play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
+    play.rest(1260, hours=1)
+    return play
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_files_of_a_factory_are_joined_with_a_pilot_of_other(restarted: bool) -> None:
+    """Output, queue and summary are those of the pilot that ads show, whatever its entry is called
+    there; it is accounted once, stays ``other``, and has its own beginning and end."""
+    play = folded()
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
+    if restarted:
+        bounded(play, known())
+    told(play, output(0, 1230), *queue(0, 1240), line(1250, 1230), at=6000)
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+    (row,) = play.stored.pilots.values()
+    assert (row.identity.key, row.identity.group) == (OTHER_ENTRY, OTHER)
+    assert row.ended == "reported"
+
+
+def test_the_queue_alone_ends_a_pilot_of_other() -> None:
+    """Of a pilot that was killed no output comes back; its time is that of any pilot."""
+    play, apart = folded(), folded(EntryKey("Site", "entry"))
+    for each in (play, apart):
+        told(each, *queue(0, 1240), at=6000)
+    (row,), (own,) = play.stored.pilots.values(), apart.stored.pilots.values()
+    assert (row.identity.key, row.ended) == (OTHER_ENTRY, "queue")
+    assert (own.identity.key, own.end_us) == (EntryKey("Site", "entry"), row.end_us)
+    assert (
+        play.seconds() == apart.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 940.0 - 600}
+    )
+
+
+def test_a_pilot_of_an_entry_of_files_is_not_one_of_other() -> None:
+    """Another factory job with the same number is another pilot."""
+    play = folded()
+    mine = output(0, 1230)
+    told(play, mine._replace(name=mine.name._replace(schedd="another")), at=6000)
+    assert len(play.stored.pilots) == 2
+    assert sum(play.seconds().values()) == 4 * 900.0 + 4 * 1230.0
