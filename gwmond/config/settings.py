@@ -137,11 +137,13 @@ class DemandOptions(Section):
 
 
 class NamesOptions(Section):
-    """How many names, which pilots and users choose, are kept apart."""
+    """How many names, which pilots, users and daemons choose, are kept apart."""
 
     entries: Number = 2000
     groups: Number = 10000
     accounting_groups: Number = 1000
+    schedds: Number = 500
+    frontends: Number = 500
     forget_after: Duration = _seconds("30d")
 
 

@@ -10,7 +10,8 @@ IMPORTED_LOG = "imported_log"
 """How far an import has read a central log."""
 
 SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES = "silent_before", "update_gaps", "waiting"
-"""What the book keeps like a cursor, but is of no source that is read."""
+KEPT_NAMES = "names"
+"""What is kept like a cursor, but is of no source that is read."""
 
 SCHEDD_KINDS = ("epochs", "history")
 """How far the histories of a schedd were read."""

@@ -1,8 +1,9 @@
 """Which names are kept apart: a limit on the names that strangers can make gwmond store.
 
 Whoever may advertise a slot chooses the names of its site, entry and frontend group; whoever may
-submit a job chooses its accounting group.  Of each kind a limited number of names is kept apart;
-all others are accounted together as ``other`` (``OTHER_ENTRY``, ``OTHER``).
+submit a job chooses its accounting group; schedds and frontends choose their own names.  Of each
+kind a limited number of names is kept apart; all others are accounted together as ``other``
+(``OTHER_ENTRY``, ``OTHER``).
 
 The rule, from the strongest claim on a place to the weakest (``Claim``):
 
@@ -23,6 +24,7 @@ Times are seconds since the epoch.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -38,7 +40,13 @@ OTHER = "other"
 OTHER_ENTRY = EntryKey(OTHER, "too_many_names")
 """Where pilots are accounted whose entry is not kept apart; no factory names an entry so."""
 
-DAY_S = 86400.0
+ACCOUNTING_GROUPS, SCHEDDS, FRONTENDS = "accounting groups", "schedds", "frontends"
+"""Kinds of names that are one word; each has its own limit."""
+
+HOUR_S, DAY_S = 3600.0, 86400.0
+MAX_CHARACTERS = 900_000
+"""A text that the ledger keeps has at most a million."""
+
 FEW = 5
 """So many of the names that were taken together are remembered, to be shown."""
 
@@ -69,6 +77,8 @@ class Limits(NamedTuple):
     groups: int
     accounting_groups: int
     forget_s: float
+    schedds: int = 500
+    frontends: int = 500
 
 
 class Together(NamedTuple):
@@ -177,7 +187,14 @@ class Names:
         self._limits = limits
         self._entries: Register[EntryKey] = Register(limits.entries, limits.forget_s)
         self._groups: Register[Berth] = Register(limits.groups, limits.forget_s)
-        self._accounting: Register[str] = Register(limits.accounting_groups, limits.forget_s)
+        self._most = {
+            ACCOUNTING_GROUPS: limits.accounting_groups,
+            SCHEDDS: limits.schedds,
+            FRONTENDS: limits.frontends,
+        }
+        self._words: dict[str, Register[str]] = {
+            kind: Register(most, limits.forget_s) for kind, most in self._most.items()
+        }
         self._together: dict[str, Together] = {}
         self._late: set[EntryKey] = set()
         self._now = 0.0
@@ -189,7 +206,8 @@ class Names:
         known = after._entries.known
         groups = {b: standing for b, standing in self._groups.known.items() if _is_named(b, known)}
         after._groups.recall(groups, self._now)
-        after._accounting.recall(self._accounting.known, self._now)
+        for kind, register in self._words.items():
+            after._words[kind].recall(register.known, self._now)
         after._now = self._now
         return after
 
@@ -238,11 +256,43 @@ class Names:
         self._say("groups", self._groups.note(named, vouched, now), self._limits.groups)
         self._late.clear()
 
-    def note_accounting(self, jobs: Mapping[str, int], now: float) -> None:
-        """Take in the accounting groups that have jobs, and how many."""
-        named = {name: number for name, number in jobs.items() if name != OTHER}
-        without = self._accounting.note(named, (), now)
-        self._say("accounting groups", without, self._limits.accounting_groups)
+    def note_words(
+        self, kind: str, seen: Mapping[str, int], now: float, vouched: Collection[str] = ()
+    ) -> None:
+        """Add the names of a kind that are seen, and how often each is."""
+        self._now = max(now, self._now)
+        named = {name: number for name, number in seen.items() if name != OTHER}
+        without = self._words[kind].note(named, vouched, now)
+        self._say(kind, without, self._most[kind])
+
+    def dump(self) -> str:
+        """Return the names that are one word, and in which hours each was seen first and last.
+
+        Those come first that were seen first; of more than ``MAX_CHARACTERS`` no more.
+        """
+        rows = sorted(
+            (int(standing.first // HOUR_S), int(standing.last // HOUR_S), kind, name)
+            for kind, register in self._words.items()
+            for name, standing in register.known.items()
+        )
+        found: list[str] = []
+        left = MAX_CHARACTERS
+        for row in rows:
+            found.append(json.dumps(row, separators=(",", ":")))
+            left -= len(found[-1]) + 1
+            if left < 0:
+                found.pop()
+                break
+        return f"[{','.join(found)}]"
+
+    def load(self, text: str, then: float, now: float) -> None:
+        """Add the names that were dumped ``then``: the time since counts against none."""
+        known: dict[str, dict[str, Standing]] = {kind: {} for kind in self._words}
+        for first, last, kind, name in json.loads(text or "[]"):
+            if kind in known:
+                known[kind][name] = Standing(first * HOUR_S, last * HOUR_S)
+        for kind, standings in known.items():
+            self._words[kind].recall(_later(standings, now - then), now)
 
     def _say(self, kind: str, without: AbstractSet[Name], most: int) -> None:
         """Remember which names of a kind have no place."""
@@ -267,10 +317,9 @@ class Names:
         found = self._entries
         return frozenset(key for key in found.known if found.claim(key, self._now) <= Claim.SEEN)
 
-    @property
-    def accounting(self) -> tuple[frozenset[str], int]:
-        """The accounting groups that are kept apart, and how many more have room."""
-        return frozenset(self._accounting.known), self._accounting.room
+    def room(self, kind: str) -> tuple[frozenset[str], int]:
+        """Return the names of a kind that are kept apart, and how many more have room."""
+        return frozenset(self._words[kind].known), self._words[kind].room
 
     @property
     def together(self) -> tuple[Together, ...]:
@@ -300,9 +349,9 @@ class Names:
             self._groups.admit(Berth(key, group), self._now)
         return self.berth(key, group)
 
-    def accounting_group(self, name: str) -> str:
-        """Return under which name an accounting group is shown."""
-        return name if name in self._accounting.known else OTHER
+    def word(self, kind: str, name: str) -> str:
+        """Return under which name a name of a kind is shown."""
+        return name if name in self._words[kind].known else OTHER
 
 
 def _later(known: Mapping[Name, Standing], seconds: float) -> dict[Name, Standing]:

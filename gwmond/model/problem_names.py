@@ -484,11 +484,11 @@ class ProblemName(StrEnum):
     )
     TOO_MANY_NAMES = (
         "too_many_names",
-        "more entries, frontend groups or accounting groups than are kept apart: the others are "
-        "accounted under the name other. A pilot chooses the names that it advertises, a user "
-        "those of jobs",
-        "look at the names in the message. If they are yours, raise the bound in [names]; if not, "
-        "find out whose pilots or jobs they are: who may advertise to the collector?",
+        "more entries, frontend groups, accounting groups, schedds or frontends than are kept "
+        "apart: the others are accounted under the name other; such schedds are not queried. "
+        "Pilots, users and daemons choose these names",
+        "look at the names in the message. If they are yours, raise the limit in [names]; if not, "
+        "find out whose they are: who may advertise to the collector?",
     )
     TOO_MANY_RUNS = (
         "too_many_runs",

@@ -11,17 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
@@ -31,6 +21,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import (
     FACTORY_FILES,
     IMPORTED_LOG,
+    KEPT_NAMES,
     SILENT_BEFORE,
     UPDATE_GAPS,
     WAITING_LINES,
@@ -40,6 +31,9 @@ from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.periods import both, rfc3339, span
 from gwmond.reports.stored_pilot import UNDATED, AsOf, StoredPilot
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 Report: TypeAlias = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is, and how much there is."""
@@ -123,6 +117,15 @@ def place(text: str) -> str:
 @contextmanager
 def progress() -> Iterator[Report]:
     """Show progress on standard error, where that is a terminal."""
+    from rich.console import Console  # noqa: PLC0415 (few commands show it)
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     console = Console(stderr=True)
     with Progress(
@@ -182,7 +185,7 @@ NOTHING_YET = (
 """What is missing in a fresh ledger, and what to do next."""
 
 _NAMES = {IMPORTED_LOG: "files"}
-_NOT_READ = {SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
+_NOT_READ = {KEPT_NAMES, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config, Pledge
 from gwmond.model.batch import EntryState, LedgerState
+from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.evaluation import Capacity, Taken
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Pilot, Size
 from gwmond.model.names import Standing
@@ -21,11 +22,12 @@ from gwmond.sites.pending import Filling, filling, measured
 
 
 class Recalled(NamedTuple):
-    """Names that a ledger knows, as of ``now`` (epoch seconds)."""
+    """Names that a ledger knows, as of ``now`` (epoch seconds); ``words``: see ``Names.dump``."""
 
     entries: Mapping[EntryKey, Standing]
     groups: Mapping[Berth, Standing]
     now: float
+    words: str
 
 
 class Memory(NamedTuple):
@@ -86,7 +88,8 @@ def _names(state: LedgerState) -> Recalled | None:
     for berth, created in since.items():
         entry = entries.setdefault(berth.entry, Standing(created, now))
         groups[berth] = Standing(min(created, entry.last), entry.last)
-    return Recalled(entries, groups, now)
+    kept = state.cursors.get((KEPT_NAMES, KEPT_NAMES))
+    return Recalled(entries, groups, now, kept.state if kept is not None else "")
 
 
 def entry_states(memory: Memory, now: float) -> dict[EntryKey, EntryState]:

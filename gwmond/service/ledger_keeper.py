@@ -26,6 +26,7 @@ from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
+from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.factory_totals import FactoryTotalKey
 from gwmond.model.facts import Cursor, EntryKey, EntryRequest, Gap, Pilot, Problem
@@ -283,6 +284,8 @@ class LedgerKeeper:
         """Return what was settled of pilots and is not stored; None where there is nothing."""
         if self._accounting is None or self._settled_us is None:
             return None
+        if self._names is not None:
+            self._move_on(Cursor(KEPT_NAMES, KEPT_NAMES, self._names.dump(), None))
         moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
         batch = self._accounting.batch(self._settled_us, moved_on, self._gaps)
         return batch._replace(factory=self._factory.changes())

@@ -197,7 +197,9 @@ class Poller:
     def _recall_names(self, now: float) -> None:
         """Take in the names that the ledger knows, once it was opened."""
         if (recalled := self._memory.recalled) is not None:
-            self._names.recall(*recalled, now)
+            entries, groups, then, words = recalled
+            self._names.recall(entries, groups, then, now)
+            self._names.load(words, then, now)
             self._memory = self._memory._replace(recalled=None)
 
     @property
@@ -376,7 +378,14 @@ class Poller:
 
 def _limits(config: Config) -> Limits:
     names = config.names
-    return Limits(names.entries, names.groups, names.accounting_groups, names.forget_after)
+    return Limits(
+        names.entries,
+        names.groups,
+        names.accounting_groups,
+        names.forget_after,
+        names.schedds,
+        names.frontends,
+    )
 
 
 def _too_many_names(together: Iterable[Together]) -> list[Problem]:

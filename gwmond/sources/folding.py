@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gwmond.model.facts import Berth, EntryKey, EntryRequest, JobCount, Pilot
-from gwmond.model.names import OTHER, OTHER_ENTRY, Names
+from gwmond.model.facts import Berth, EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
+from gwmond.model.names import ACCOUNTING_GROUPS, FRONTENDS, OTHER, OTHER_ENTRY, SCHEDDS, Names
 from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from gwmond.sources.htcondor.startds import Startds
 
 PLACES = (SLOTS, STARTDS, advertised.KIND, REQUESTS)
-ACCOUNTING = (DEMAND, SUBMITTERS)
-"""Kinds of answers that name places, and accounting groups."""
+FRONTEND_JOBS = "frontendmonitor"
+WORDS = (DEMAND, SUBMITTERS, FRONTEND_JOBS)
+"""Kinds of answers that name places, and those that name accounting groups and frontends."""
 
 _ADDED = (
     *("pending", "running", "held", "submitted_wait", "requested_idle", "requested_max"),
@@ -59,14 +60,18 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
     names.note(berths, vouched, now, by_name=by_name)
 
 
-def note_accounting(names: Names, answers: Answers, now: float) -> None:
-    """Let names know which accounting groups have jobs."""
+def note_words(names: Names, answers: Answers, now: float) -> None:
+    """Let names know which accounting groups have jobs, and which frontends there are."""
     jobs: Counter[str] = Counter()
+    frontends: Counter[str] = Counter()
     for (_, kind), answer in answers.items():
-        if kind in ACCOUNTING:
+        if kind == FRONTEND_JOBS:
+            frontends.update(frontend.frontend for frontend in answer.value)
+        elif kind in WORDS:
             for count in answer.value.counts:
                 jobs[count.accounting_group] += count.jobs
-    names.note_accounting(jobs, now)
+    names.note_words(ACCOUNTING_GROUPS, jobs, now)
+    names.note_words(FRONTENDS, frontends, now)
 
 
 def fold(names: Names, kind: str, value: Any) -> Any:
@@ -164,7 +169,7 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
 
 def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:
     groups = tuple(
-        group._replace(accounting_group=names.accounting_group(group.accounting_group))
+        group._replace(accounting_group=names.word(ACCOUNTING_GROUPS, group.accounting_group))
         for group in value.groups
     )
     return value._replace(counts=_counts(value.counts, names), groups=groups)
@@ -177,9 +182,21 @@ def _submitters(value: Schedds, names: Names) -> Schedds:
 def _counts(counts: tuple[JobCount, ...], names: Names) -> tuple[JobCount, ...]:
     sums: Counter[tuple[str, str, str]] = Counter()
     for count in counts:
-        group = names.accounting_group(count.accounting_group)
-        sums[count.schedd, group, count.status] += count.jobs
+        schedd = names.word(SCHEDDS, count.schedd)
+        group = names.word(ACCOUNTING_GROUPS, count.accounting_group)
+        sums[schedd, group, count.status] += count.jobs
     return tuple(JobCount(*key, jobs) for key, jobs in sorted(sums.items()))
+
+
+def _frontends(value: tuple[FrontendJobs, ...], names: Names) -> tuple[FrontendJobs, ...]:
+    """Return counts with those of other frontends as one; absent where one of them is."""
+    found: dict[str, list[FrontendJobs]] = {}
+    for frontend in value:
+        found.setdefault(names.word(FRONTENDS, frontend.frontend), []).append(frontend)
+    return tuple(
+        FrontendJobs(name, *(known_sum(column) for column in list(zip(*counts, strict=True))[1:]))
+        for name, counts in found.items()
+    )
 
 
 _FOLDS: Mapping[str, Callable[[Any, Names], Any]] = {
@@ -189,4 +206,5 @@ _FOLDS: Mapping[str, Callable[[Any, Names], Any]] = {
     REQUESTS: _requests,
     DEMAND: _demand,
     SUBMITTERS: _submitters,
+    FRONTEND_JOBS: _frontends,
 }

@@ -8,6 +8,7 @@ once more when discovery finds them new or moved; a busy one only every so many 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -16,7 +17,8 @@ import structlog
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Pilot, Problem, Status
-from gwmond.model.names import Names
+from gwmond.model.names import ACCOUNTING_GROUPS, Names
+from gwmond.model.names import SCHEDDS as SCHEDD_NAMES
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
@@ -80,7 +82,9 @@ class Gatherer:
         ``names`` says which names are kept apart in the answers; None: all.
         """
         self._names, self._folded = names, {}
-        self._apart = demand.ALL_APART if names is None else demand.Apart(*names.accounting)
+        self._apart = (
+            demand.ALL_APART if names is None else demand.Apart(*names.room(ACCOUNTING_GROUPS))
+        )
         self.allow(self._config.poll.deadline)
         for key in [k for k, s in self._statuses.items() if k[1] in _WHEN_NEEDED and not s.up]:
             del self._statuses[key]  # it is run again if it is still needed
@@ -94,7 +98,7 @@ class Gatherer:
             asked = {} if early else self._ask_schedds(second, access, self._seen.values(), {})
             for future in discovery:
                 future.result()
-            self._discover()
+            self._discover(now)
             answered = False
             if early:
                 answered = not wait(others, self.left_s / 2).not_done
@@ -110,7 +114,7 @@ class Gatherer:
                 future.result()
         self._rounds += 1
         self._forget()
-        self._fold_accounting(now)
+        self._fold_words(now)
         return self.last()
 
     def _fold_places(self, now: float) -> None:
@@ -119,10 +123,10 @@ class Gatherer:
             folding.note_places(self._names, answers, self._pledged, now)
             self._fold(folding.PLACES, answers)
 
-    def _fold_accounting(self, now: float) -> None:
+    def _fold_words(self, now: float) -> None:
         if self._names is not None:
-            folding.note_accounting(self._names, self._answers, now)
-            self._fold(folding.ACCOUNTING, self._answers)
+            folding.note_words(self._names, self._answers, now)
+            self._fold(folding.WORDS, self._answers)
 
     def _fold(self, kinds: Collection[str], answers: Mapping[tuple[str, str], Answer]) -> None:
         for query, answer in answers.items():
@@ -303,13 +307,21 @@ class Gatherer:
         keys = demand.StartKeys(self._templates.start_references())
         return keys.without(name for owner, name in list(self._ungrouped) if owner == schedd)
 
-    def _discover(self) -> None:
+    def _discover(self, now: float) -> None:
+        """Choose the schedds to ask: those that are wanted, and whose names are kept apart."""
         seen: list[schedds.ScheddSeen] = []
         for host in self._targets.collectors:
             for kind in (SCHEDDS, SUBMITTERS):
                 if answer := self._answers.get((host or "local", kind)):
                     seen += answer.value.schedds
-        self._seen = {s.daemon.name: s for s in schedds.choose(seen, self._config.pool.schedds)}
+        wanted = self._config.pool.schedds
+        chosen = {s.daemon.name: s for s in schedds.choose(seen, wanted)}
+        if self._names is not None:
+            named = Counter(schedd.daemon.name for schedd in seen)
+            self._names.note_words(SCHEDD_NAMES, named, now, chosen if wanted else ())
+            kept, _ = self._names.room(SCHEDD_NAMES)
+            chosen = {name: schedd for name, schedd in chosen.items() if name in kept}
+        self._seen = chosen
 
     def _ask_factory_schedds(
         self, pool: ThreadPoolExecutor, access: Access, now: float

@@ -14,19 +14,20 @@ from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool import feign
 from tests.pool.sandbox import wait_until
 
-STRANGERS, USERS = 2000, 300
-ENTRIES, ACCOUNTING = 20, 5
+STRANGERS, USERS, SUBMIT_HOSTS = 2000, 300, 50
+ENTRIES, ACCOUNTING, SCHEDDS = 20, 5, 2
 KNOWN = ("Good", "Quiet", "Third")
 HOSTILE = "\u202e<script>\u2028 problem over"
 
 
 def configured(forget_after: str) -> Tables:
-    bounds = {"entries": ENTRIES, "groups": 30, "accounting_groups": ACCOUNTING}
+    bounds = {"entries": ENTRIES, "groups": 30, "accounting_groups": ACCOUNTING, "schedds": SCHEDDS}
     return pledged(Good=20) | polls(6) | {"names": {**bounds, "forget_after": forget_after}}
 
 
 def flood(scene: Scene) -> None:
-    """As many pilots as strangers, each with a site, an entry and a group of its own."""
+    """As many pilots as strangers, each with a site, an entry and a group of its own; and schedds
+    that do not answer."""
     ads = [
         feign.partitionable_slot(
             f"s{n}@stranger",
@@ -35,6 +36,11 @@ def flood(scene: Scene) -> None:
         for n in range(STRANGERS)
     ]
     scene.pool.advertise(ads, "UPDATE_STARTD_AD")
+    schedds: list[feign.Ad] = [
+        {"MyType": "Scheduler", "Name": f"aa{n}@stranger", "MyAddress": f"<127.0.0.1:9?sock=s{n}>"}
+        for n in range(SUBMIT_HOSTS)
+    ]
+    scene.pool.advertise(schedds, "UPDATE_SCHEDD_AD")
 
 
 def sites(metrics: Metrics, name: str = "gwmond_site_state") -> set[str]:
@@ -69,7 +75,7 @@ def test_a_flood_of_names(
     (event,) = running.log("problem", problem="too_many_names")
     assert re.match(rf"\d+ entries besides {ENTRIES}, such as 'X\d+\?<script>\? ", event["detail"])
     others = USERS + 2 - ACCOUNTING  # besides the known one there are jobs of none
-    together = {"entries": total - ENTRIES, "accounting groups": others}
+    together = {"entries": total - ENTRIES, "accounting groups": others, "schedds": SUBMIT_HOSTS}
     for kind, number in together.items():
         assert metrics.value("gwmond_names_together", kind=kind) == number
     assert len(json.dumps(event)) < 3000
@@ -91,6 +97,7 @@ def test_a_flood_of_names(
     running.command("ledger", "check")
 
     scene.pool.invalidate("Machine", "INVALIDATE_STARTD_ADS", 'regexp("@stranger$", Name)')
+    scene.pool.invalidate("Scheduler", "INVALIDATE_SCHEDD_ADS", 'regexp("@stranger$", Name)')
     scene.remove(theirs)
     running.configure(configured("10s"))
     running.hup()
@@ -120,6 +127,8 @@ def _is_bounded(before: Metrics, running: RunningDaemon) -> Metrics:
         assert len(sites(metrics, name) - {"other"}) <= ENTRIES + 1  # one may have left
         assert {*KNOWN} <= sites(metrics, name)
     assert metrics.seconds("Good") > before.seconds("Good")
+    queried = {dict(row)["source"] for row in metrics.rows("gwmond_source_up", kind="demand")}
+    assert len(queried) == SCHEDDS
     groups = metrics.rows("gwmond_demand_jobs", status="idle")
     assert len({dict(group)["accounting_group"] for group in groups}) <= ACCOUNTING + 1
     assert metrics.sum("gwmond_demand_jobs", status="idle") in {5, 5 + USERS}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gwmond.model import names as module
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import (
+    ACCOUNTING_GROUPS,
     DAY_S,
     OTHER,
     OTHER_ENTRY,
+    SCHEDDS,
     Claim,
     Limits,
     Names,
@@ -120,6 +124,42 @@ def test_what_was_known_before_a_restart_has_its_places() -> None:
     assert set(found.entries) == {key("old"), key("new")}
 
 
+def test_words_have_their_places_after_a_restart() -> None:
+    """Schedds, frontends and accounting groups; those of a stranger find none, as before."""
+    limits = Limits(2, 10, 2, MONTH_S, schedds=1)
+    before = Names(limits)
+    for passed in (0, 2 * DAY_S):
+        before.note_words(SCHEDDS, {"ap1": 1}, T0 + passed)
+        before.note_words(ACCOUNTING_GROUPS, {"a": 1, "b": 1}, T0 + passed)
+    after, now = Names(limits), T0 + 50 * DAY_S
+    after.load(before.dump(), T0 + 2 * DAY_S, now)
+    after.note_words(SCHEDDS, {"aa": 9, "ap1": 1}, now, ["aa"])
+    after.note_words(ACCOUNTING_GROUPS, {"x": 9, "y": 9}, now)
+    assert after.room(SCHEDDS) == (frozenset({"ap1"}), 0)
+    assert after.room(ACCOUNTING_GROUPS) == (frozenset({"a", "b"}), 0)
+    assert [(told.kind, told.number) for told in after.together] == [
+        ("schedds", 1),
+        ("accounting groups", 2),
+    ]
+    after.load("", now, now)
+    assert after.room(SCHEDDS) == (frozenset({"ap1"}), 0)
+
+
+def test_what_the_ledger_keeps_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest names, which have the strongest claims; text of hours, so it seldom changes."""
+    found = Names(Limits(2, 10, 1000, MONTH_S))
+    found.note_words(ACCOUNTING_GROUPS, {"old": 1}, T0)
+    found.note_words(ACCOUNTING_GROUPS, {f"new{n}": 1 for n in range(900)}, T0 + DAY_S)
+    whole = found.dump()
+    monkeypatch.setattr(module, "MAX_CHARACTERS", 1000)
+    text = found.dump()
+    assert len(text) <= 1000 < len(whole)
+    assert whole.startswith(text[:-1])
+    again = Names(Limits(2, 10, 1000, MONTH_S))
+    again.load(text, T0, T0)
+    assert "old" in again.room(ACCOUNTING_GROUPS)[0]
+
+
 def test_pilots_are_accounted_under_names_that_are_kept_apart() -> None:
     """Of an entry without a place nothing is left but ``other``; of a group its entry is."""
     found = names(entries=2, groups=2)
@@ -136,14 +176,14 @@ def test_one_says_what_is_taken_together_as_long_as_it_is() -> None:
     """Kinds, numbers and a few names; nothing when the flood is over."""
     found = names()
     found.note(berths("a", "b", "c", "d"), frozenset(), T0)
-    found.note_accounting({"u": 1, "v": 2, "w": 3}, T0)
+    found.note_words(ACCOUNTING_GROUPS, {"u": 1, "v": 2, "w": 3}, T0)
     assert [(together.kind, together.number, together.few) for together in found.together] == [
         ("entries", 2, ("C/c", "D/d")),
         ("accounting groups", 1, ("u",)),
     ]
-    assert [found.accounting_group(name) for name in "uvw"] == [OTHER, "v", "w"]
+    assert [found.word(ACCOUNTING_GROUPS, name) for name in "uvw"] == [OTHER, "v", "w"]
     found.note(berths("a"), frozenset(), T0 + 60)
-    found.note_accounting({"w": 1}, T0 + 60)
+    found.note_words(ACCOUNTING_GROUPS, {"w": 1}, T0 + 60)
     assert found.together == ()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gwmond.model.facts import Berth, DemandGroup, EntryKey, JobCount, Limit, Size
+from gwmond.model.facts import Berth, DemandGroup, EntryKey, FrontendJobs, JobCount, Limit, Size
 from gwmond.model.monitor import Monitor
-from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
+from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, SCHEDDS, Limits, Names
 from gwmond.sources import folding
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
@@ -88,19 +88,40 @@ def test_accounting_groups_are_added_up() -> None:
     counts = tuple(
         JobCount("ap", name, "idle", jobs) for name, jobs in (("a", 1), ("b", 5), ("c", 2))
     )
+    strangers = tuple(JobCount(f"s{n}", "b", "running", 1) for n in range(3))
     groups = tuple(
         DemandGroup(
             "ap", count.accounting_group, count.accounting_group, "[]", count.jobs, Size(1, 1), None
         )
         for count in counts
     )
-    demand = ScheddDemand(groups, counts, 3, complete=True, problems=())
+    demand = ScheddDemand(groups, (*counts, *strangers), 3, complete=True, problems=())
     kept = names()
-    folding.note_accounting(kept, answered("demand", demand), NOW)
+    kept.note_words(SCHEDDS, {"ap": 1}, NOW)
+    folding.note_words(kept, answered("demand", demand), NOW)
     found = folding.fold(kept, "demand", demand)
-    assert found.counts == (JobCount("ap", "b", "idle", 5), JobCount("ap", OTHER, "idle", 3))
+    assert found.counts == (
+        JobCount("ap", "b", "idle", 5),
+        JobCount("ap", OTHER, "idle", 3),
+        JobCount(OTHER, "b", "running", 3),
+    )
     assert [group.accounting_group for group in found.groups] == [OTHER, "b", OTHER]
     assert [group.jobs for group in found.groups] == [1, 5, 2]
+
+
+def test_frontends_beyond_the_limit_are_one() -> None:
+    """A sum of which a part is absent is absent; the first that were there keep their names."""
+    counted = (
+        FrontendJobs("a", 1, 2, 3),
+        FrontendJobs("b", 4, 5, None),
+        FrontendJobs("c", 6, 7, 8),
+    )
+    kept = Names(Limits(1, 1, 1, DAY_S, frontends=1))
+    folding.note_words(kept, answered("frontendmonitor", counted[:1]), NOW)
+    folding.note_words(kept, answered("frontendmonitor", counted), NOW)
+    found = folding.fold(kept, "frontendmonitor", counted)
+    assert found == (counted[0], FrontendJobs(OTHER, 10, 12, None))
+    assert [(told.kind, told.few) for told in kept.together] == [("frontends", ("b", "c"))]
 
 
 def test_factories_and_pledges_vouch_for_entries() -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Size, Status
-from gwmond.model.names import DAY_S, OTHER_ENTRY, Limits, Names, Standing
+from gwmond.model.names import DAY_S, OTHER_ENTRY, SCHEDDS, Limits, Names, Standing
 from gwmond.sources import gather
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor import matching, templates
@@ -482,6 +482,31 @@ def test_names_that_are_not_kept_apart(world: World) -> None:
     assert set(found.entries) == kept
     again, _ = world.round(Names(Limits(10, 10, 10, DAY_S)))
     assert len({of.entry for of in again.answers["cm", "slots"].value.pilots}) == 4
+
+
+def test_schedds_beyond_the_limit_are_not_asked(world: World) -> None:
+    """Those that were known are, whatever strangers come; one problem's text has the others."""
+    names = Names(Limits(10, 10, 10, DAY_S, schedds=1))
+    world.round(names)
+    strangers = [schedd(f"aa{n}", f"<aa{n}>") for n in range(5)]
+    world.answers["cm", "schedds"] = [*strangers, schedd("ap1", "<ap1>")]
+    found, asked = world.round(names)
+    assert [name for name in asked if name.endswith(" demand")] == ["<ap1> demand"]
+    assert [one.daemon.name for one in found.chosen] == ["ap1"]
+    assert [(told.kind, told.number) for told in names.together] == [("schedds", 5)]
+
+
+def test_schedds_that_the_configuration_names_come_first(tmp_path: Path, world: World) -> None:
+    """A stranger was there before; but its name is not in [pool] schedds."""
+    names = Names(Limits(10, 10, 10, DAY_S, schedds=1))
+    names.note_words(SCHEDDS, {"aa": 1}, NOW - 60)
+    config = Config.model_validate({"pool": {"schedds": ["ap*"]}})
+    named = World(tmp_path / "named", config, Targets(("cm",), (), ()))
+    named.answers = world.answers | {
+        ("cm", "schedds"): [schedd("ap1", "<ap1>"), schedd("aa", "<aa>")]
+    }
+    found, _ = named.round(names)
+    assert [one.daemon.name for one in found.chosen] == ["ap1"]
 
 
 def place(number: int) -> Ad:
