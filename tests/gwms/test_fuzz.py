@@ -229,13 +229,13 @@ def test_damaged_logs_are_bounded_together(
 
 def test_several_files_in_one_blob() -> None:
     """What gzip packed one after the other comes out as one text."""
-    assert blobs.gunzip(gzip.compress(b"a") + gzip.compress(b"b")) == (b"ab", "", 2)
+    assert blobs.gunzip(gzip.compress(b"a") + gzip.compress(b"b")) == (b"ab", None, 2)
 
 
 @pytest.mark.parametrize(
     ("change", "wrong"),
     [
-        (lambda raw: raw, ""),
+        (lambda raw: raw, None),
         (lambda raw: raw[: len(raw) // 2], "truncated"),
         (lambda raw: raw.replace(b"H4sI", b"H4sJ"), "bad_gzip"),
         (lambda raw: raw[:150] + b"!" + raw[151:], "bad_base64"),
@@ -243,14 +243,14 @@ def test_several_files_in_one_blob() -> None:
         (lambda raw: raw[: raw.index(b"H4sI")] + b"====\n", "empty_log"),
     ],
 )
-def test_damaged_blobs(change: Callable[[bytes], bytes], wrong: str) -> None:
+def test_damaged_blobs(change: Callable[[bytes], bytes], wrong: str | None) -> None:
     """What was cut off is used as far as it goes; what is damaged is not used at all."""
     text = b"".join(b"line %d of a log\n" % n for n in range(500))
     raw = change(generate.log("StarterLog", text))
     unpacked = blobs.unpack(raw, blob_in(raw))
     assert unpacked.wrong == wrong
     assert text.startswith(unpacked.data)
-    assert bool(unpacked.data) is (wrong in {"", "truncated"})
+    assert bool(unpacked.data) is (wrong in {None, "truncated"})
 
 
 # -- XML

@@ -181,7 +181,7 @@ config = Config.model_validate({
     "ledger": {"url": "%s"},
 })
 snapshot = poll_once(config)
-print(sorted({(s.up, s.problem) for s in snapshot.sources}))
+print(sorted({(s.up, str(s.problem)) for s in snapshot.sources}))
 print([name for name in ("htcondor2", "classad2", "htcondor2_impl") if name in sys.modules])
 """
 
