@@ -287,7 +287,7 @@ def test_memory_is_recalled(life: Life) -> None:
     life.memory = memory
     life.poll(0)
     life.keeper.close()
-    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0)
+    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0, "")
     config = Config.model_validate({"ledger": {"url": life.url}})
     assert remembered(config) == (memory._replace(recalled=recalled), {})
     assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
