@@ -47,8 +47,10 @@ LONG = (
 
 #: Files of which no test needs what another one has set up: their tests run side by side.
 DIVIDED = (
-    *("advertised", "central_logs", "counting", "faults", "lasting_problems", "ledger_faults"),
-    *("pilots", "reconciled", "restart"),
+    "referee/test_negotiator",
+    *(f"daemon/test_{name}" for name in ("advertised", "central_logs", "counting", "faults")),
+    *(f"daemon/test_{name}" for name in ("lasting_problems", "ledger_faults", "pilots")),
+    *(f"daemon/test_{name}" for name in ("reconciled", "restart")),
 )
 
 
@@ -57,7 +59,7 @@ class Units(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file in {f"tests/daemon/test_{name}.py" for name in DIVIDED}:
+        if file in {f"tests/{name}.py" for name in DIVIDED}:
             return nodeid
         return f"{file} {''.join(re.findall('htcondor[0-9]+', nodeid))}"
 
