@@ -410,11 +410,6 @@ class ProblemName(StrEnum):
         "connections that were closed because the client did not take the answer within 60 s",
         "nothing; if it is Prometheus, look at the network between",
     )
-    SLOW_POLL = (
-        "slow_poll",
-        "a poll took longer than the time between two polls",
-        "see gwmond_poll_stage_seconds for what took so long; or raise [poll] interval",
-    )
     START_ATTRIBUTE = (
         "start_attribute",
         "a START expression refers to a job attribute with another value for (nearly) every job: "

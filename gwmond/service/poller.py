@@ -170,8 +170,6 @@ class Poller:
         if self._keeper is not None:
             problems += self._store(self._keeper, tick, evaluation, known, problems)
             stages.end("ledger")
-        if (took := sum(stages.seconds.values())) > config.poll.interval:
-            problems.append(Problem("gwmond", ProblemName.SLOW_POLL, f"{took:.1f} s"))
         self._count(problems)
         self._count_records(found.statuses)
         self._polls += 1
