@@ -24,8 +24,8 @@ def revision(connection: Connection) -> str | None:
     return None if found is None else str(found)
 
 
-def upgrade(connection: Connection, target: str = HEAD) -> None:
-    """Run the migrations that ``connection``, in a transaction, still needs."""
+def upgrade(connection: Connection) -> None:
+    """Make all tables, or run the migrations that are still needed; in a transaction."""
     # Imported here: a ledger that is up to date, every start but the first, does without.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -35,7 +35,11 @@ def upgrade(connection: Connection, target: str = HEAD) -> None:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     with _alembic:
-        command.upgrade(config, target)
+        if revision(connection) is None:
+            metadata.create_all(connection)
+            command.stamp(config, HEAD)
+        else:
+            command.upgrade(config, HEAD)
 
 
 def _quoted(path: Path) -> str:

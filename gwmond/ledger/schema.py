@@ -1,4 +1,4 @@
-"""The tables as the newest migration leaves them (a test holds the two equal).
+"""The tables of a new ledger; migrations make those of older ledgers equal to them.
 
 Series and their hours are described in ``counters``; other amounts are micros.  Columns ``*_us``
 are microseconds since the epoch.  Facts, resources over time and what is booked for a pilot are
@@ -163,7 +163,7 @@ pilots = Table(
     # How many of its attempts were taken out by retention.
     Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
 )
-# Migrations give PostgreSQL these conditions, too; to name them here would load its dialect.
+# (For PostgreSQL they have no condition: to name one here would load its dialect.)
 Index(
     "ix_pilots_open",
     pilots.c.id,

@@ -29,8 +29,8 @@ def _execute(url: str, statement: str) -> None:
         connection.exec_driver_sql(statement)
 
 
-def test_migrations_make_the_tables_of_the_schema(url: str) -> None:
-    """From nothing, the migrations make exactly the tables that the statements are written for."""
+def test_a_new_ledger_has_the_tables_of_the_schema(url: str) -> None:
+    """Exactly the tables that the statements are written for, as of the newest revision."""
     with Ledger.open(url) as ledger, ledger._transaction() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
