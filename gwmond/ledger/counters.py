@@ -219,15 +219,24 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
 def _stored(connection: Connection, changes: Changes) -> tuple[dict[Key, Series], int]:
     """Return the series that change, those that are stored; and the last id of all."""
     found: dict[Key, Series] = {}
+    last = connection.scalar(select(func.max(series.c.id))) or 0
+    for number, kind, text, created, *amounts in _rows(connection, changes, last):
+        if (key := Key(kind, text)) in changes:
+            found[key] = Series(number, (), created, *_totals(amounts))
+    return found, last
+
+
+def _rows(connection: Connection, changes: Changes, last: int) -> Iterator[Sequence[Any]]:
+    """Yield the rows of series that change by their labels; all rows, where most of them change."""
+    query = f"SELECT {', '.join(_COLUMNS)} FROM series"
+    if len(changes) * 3 > last:
+        yield from connection.exec_driver_sql(query)
+        return
     labels = sorted({key.labels for key in changes})
     for first in range(0, len(labels), _NAMES_AT_ONCE):
         some = tuple(labels[first : first + _NAMES_AT_ONCE])
         marks = ", ".join([mark(connection)] * len(some))
-        query = f"SELECT {', '.join(_COLUMNS)} FROM series WHERE labels IN ({marks})"
-        for number, kind, text, created, *amounts in connection.exec_driver_sql(query, some):
-            if (key := Key(kind, text)) in changes:
-                found[key] = Series(number, (), created, *_totals(amounts))
-    return found, connection.scalar(select(func.max(series.c.id))) or 0
+        yield from connection.exec_driver_sql(f"{query} WHERE labels IN ({marks})", some)
 
 
 def _totals(columns: list[int]) -> Iterator[int]:
