@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
@@ -25,10 +26,12 @@ from gwmond.ledger.pilot_codec import (
 from gwmond.ledger.schema import attempts, pilots
 from gwmond.ledger.session import Session
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.facts import Cursor
+from gwmond.model.factory_jobs import AGE_US, QueueRecord
+from gwmond.model.facts import AD_LIFETIME_S, Cursor
 from gwmond.model.pilot_evidence import short_node
+from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotIdentity, PilotKind, PilotRow
+from gwmond.model.times import SECOND_US
 
 AT_ONCE = 500
 _NAMES_AT_ONCE = 200
@@ -58,6 +61,36 @@ class PilotLookup(Session):
                 yield connection
             except Undecodable as exc:
                 raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
+
+    def fetch(self, keys: PilotKeys) -> PilotRows:
+        """Return what is stored under some keys; nothing is asked where there are none."""
+        guard_us = keys.guard_us
+        late_us = guard_us + AD_LIFETIME_S * SECOND_US
+        runs = list(_flat(self.find_attempts(keys.jobs))) if keys.jobs else []
+        numbers = keys.pilots | {run.pilot for run in runs}
+        found: list[PilotRow] = []
+        if keys.startds:
+            found += _flat(self.find_pilots(keys.startds))
+        if keys.factory_jobs:
+            found += _flat(self.find_factory_jobs(keys.factory_jobs))
+        if keys.factory_numbers:
+            found += _flat(self.find_factory_numbers(keys.factory_numbers))
+        if keys.bare_startds:
+            found += self.find_startds(keys.bare_startds)
+        if keys.on_nodes:
+            found += self.find_on_nodes(keys.on_nodes, guard_us, late_us)
+        if keys.nameless:
+            found += self.find_nameless(keys.nameless, guard_us, AGE_US)
+        if numbers:
+            found += self.pilots_by_id(numbers).values()
+        return PilotRows(
+            keys,
+            pilots=tuple({row.id: row for row in found}.values()),
+            entries=self.pilots_of_entries(keys.entries) if keys.entries else {},
+            places=self.find_places(keys.places) if keys.places else {},
+            runs=runs,
+            whole=self.attempts_of(keys.whole) if keys.whole else {},
+        )
 
     def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
         """Return how pilots that registered in a period checked the verdicts on their entries."""
@@ -115,7 +148,7 @@ class PilotLookup(Session):
     def find_on_nodes(
         self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
     ) -> list[PilotRow]:
-        """Return pilots that ended and were on a node at some moment, see ``Lookup``."""
+        """Return pilots that ended and were on a node at some moment."""
         with self._reading() as connection:
             found = set(_on_nodes(connection, moments, early_us, late_us))
         return list(self.pilots_by_id(found).values())
@@ -123,7 +156,7 @@ class PilotLookup(Session):
     def find_nameless(
         self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
     ) -> list[PilotRow]:
-        """Return pilots without a startd's name that were on a node before, see ``Lookup``."""
+        """Return pilots without a startd's name that were on a node before."""
         with self._reading() as connection:
             found = set(_nameless(connection, moments, early_us, age_us))
         return list(self.pilots_by_id(found).values())
@@ -201,6 +234,11 @@ def open_pilots(connection: Connection) -> Iterator[PilotRow]:
     yield from map(pilot_row, found)
 
 
+def _flat(rows: Mapping[str, Iterable[_T]]) -> Iterator[_T]:
+    """Yield all rows that were found, whatever their names."""
+    return chain.from_iterable(rows.values())
+
+
 def late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[AttemptRow]:
     """Yield attempts of these pilots that are open or end after the pilot's mark.
 
@@ -228,7 +266,7 @@ def _of_startds(connection: Connection, startds: Collection[str]) -> Iterator[Pi
 def _on_nodes(
     connection: Connection, moments: Collection[tuple[str, int]], early_us: int, late_us: int
 ) -> Iterator[PilotId]:
-    """Yield pilots that were on a node at one of these moments, see ``Lookup.find_on_nodes``.
+    """Yield pilots that were on a node at one of these moments.
 
     All pilots that ended since the first moment are looked through, some at a time.
     """
@@ -243,7 +281,7 @@ def _on_nodes(
 def _nameless(
     connection: Connection, moments: Collection[tuple[str, int]], early_us: int, age_us: int
 ) -> Iterator[PilotId]:
-    """Yield pilots that may have been on a node, see ``Lookup.find_nameless``.
+    """Yield pilots that may have been on a node.
 
     All of them are looked through, some at a time; most pilots have a startd's name.
     """

@@ -3,19 +3,24 @@
 Units: times are microseconds since the epoch, amounts are micros.
 
     book = PilotAccounting(state, rules)
-    book.see(now, period, pilots, lookup, complete=True)
-    book.claim(now, records, lookup, complete=True)
-    book.tell(records, lookup)
-    book.settle(now, known, lookup)
+    book.load(ledger.fetch(book.keys_of_ads(pilots)))
+    book.see(now, period, pilots, complete=True)
+    book.load(ledger.fetch(book.keys_of_records(records)))
+    book.tell(records)
+    book.settle(now, known)
+    while keys := book.missing():
+        book.load(ledger.fetch(keys))
+        book.go_on()
     ledger.commit(book.batch(now, cursors)); book.stored()
 
-A batch stays in the book until ``stored``: what could not be stored comes again with the next.
+The accounting asks nobody: the keys of what it needs are collected, and fetched in one batch.  A
+batch stays in the book until ``stored``: what could not be stored comes again with the next.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
@@ -24,32 +29,35 @@ from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
 from gwmond.model.pilot_facts import Assumption, Measure, Resources
+from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
 from gwmond.model.units import Resource
 from gwmond.model.waits import Wait
 from gwmond.pilots import posting
 from gwmond.pilots.ad_times import Silence, is_silent
+from gwmond.pilots.assign import Assignment
+from gwmond.pilots.central_log import CentralLogEvents
 from gwmond.pilots.collector_ads import CollectorAds
+from gwmond.pilots.early_failure import Trial
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory_facts import FactoryFacts
 from gwmond.pilots.factory_records import NewFact
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.outcome import DecisionTime, decide_runs
+from gwmond.pilots.outcome import DecisionTime, LaterRuns, decide_runs
 from gwmond.pilots.pending import PendingAmounts, PendingCounts, split_by_pilot
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.posting import needs_posting
-from gwmond.pilots.revision import Revision
-from gwmond.pilots.rules import FAR_US, ExpectedInput, Lookup, Rules
+from gwmond.pilots.revision import SizeChange, changes, resized
+from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
 from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.summaries import only_runs
 from gwmond.pilots.verdict_check import Verdicts
-from gwmond.pilots.verdicts import Trials, decide, undecided
+from gwmond.pilots.verdicts import TrialKeys, decide, trial_keys, undecided
 from gwmond.pilots.waits import waits
-from gwmond.pilots.witnesses import CentralLogEvents
 
 
 class PilotAccounting:
@@ -60,15 +68,21 @@ class PilotAccounting:
         self.rules = rules
         self.batches = state.batches
         self._cache = PilotCache()
-        self._ads = CollectorAds(self._cache, rules, state.next_id, state.cursors, names)
-        self._matcher = RunMatcher(self._cache, self._ads, rules)
-        self.files = FactoryFacts(self._cache, self._ads, self._matcher, rules)
-        self.witnesses = CentralLogEvents(self._cache, self._matcher, rules, state.cursors)
+        self._assignment = Assignment(self._cache, rules, state.next_id, names)
+        self._ads = CollectorAds(self._cache, self._assignment, rules, state.cursors)
+        self._matcher = RunMatcher(self._cache, self._assignment, rules)
+        self.files = FactoryFacts(
+            self._cache, self._assignment, self._ads.sizes, self._matcher, rules
+        )
+        self.central_log = CentralLogEvents(self._cache, self._matcher, rules, state.cursors)
         self._experiments = Experiments(state.experiments, rules.check_us)
         self.silence = Silence(state.cursors)
         self._changes = PendingAmounts()
         self._counts = PendingCounts(rules.q)
         self._now_us = 0  # when it was settled last, by the clock
+        self._at = DecisionTime(0, 0, 0)
+        self._silent: Collection[str] = ()
+        self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self._not_storable = 0
         self.comes = ExpectedInput.EVERYTHING  # an import says at its end that no more does
         self.residual: Counter[Measure] = Counter()
@@ -113,144 +127,174 @@ class PilotAccounting:
             ProblemName.BAD_TIME: self._matcher.absurd + counter[ProblemName.BAD_TIME],
         }
 
-    def see(
-        self,
-        now_us: int,
-        period_us: int,
-        pilots: Iterable[Pilot],
-        lookup: Lookup,
-        *,
-        complete: bool,
-    ) -> bool:
+    def keys_of_ads(self, pilots: Iterable[Pilot]) -> PilotKeys:
+        """Return the keys of what may be stored of the pilots that collectors show."""
+        return self._ads.keys(pilots)
+
+    def keys_of_records(self, records: Iterable[JobRecord]) -> PilotKeys:
+        """Return the keys of what may be stored of the jobs and pilots of records."""
+        return self._matcher.keys(records)
+
+    def keys_of_files(self, facts: Sequence[FileFact]) -> PilotKeys:
+        """Return the keys of what may be stored of what files tell."""
+        keys = self.files.keys(facts)
+        keys.update(self.central_log.keys(_lines(facts)))
+        return keys
+
+    def missing(self) -> PilotKeys:
+        """Return the keys of what the last step needed and is not in memory; it is asked once."""
+        return self._cache.take_missing()
+
+    def load(self, rows: PilotRows) -> None:
+        """Take in what was fetched from the ledger."""
+        self._cache.load(rows)
+        self.files.load(rows)
+
+    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
         """Take in what collectors show; see ``CollectorAds.see``.
 
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
         self._ads.late = False
         self.files.watch(now_us, period_us, complete=complete)
-        self._ads.see(now_us, period_us, pilots, lookup, complete=complete)
-        self._relabel(now_us, lookup)
+        self._ads.see(now_us, period_us, pilots, complete=complete)
         return self._ads.late
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
         """Let pilots that collectors show check what the last poll said of their entries."""
         self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
-    def _relabel(self, now_us: int, lookup: Lookup) -> None:
-        """Post pilots that turned out to be others under their right names."""
-        for pilot, named in self._ads.relabelled:
-            if pilot.id not in self._cache.pilots:
-                continue  # it was left out
-            identity = self._ads.kept_apart(named, pilot.identity)
-            if identity == pilot.identity != named:
-                continue  # it differs only in names that are not kept apart
-            self._cache.load_whole(pilot, lookup)
-            only_runs(pilot, self._matcher)
-            self._counts.uncount(pilot)
-            self._cache.unindex(pilot)
-            self._changes.take(pilot.id, posting.relabel(pilot, identity, self.rules), now_us)
-            self._cache.index(pilot)
-        self._ads.relabelled.clear()
-
-    def claim(
-        self, now_us: int, records: Sequence[JobRecord], lookup: Lookup, *, complete: bool
-    ) -> None:
+    def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in the claims that slots show; ``complete``: all there are."""
-        self.tell(records, lookup)
+        self.tell(records)
         self._cache.show(now_us, records, complete=complete)
 
-    def tell(self, records: Sequence[JobRecord], lookup: Lookup) -> None:
+    def tell(self, records: Sequence[JobRecord]) -> None:
         """Take in records of jobs."""
-        self._matcher.tell(records, lookup)
+        self._matcher.tell(records)
 
     def report(
         self,
         facts: Sequence[FileFact],
-        lookup: Lookup,
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> list[NewFact]:
         """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
         self._ads.sizes.expect(expected)
-        new = self.files.take(facts, lookup)
-        self._matcher.absorb(lookup)
-        self.witnesses.take([fact for fact in facts if isinstance(fact, CentralEvent)], lookup)
+        new = self.files.take(facts)
+        self._matcher.absorb()
+        self.central_log.take(_lines(facts))
         return new
 
-    def settle(
-        self,
-        now_us: int,
-        known_us: int,
-        lookup: Lookup,
-        silent: Collection[str] = (),
-    ) -> None:
-        """Decide what can be decided, and book what is settled.
+    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
+        """Decide what can be decided, and post what is settled.
 
         ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
-        are missing for now.
+        are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
-        self._relabel(now_us, lookup)
-        self._now_us, now_us = now_us, now_us + self.comes.ahead_us
-        self._matcher.absorb(lookup)
-        self.witnesses.settle(now_us, known_us, lookup)
-        self.files.settle(self._now_us, self.comes, lookup)
-        self._relabel(self._now_us, lookup)
+        self._now_us = now_us
+        now_us += self.comes.ahead_us
+        self._at = DecisionTime(now_us, self._now_us, known_us)
+        self._silent = silent
+        self._left_out = []
+        self._use()
+        self._post(list(self._cache.pilots.values()))
+
+    def go_on(self) -> None:
+        """Go on with what was left out, once what was missing is loaded."""
+        self.report(())
+        left_out, self._left_out = {pilot.id for pilot in self._left_out}, []
+        self._use()
+        self._post(
+            [
+                pilot
+                for pilot in self._cache.pilots.values()
+                if pilot.id in left_out or pilot.from_us < FAR_US or pilot.booked is None
+            ]
+        )
+
+    def _use(self) -> None:
+        """Use what has been told, as far as can be by now."""
+        self._matcher.absorb()
+        self.central_log.settle(self._at.now_us, self._at.known_us)
+        self.files.settle(self._now_us, self.comes)
         for pilot in self._cache.withdrawing():
             self._counts.uncount(pilot)
             self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._now_us)
-        some = list(self._cache.pilots.values())
-        while some:  # what is decided on one pilot may tell something of another
-            for pilot in some:
-                if not pilot.closed:
-                    self._settle(pilot, now_us, known_us, lookup, silent)
-            some = [
+
+    def _post(self, pilots: list[OpenPilot]) -> None:
+        """Post these pilots, and those that change by that."""
+        later = LaterRuns(self._cache.jobs)
+        while pilots:  # what is decided on one pilot may tell something of another
+            for pilot in pilots:
+                if not (pilot.closed or self._settle(pilot, later)):
+                    self._left_out.append(pilot)
+            left_out = {pilot.id for pilot in self._left_out}
+            pilots = [
                 pilot
                 for pilot in self._cache.pilots.values()
-                if pilot.from_us < FAR_US and pilot.known_us
+                if pilot.from_us < FAR_US and pilot.known_us and pilot.id not in left_out
             ]
-        self._counts.remove(self._matcher.removed)
-        self._matcher.removed.clear()
-        self._experiments.settle(self._cache.pilots, known_us)
+        if not self._cache.missing:
+            self._experiments.settle(self._cache.pilots, self._at.known_us)
 
-    def _settle(
-        self, pilot: OpenPilot, now_us: int, known_us: int, lookup: Lookup, silent: Collection[str]
-    ) -> None:
+    def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
+        """Post a pilot as far as it is decided; return False if runs on it are missing."""
+        now_us, _, known_us = self._at
         if not needs_posting(pilot, now_us, known_us, self.rules):
             self._close(pilot, now_us)
-            return
-        if pilot.implied:  # its life depends on all of its attempts
-            self._cache.load_whole(pilot, lookup)
-        at = DecisionTime(now_us, self._now_us, known_us)
-        decide_runs(pilot, at, self._cache, self._matcher, self.rules, silent)
+            return True
+        grows = Assumption.SIZE in pilot.assumed and bool(pilot.attempts)
+        # The life of a pilot that only jobs have depends on all of them.
+        if (pilot.implied or grows or pilot.is_renamed) and not self._cache.has_whole(pilot):
+            return False
+        if pilot.is_renamed or pilot.posted_as is None:
+            only_runs(pilot, self._matcher)
+        decide_runs(pilot, self._at, later, self._matcher, self.rules, self._silent)
         if pilot.implied:
             posting.imply(pilot, self.rules.q)
             quiet = known_us >= pilot.contact_us + self.rules.quiet_us
             if not quiet and not pilot.known_us:
-                return
+                return True
             if quiet and pilot.end_us is None:
                 quiet_decision = replace(pilot.facts.decisions, quiet=True)
                 pilot.learn(replace(pilot.facts, decisions=quiet_decision))
-        elif Assumption.SIZE in pilot.assumed and pilot.attempts:
-            self._cache.load_whole(pilot, lookup)
+        elif grows:
             posting.grow(pilot, self.rules.start_guard_us)
         pilot.derive()
-        entries = posting.post(
-            pilot, known_us, self.rules, lambda pilot: self._cache.load_whole(pilot, lookup)
-        )
+        entries = posting.post(pilot, known_us, self.rules)
+        if entries is None:
+            return self._cache.has_whole(pilot)
         pilot.booked_at_us = now_us
         self._changes.take(pilot.id, entries, self._now_us)
         self._counts.count(pilot)
         self._close(pilot, now_us)
+        return True
 
-    def revise(self, lookup: Lookup, entries: Collection[str] = ()) -> Iterator[int]:
-        """Go over what was assumed of pilots of these entries, and all of which files told.
+    def revise(
+        self, entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]]
+    ) -> dict[PilotId, SizeChange]:
+        """Return what is to become of an entry's pilots, by what is stored of all of them."""
+        found = changes(entry, kinds, self.rules.q)
+        return {number: change for change, ids in found for number in ids}
 
-        It yields numbers of pilots, which are to be settled and stored some time.  See there.
-        """
-        revision = Revision(self._cache, self._ads, self.rules.q, self.files.resized)
-        for entry in sorted(self.files.entries.union(entries)):
-            yield from revision.entry(entry, lookup)
+    def change(self, changed: Mapping[PilotId, SizeChange]) -> None:
+        """Change what was assumed of pilots, all of whose attempts are in memory."""
+        for number, change in changed.items():
+            if (pilot := self._cache.pilots.get(number)) is not None:
+                if resized(pilot, change):
+                    self.files.resized(pilot)
+                key = EntryKey(change.site, pilot.identity.key.entry)
+                named = pilot.identity._replace(key=key, factory=change.factory)
+                self._assignment.rename(pilot, named)
 
-    def judge(self, now_us: int, known_us: int, trials: Trials) -> None:
+    def trials(self, now_us: int, known_us: int) -> list[TrialKeys]:
+        """Return which runs are evidence for the verdicts on early failures that fall now."""
+        ahead_us = self.comes.ahead_us
+        return trial_keys(self._cache, now_us + ahead_us, known_us + ahead_us, self.rules)
+
+    def judge(
+        self, now_us: int, known_us: int, trials: Mapping[TrialKeys, Sequence[Trial]]
+    ) -> None:
         """Decide on early failures; see ``verdicts``."""
         ahead_us = self.comes.ahead_us
         decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
@@ -281,7 +325,7 @@ class PilotAccounting:
             corrections=self._changes.corrections,
             counts={**self._counts.changes(), **self._experiments.counts()},
             cursors=(
-                *(*cursors, *self.witnesses.cursors()),
+                *(*cursors, *self.central_log.cursors()),
                 *(*self._ads.gaps.cursors(), *self.silence.cursors()),
             ),
             gaps=tuple(gaps),
@@ -310,7 +354,7 @@ class PilotAccounting:
         self._changes.clear()
         self._counts.clear()
         self._experiments.stored()
-        self.witnesses.stored()
+        self.central_log.stored()
         self._ads.gaps.stored()
         self.silence.stored()
         self.files.places.stored()
@@ -357,3 +401,8 @@ class PilotAccounting:
             return
         self.residual.update(posting.residual(pilot, self.rules))
         pilot.closed, pilot.dirty = True, True
+
+
+def _lines(facts: Iterable[FileFact]) -> list[CentralEvent]:
+    """Return the facts that are lines of central logs."""
+    return [fact for fact in facts if isinstance(fact, CentralEvent)]

@@ -22,10 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from gwmond.model.factory_jobs import ZONES_US
-from gwmond.model.facts import Cursor, EntryKey, Pilot
-from gwmond.model.names import OTHER, OTHER_ENTRY, Names
+from gwmond.model.facts import Cursor, Pilot
 from gwmond.model.pilot_facts import Step
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import (
     AdFacts,
     Decisions,
@@ -38,10 +37,11 @@ from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import failed
 from gwmond.pilots.ad_times import UpdateGaps
-from gwmond.pilots.missing_end import give_up, known_start, may_run_at
+from gwmond.pilots.assign import Assignment
+from gwmond.pilots.missing_end import give_up, known_start
 from gwmond.pilots.open_pilot import OpenPilot, resources
 from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import Lookup, Rules, sane
+from gwmond.pilots.rules import Rules, sane
 from gwmond.pilots.sizes import Sizes
 
 LATE_US = 300 * SECOND_US
@@ -53,47 +53,38 @@ class CollectorAds:
     def __init__(
         self,
         cache: PilotCache,
+        assignment: Assignment,
         rules: Rules,
-        next_id: int,
         cursors: Mapping[tuple[str, str], Cursor],
-        names: Names | None = None,
     ) -> None:
-        self._names = names
         self._cache = cache
+        self._assignment = assignment
         self._rules = rules
         self.sizes = Sizes(rules.q)
-        self.next_id = next_id
-        self.relabelled: list[tuple[OpenPilot, PilotIdentity]] = []
         self.late = False  # a pilot was shown for the first time long after it began
         self.gaps = UpdateGaps(cursors)
 
-    def see(
-        self,
-        at_us: int,
-        period_us: int,
-        pilots: Iterable[Pilot],
-        lookup: Lookup,
-        *,
-        complete: bool,
-    ) -> None:
+    def keys(self, pilots: Iterable[Pilot]) -> PilotKeys:
+        """Return the keys of pilots that are shown and may be stored."""
+        cache, keys = self._cache, PilotKeys()
+        for shown in pilots:
+            known = shown.name in cache.by_name
+            if not known:
+                keys.startds.add(shown.name)
+            if (job := shown.factory_job) and job not in cache.by_job:
+                if not known:
+                    keys.factory_numbers.add(job.rpartition("#")[2])
+                if shown.failed:
+                    keys.factory_jobs.add(job)
+        return keys
+
+    def see(self, at_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> None:
         """Take in all pilots that were shown at ``at_us``.
 
         ``complete``: collectors that are trusted have shown all there are, so that a pilot which
         is missing has ended.  ``period_us`` is the time between two polls.
         """
-        shown = list(pilots)
-        unknown = {key.name for key in shown if key.name not in self._cache.by_name}
-        for rows in lookup.find_pilots(unknown).values() if unknown else ():
-            self._cache.recall_pilots(rows)
-        new = {key.factory_job for key in shown if key.name in unknown and key.factory_job}
-        numbers = {job.rpartition("#")[2] for job in new - set(self._cache.by_job)}
-        for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
-            self._cache.recall_pilots(rows)
-        failing = {key.factory_job for key in shown if key.failed and key.factory_job}
-        jobs = {job for job in failing if job not in self._cache.by_job}
-        for rows in lookup.find_factory_jobs(jobs).values() if jobs else ():
-            self._cache.recall_pilots(rows)
-        seen = {self._see_one(at_us, period_us, _sound(key)).id for key in shown}
+        seen = {self._see_one(at_us, period_us, _sound(shown)).id for shown in pilots}
         if complete:
             for pilot in list(self._cache.pilots.values()):
                 if (
@@ -106,34 +97,11 @@ class CollectorAds:
                     else:
                         self._end(pilot, at_us, period_us)
 
-    def add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
-        """Return a new pilot that no collector has shown: jobs have it, or files."""
-        number, self.next_id = self.next_id, self.next_id + 1
-        return self._cache.add_pilot(OpenPilot.new(number, self.kept_apart(identity), facts))
-
-    def kept_apart(
-        self, identity: PilotIdentity, before: PilotIdentity | None = None
-    ) -> PilotIdentity:
-        """Return an identity under names that are kept apart (``model.names``).
-
-        A pilot that was accounted as one of many (``before``) stays so.  An entry of which files
-        tell is its factory's own, so only the site is a name that anybody could choose.
-        """
-        if before is not None and before.key == OTHER_ENTRY:
-            return identity._replace(key=before.key, group=before.group)
-        files = identity.origin == "files"
-        if self._names is None or (files and identity.key.site == OTHER):
-            return identity
-        key, group = self._names.admit(identity.key, identity.group)
-        if key == OTHER_ENTRY and files:
-            return identity._replace(key=EntryKey(OTHER, identity.key.entry))
-        return identity._replace(key=key, group=group)
-
     def _see_one(self, at_us: int, period_us: int, shown: Pilot) -> OpenPilot:
         if shown.failed:
             return self._see_failed(at_us, shown)
         heard_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
-        pilot = self._find(shown)
+        pilot = self._assignment.pilot_of_ad(shown)
         if pilot is None:
             pilot = self._new(at_us, shown)
         elif pilot.implied or pilot.no_output or (pilot.has_output and not pilot.pruned):
@@ -152,11 +120,8 @@ class CollectorAds:
         start_us = next((time_us for time_us in times if sane(time_us)), at_us)
         identity = _identity(shown, shown.started or start_us // SECOND_US)
         self.late = self.late or start_us < at_us - LATE_US
-        return self._add(identity, PilotFacts(ads=AdFacts(heard_us=start_us, began_us=start_us)))
-
-    def _add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
-        number, self.next_id = self.next_id, self.next_id + 1
-        return self._cache.add_pilot(OpenPilot.new(number, identity, facts))
+        ads = AdFacts(heard_us=start_us, began_us=start_us)
+        return self._assignment.add(identity, PilotFacts(ads=ads))
 
     def _take(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
         """Take in what the ad of a registered pilot says."""
@@ -186,47 +151,14 @@ class CollectorAds:
 
     def _see_failed(self, at_us: int, shown: Pilot) -> OpenPilot:
         """Take in a pilot that only advertises that its validation failed."""
-        pilot = failed.find(self._cache, shown)
+        pilot = self._assignment.pilot_of_failed_ad(shown)
         if pilot is None:
             times = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
             start_us = min((time_us for time_us in times if sane(time_us)), default=at_us)
             facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, heard_us=start_us))
-            pilot = self._add(_identity(shown, start_us // SECOND_US), facts)
+            pilot = self._assignment.add(_identity(shown, start_us // SECOND_US), facts)
         failed.follow(pilot, shown, at_us, self.sizes)
         return pilot
-
-    def _find(self, shown: Pilot) -> OpenPilot | None:
-        """Return the pilot that an ad is of: the same startd, or the same job of the factory."""
-        same = self._cache.by_name.get(shown.name, [])
-        for pilot in same:
-            if pilot.identity.started == shown.started:
-                return pilot
-        for pilot in same:
-            if shown.factory_job and pilot.identity.factory_job == shown.factory_job:
-                return pilot
-        guard = self._rules.start_guard_us
-        for pilot in same:
-            began = shown.started and pilot.contact_us >= shown.began * SECOND_US - guard
-            if pilot.implied and began:
-                return pilot
-        known = self._told_by_files(shown) if shown.factory_job else None
-        if known is None and not shown.started:
-            return next((pilot for pilot in same if pilot.end_us is None), None)
-        return known
-
-    def _told_by_files(self, shown: Pilot) -> OpenPilot | None:
-        """Return the pilot of which only its factory's files have told so far."""
-        here = self._cache.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        if shown.entry == OTHER_ENTRY:
-            here += self._cache.by_job.get(shown.factory_job, ())
-        for pilot in here:
-            near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.until_us
-            if near and pilot.no_output:
-                return pilot
-            same_job = pilot.identity.factory_job == shown.factory_job
-            if same_job and may_run_at(pilot, shown.began * SECOND_US):
-                return pilot
-        return None
 
     def _adopt(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
         """A pilot that only jobs, or files, had is shown by a collector now.
@@ -238,7 +170,7 @@ class CollectorAds:
         decisions = Decisions(size=pilot.facts.decisions.size)
         pilot.learn(replace(pilot.facts, ads=ads, queue=None, summary=None, decisions=decisions))
         started = pilot.start_us // SECOND_US if known else shown.started
-        self.relabelled.append((pilot, _identity(shown, started)))
+        self._assignment.rename(pilot, _identity(shown, started))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
         """End the pilots before this one that had its name."""

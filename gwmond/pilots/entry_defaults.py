@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption
-from gwmond.pilots.rules import Lookup
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.pilots.sizes import Sizes
 
 
@@ -22,14 +22,14 @@ class Entries:
         self._factories: dict[str, str] = {}
         self.known: set[str] = set()  # entries of which anything was told since the start
 
-    def recall(self, entries: Collection[str], lookup: Lookup) -> None:
-        """Learn from the ledger of entries that were not asked for before."""
-        new = set(entries) - self.known
-        if not new:
-            return
-        self.known |= new
-        for entry, rows in lookup.pilots_of_entries(new).items():
-            for row in rows:
+    def unknown(self, entries: Iterable[str]) -> set[str]:
+        """Return those of entries of which the ledger was not asked yet."""
+        return set(entries) - self.known
+
+    def load(self, entries: Collection[str], stored: Mapping[str, Sequence[PilotRow]]) -> None:
+        """Learn from what the ledger has of entries."""
+        for entry in set(entries) - self.known:
+            for row in stored.get(entry, ()):
                 if row.closed and row.steps and Assumption.LIFE not in row.assumed:
                     reported = row.facts.reported(row.identity.origin)
                     self._sizes.note(entry, *reported[:3])
@@ -37,10 +37,10 @@ class Entries:
                     self._sites.setdefault(entry, row.identity.key.site)
                 if row.identity.factory:
                     self._factories.setdefault(entry, row.identity.factory)
+        self.known |= set(entries)
 
-    def learn(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> None:
+    def learn(self, outputs: Sequence[PilotOutput]) -> None:
         """Learn from outputs."""
-        self.recall({output.name.entry for output in outputs}, lookup)
         for output in outputs:
             entry = output.name.entry
             self._sizes.note(entry, output.cores, output.memory_mib, output.gpus)

@@ -9,32 +9,38 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
-from gwmond.pilots.collector_ads import CollectorAds
+from gwmond.pilots.assign import Assignment
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_jobs import FactoryJobs
-from gwmond.pilots.factory_records import NewFact
+from gwmond.pilots.factory_records import NewFact, PlaceFact
 from gwmond.pilots.missing_end import give_up
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.outputs import Outputs
 from gwmond.pilots.pilot_cache import PilotCache, place_of
 from gwmond.pilots.queue_records import QueueRecords
-from gwmond.pilots.rules import FAR_US, ExpectedInput, Lookup, Rules
+from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
 from gwmond.pilots.run_matcher import RunMatcher
+from gwmond.pilots.sizes import Sizes
 
 
 class FactoryFacts:
     """Hands each kind of fact to what joins it with pilots; ``places`` is what waits for them."""
 
     def __init__(
-        self, cache: PilotCache, ads: CollectorAds, matcher: RunMatcher, rules: Rules
+        self,
+        cache: PilotCache,
+        assignment: Assignment,
+        sizes: Sizes,
+        matcher: RunMatcher,
+        rules: Rules,
     ) -> None:
         self._cache = cache
-        self._matcher = matcher
-        self._entries = entries = Entries(ads.sizes)
-        self._outputs = Outputs(cache, ads, matcher, entries, rules)
+        self._entries = entries = Entries(sizes)
+        self._outputs = Outputs(cache, assignment, sizes, matcher, entries, rules)
         self.places = QueueRecords()
-        self._jobs = FactoryJobs(self.places, cache, ads, matcher, entries, rules)
+        self._jobs = FactoryJobs(self.places, cache, assignment, sizes, matcher, entries, rules)
         self._watched_us: int | None = None
         self._seen_us = 0
 
@@ -72,22 +78,39 @@ class FactoryFacts:
             self._watched_us = now_us
         self._seen_us = now_us
 
-    def take(self, facts: Sequence[FileFact], lookup: Lookup) -> list[NewFact]:
-        """Take in facts; return those of the factory that it had not told before."""
-        outputs = [fact for fact in facts if isinstance(fact, PilotOutput)]
-        if outputs:
-            self.places.reported(self._outputs.take(outputs, lookup))
-        place_facts = [
-            fact for fact in facts if isinstance(fact, QueueEvent | CompletedPilot | PilotOutput)
-        ]
-        return self.places.take(place_facts, lookup) if place_facts else []
+    def keys(self, facts: Sequence[FileFact]) -> PilotKeys:
+        """Return the keys of what may be stored of the pilots and places of facts."""
+        keys = self._outputs.keys([fact for fact in facts if isinstance(fact, PilotOutput)])
+        keys.update(self.places.keys(_of_places(facts)))
+        return keys
 
-    def settle(self, now_us: int, comes: ExpectedInput, lookup: Lookup) -> None:
+    def load(self, rows: PilotRows) -> None:
+        """Take in what was fetched."""
+        self._entries.load(rows.keys.entries, rows.entries)
+        self.places.load_stored(rows)
+
+    def take(self, facts: Sequence[FileFact]) -> list[NewFact]:
+        """Take in facts; return those of the factory that it had not told before.
+
+        Those that wait for missing runs are taken in when this is called again.
+        """
+        outputs = [fact for fact in facts if isinstance(fact, PilotOutput)]
+        self.places.reported(self._outputs.take(outputs))
+        return self.places.take(_of_places(facts))
+
+    def settle(self, now_us: int, comes: ExpectedInput) -> None:
         """Use what can be used by now, and by what more may be told."""
         for pilot in self._cache.pilots.values():
             if pilot.from_us < FAR_US and pilot.end_us is not None:
                 self._jobs.touch(pilot)
-        self._jobs.settle(now_us, comes, self._watched_us, lookup)
+        self._jobs.settle(now_us, comes, self._watched_us)
         for pilot in self._cache.pilots.values():
-            if pilot.waits and place_of(pilot.identity) not in self.places:
-                give_up(pilot)
+            if pilot.waits:
+                place = place_of(pilot.identity)
+                if place not in self.places and not self.places.is_missing(place):
+                    give_up(pilot)
+
+
+def _of_places(facts: Sequence[FileFact]) -> list[PlaceFact]:
+    """Return the facts that are of a job of a factory."""
+    return [fact for fact in facts if isinstance(fact, QueueEvent | CompletedPilot | PilotOutput)]

@@ -3,7 +3,7 @@
 Units: times are microseconds since the epoch.
 
 Neither tells the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
-time (see ``same_job``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
+time (see ``assign``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
 What is told waits in the ledger for its pilot.  Each execution of a job is a pilot (see
 ``queue_jobs``).  Order of evidence: design page, section 3.
 
@@ -35,16 +35,16 @@ from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_records, summaries
-from gwmond.pilots.collector_ads import CollectorAds
+from gwmond.pilots.assign import KNOWN_ENDS, Assignment, QueueMatching
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
 from gwmond.pilots.missing_end import give_up, read_until, waits_until
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache, place_of
 from gwmond.pilots.queue_records import QueueRecords
-from gwmond.pilots.rules import ExpectedInput, Lookup, Rules, sane
+from gwmond.pilots.rules import ExpectedInput, Rules, sane
 from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.same_job import KNOWN_ENDS, Matches
+from gwmond.pilots.sizes import Sizes
 from gwmond.pilots.summaries import contradictions
 
 
@@ -55,14 +55,16 @@ class FactoryJobs:
         self,
         places: QueueRecords,
         cache: PilotCache,
-        ads: CollectorAds,
+        assignment: Assignment,
+        sizes: Sizes,
         matcher: RunMatcher,
         entries: Entries,
         rules: Rules,
     ) -> None:
         self._places = places
         self._cache = cache
-        self._ads = ads
+        self._assignment = assignment
+        self._sizes = sizes
         self._matcher = matcher
         self._entries = entries
         self._rules = rules
@@ -76,34 +78,29 @@ class FactoryJobs:
         if name in self._places or not pilot.no_output:
             self._places.change(name)
 
-    def settle(
-        self, now_us: int, comes: ExpectedInput, watched_us: int | None, lookup: Lookup
-    ) -> None:
+    def settle(self, now_us: int, comes: ExpectedInput, watched_us: int | None) -> None:
         """Use what can be used; collectors were watched without a gap since ``watched_us``."""
         self._now_us, self._comes = now_us, comes
-        names = self._places.due(now_us, self._late_us, lookup)
-        if not names:
-            return
-        numbers = {self._places[name].number for name in names}
-        for rows in lookup.find_factory_numbers(numbers).values():
-            self._cache.recall_pilots(rows)
-        self._entries.recall({self._places[name].entry for name in names}, lookup)
-        for name in names:
-            self._decide(name, watched_us, lookup)
+        for name in self._places.due(now_us, self._late_us, self._cache.missing):
+            if self._entries.unknown([self._places[name].entry]):
+                self._cache.missing.entries.add(self._places[name].entry)
+                self._places.change(name)
+            else:
+                self._decide(name, watched_us)
 
     @property
     def _late_us(self) -> int:
         """Up to when it was waited for files."""
         return self._now_us + self._comes.files_ahead_us
 
-    def _decide(self, name: str, watched_us: int | None, lookup: Lookup) -> None:
-        """Use what is told at a place."""
+    def _decide(self, name: str, watched_us: int | None) -> None:
+        """Use what is told at a place; if runs of a pilot there are missing, once more later."""
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
         here = self._cache.at_place(place.entry, place.number)
         made = [pilot for pilot in here if pilot.no_output]
         shown = [pilot for pilot in here if not pilot.no_output]
         jobs = factory_records.jobs(place)
-        matches = Matches(place, jobs, shown, made)
+        matches = QueueMatching(place, jobs, shown, made)
         used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
         waits = False
         for pilot in shown:
@@ -113,7 +110,7 @@ class FactoryJobs:
             late = due_us is not None and (self._now_us if job.runs else self._late_us) >= due_us
             same = matches.told.get(index) or matches.made.get(index)
             if same is not None:
-                done = same.pruned or self._use(same, job, place, lookup, late=late)
+                done = same.pruned or self._use(same, job, place, late=late)
             elif index in matches.alone:
                 done = self._alone(place, job, watched_us, late=late)
             else:
@@ -127,9 +124,9 @@ class FactoryJobs:
             if pilot.id not in used and not pilot.pruned and pilot.start_us >= place.cut_us:
                 amend(pilot, None)
                 self._name(pilot, named(pilot, None))
-                self._tell_line(pilot, None, lookup)
+                self._tell_line(pilot, None, name)
         for pilot in matches.stale:
-            self._withdraw(pilot, lookup)
+            self._withdraw(pilot, name)
         self._places.keep(name, waits=waits)
 
     def _goes_on(
@@ -153,10 +150,18 @@ class FactoryJobs:
         give_up(pilot)
         return False
 
-    def _withdraw(self, pilot: OpenPilot, lookup: Lookup) -> None:
+    def _has_whole(self, pilot: OpenPilot, place: str) -> bool:
+        """Return whether all runs of a pilot are in memory; if not, the place is due again."""
+        if self._cache.has_whole(pilot):
+            return True
+        self._places.change(place)
+        return False
+
+    def _withdraw(self, pilot: OpenPilot, place: str) -> None:
         """Take out a pilot that was made of a job which by now is another, or another's."""
-        self._cache.load_whole(pilot, lookup)
-        if not pilot.pruned and all(attempt.summarised for attempt in pilot.attempts.values()):
+        if pilot.pruned or not self._has_whole(pilot, place):
+            return
+        if all(attempt.summarised for attempt in pilot.attempts.values()):
             self._cache.withdraw(pilot)
 
     def _alone(
@@ -170,13 +175,11 @@ class FactoryJobs:
             self._places.leave(place.name, ProblemName.NO_TIMES)
         return late or (job.over and not known)
 
-    def _use(
-        self, pilot: OpenPilot, job: FactoryJob, place: QueueRecord, lookup: Lookup, *, late: bool
-    ) -> bool:
+    def _use(self, pilot: OpenPilot, job: FactoryJob, place: QueueRecord, *, late: bool) -> bool:
         """A job that is this pilot; return whether it can tell nothing more of it."""
         if pilot.no_output:
-            if job.life is not None and sane(*job.life):
-                self._cache.load_whole(pilot, lookup)
+            known = job.life is not None and sane(*job.life)
+            if known and self._has_whole(pilot, place.name):
                 self._name(
                     pilot, identity_of(place, job, pilot.identity.key.site, pilot.identity.factory)
                 )
@@ -186,12 +189,11 @@ class FactoryJobs:
             self._name(pilot, named(pilot, job))
             for word in contradictions(pilot, job):
                 self._matcher.contradictions[word] += self._places.once(place.name, word)
-            self._tell_line(pilot, job.line, lookup)
+            self._tell_line(pilot, job.line, place.name)
         return _is_done(pilot, job, late=late)
 
-    def _tell_line(self, pilot: OpenPilot, line: CompletedPilot | None, lookup: Lookup) -> None:
-        if summaries.tells_more(pilot, line):
-            self._cache.load_whole(pilot, lookup)
+    def _tell_line(self, pilot: OpenPilot, line: CompletedPilot | None, place: str) -> None:
+        if summaries.tells_more(pilot, line) and self._has_whole(pilot, place):
             summaries.tell_line(pilot, line, self._matcher)
 
     def _make(self, place: QueueRecord, job: FactoryJob, watched_us: int | None) -> None:
@@ -202,16 +204,16 @@ class FactoryJobs:
         identity = identity_of(place, job, site, self._entries.factory(place.entry))
         never_seen = watched_us is not None and watched_us <= job.life[0]
         facts = PilotFacts(queue=queue_facts(job), decisions=Decisions(never_seen=never_seen))
-        self._shape(self._ads.add(identity, facts), job)
+        self._shape(self._assignment.add(identity, facts), job)
 
     def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
         """Give a pilot the name and group that its factory tells now."""
         if identity._replace(started=pilot.identity.started) != pilot.identity:
-            self._ads.relabelled.append((pilot, identity))
+            self._assignment.rename(pilot, identity)
 
     def _shape(self, pilot: OpenPilot, job: FactoryJob) -> None:
         default = pilot.facts.decisions.size  # what was assumed first stays
-        summaries.shape(pilot, job, default or self._ads.sizes.default(pilot), self._matcher)
+        summaries.shape(pilot, job, default or self._sizes.default(pilot), self._matcher)
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:

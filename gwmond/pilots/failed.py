@@ -26,7 +26,6 @@ from gwmond.model.pilot_sources import FailedAdFacts, replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.missing_end import give_up
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import sane
 from gwmond.pilots.sizes import Sizes
 
@@ -36,19 +35,6 @@ _SILENT_US = FAILED_SILENT_S * SECOND_US
 def is_failed(pilot: OpenPilot) -> bool:
     """Return whether such ads are all that a collector shows of a pilot."""
     return pilot.identity.origin == "collector" and pilot.validation is Validation.FAILED
-
-
-def find(cache: PilotCache, shown: Pilot) -> OpenPilot | None:
-    """Return the pilot that such an ad is of, if it is known."""
-    if shown.factory_job:
-        here = cache.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
-        queued = [pilot for pilot in here if pilot.no_output]
-        found = cache.by_job.get(shown.factory_job) or queued
-    else:
-        found = [pilot for pilot in cache.by_name.get(shown.name, ()) if is_failed(pilot)]
-    first_us = min(shown.started, shown.last_heard) * SECOND_US
-    same = [pilot for pilot in found if first_us <= pilot.until_us + pilot.lifetime_us]
-    return max(same, key=lambda pilot: pilot.start_us, default=None)
 
 
 def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:

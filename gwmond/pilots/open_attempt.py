@@ -101,6 +101,14 @@ class OpenAttempt:
         if changed or self.attempt() != before:
             self.pilot.touch(min(before.start_us, self.start_us))
 
+    def take_place_of(self, removed: list[OpenAttempt]) -> None:
+        """Go on with what is posted for the attempt of this key that was removed, if one was."""
+        for before in removed:
+            if before.key == self.key:
+                self.settled, self.counted = before.settled, before.counted
+                removed.remove(before)
+                return
+
     def row(self) -> AttemptRow:
         """Return it as it is stored."""
         merged, booked = self.merged, self.attempt()

@@ -59,6 +59,8 @@ class OpenPilot:
     - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
     - ``seen_us``: when a poll found an ad of it last.
     - ``stored_heard_us``: when it was last heard of, as that is stored.
+    - ``posted_as``: under which names its time is posted and its runs are counted; None: nowhere.
+    - ``removed``: attempts that turned out to be others, since it was posted.
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     - ``offered``: canonical micros that it has had to offer; of which life, in which units.
     """
@@ -76,7 +78,9 @@ class OpenPilot:
     closed: bool = False
     pruned: bool = False
     attempts: dict[AttemptKey, OpenAttempt] = field(default_factory=dict)
+    removed: list[OpenAttempt] = field(default_factory=list)
     booked: PilotLife | None = None
+    posted_as: PilotIdentity | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
     canonical: Counter[Resource] = field(default_factory=Counter)  # settled so far
     counted: Category | None = None
@@ -92,6 +96,11 @@ class OpenPilot:
     def new(cls, number: int, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
         """Return a pilot that was not known before."""
         return cls(number, identity, facts, life_of(Known(facts, identity.origin)))
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether its time is posted under another name than it has now."""
+        return self.posted_as not in {None, self.identity}
 
     @property
     def label(self) -> str:
@@ -321,6 +330,7 @@ class OpenPilot:
                 failure=row.failure,
                 assumed=dict(row.assumed),
             ),
+            posted_as=row.identity,
             counted_micros=dict(row.assumed_micros),
             retire_us=row.retire_us,
             die_us=row.die_us,

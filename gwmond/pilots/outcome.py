@@ -32,7 +32,6 @@ from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import Rules
 
 if TYPE_CHECKING:
-    from gwmond.pilots.pilot_cache import PilotCache
     from gwmond.pilots.run_matcher import RunMatcher
 
 _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
@@ -51,7 +50,7 @@ def later_runs(of_job: Iterable[OpenAttempt]) -> dict[AttemptKey, int | None]:
 
 
 class LaterRuns:
-    """The same of many jobs, of which each is looked at once."""
+    """The same of many jobs, of which each is looked at once until it changes."""
 
     def __init__(self, jobs: Mapping[str, Iterable[OpenAttempt]]) -> None:
         self._jobs = jobs
@@ -63,6 +62,11 @@ class LaterRuns:
         if job not in self._known:
             self._known[job] = later_runs(self._jobs.get(job, ()))
         return self._known[job].get(attempt.key)
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        """Say that the runs of these jobs have changed."""
+        for job in jobs:
+            self._known.pop(job, None)
 
 
 class GivenUp(NamedTuple):
@@ -211,13 +215,12 @@ class DecisionTime(NamedTuple):
 def decide_runs(
     pilot: OpenPilot,
     at: DecisionTime,
-    cache: PilotCache,
+    later: LaterRuns,
     matcher: RunMatcher,
     rules: Rules,
     silent: Collection[str],
 ) -> None:
     """Decide on what is open, and anew on what has changed."""
-    later = LaterRuns(cache.jobs)
     over: defaultdict[str, list[AttemptFact]] = defaultdict(list)
     for attempt in pilot.attempts.values():
         if not _is_decided(attempt):
@@ -226,7 +229,7 @@ def decide_runs(
                 over[fact.job].append(fact)
     for job, facts in over.items():
         matcher.add(job, facts)
-    later = LaterRuns(cache.jobs) if over else later
+    later.forget(over)
     for attempt in list(pilot.attempts.values()):
         if _is_decided(attempt):
             continue

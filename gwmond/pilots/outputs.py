@@ -28,11 +28,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from gwmond.model.attempts import AttemptFact
-from gwmond.model.factory_jobs import ZONES_US, place_name
+from gwmond.model.factory_jobs import ZONES_US
 from gwmond.model.facts import EntryKey
-from gwmond.model.own_names import client_name, is_own, may_be_of, own_name
+from gwmond.model.own_names import client_name, is_own
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import (
     Decisions,
     DefaultSize,
@@ -42,14 +43,13 @@ from gwmond.model.pilot_sources import (
 )
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.collector_ads import CollectorAds
+from gwmond.pilots.assign import Assignment, number_of, place_of_output, startd_of
 from gwmond.pilots.entry_defaults import Entries
-from gwmond.pilots.missing_end import known_start
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import FAR_US, LATEST_US, Lookup, Rules, sane
+from gwmond.pilots.rules import FAR_US, LATEST_US, Rules, sane
 from gwmond.pilots.run_matcher import UNKNOWN, RunMatcher
-from gwmond.pilots.sizes import plausible
+from gwmond.pilots.sizes import Sizes, plausible
 from gwmond.pilots.starter_runs import Better, fact_of, job_of
 from gwmond.pilots.summaries import ran_jobs, tell_statistics, withdraw_jobs
 
@@ -57,9 +57,6 @@ T = TypeVar("T")
 
 MOST_RUNS = 40_000
 """Several outputs may be of one pilot; each has no more than half of this."""
-
-_SAME_US = 60 * SECOND_US
-"""No pilot's output tells its beginning in two ways that differ more."""
 
 
 class Outputs:
@@ -71,50 +68,71 @@ class Outputs:
     def __init__(
         self,
         cache: PilotCache,
-        ads: CollectorAds,
+        assignment: Assignment,
+        sizes: Sizes,
         matcher: RunMatcher,
         entries: Entries,
         rules: Rules,
     ) -> None:
         self._cache = cache
-        self._ads = ads
+        self._assignment = assignment
         self._matcher = matcher
         self._rules = rules
-        self._sizes = ads.sizes
+        self._sizes = sizes
         self._entries = entries
         self.absurd = 0
         self.crowded = 0
+        self._waiting: list[PilotOutput] = []
 
-    def take(self, outputs: Sequence[PilotOutput], lookup: Lookup) -> set[str]:
-        """Join outputs with pilots, and the runs of jobs that they tell of; return their places."""
-        numbers = {_number(output) for output in outputs if output.name.cluster is not None}
-        for rows in lookup.find_factory_numbers(numbers).values() if numbers else ():
-            self._cache.recall_pilots(rows)
-        names = {name for output in outputs if (name := name_of(output)) not in self._cache.by_name}
-        for rows in lookup.find_pilots(names).values() if names else ():
-            self._cache.recall_pilots(rows)
-        self._matcher.recall([attempt for output in outputs for attempt in output.attempts], lookup)
-        self._matcher.recall_jobs(
-            {job_of(run) for output in outputs for run in output.runs}, lookup
-        )
-        self._entries.learn(outputs, lookup)
+    def keys(self, outputs: Sequence[PilotOutput]) -> PilotKeys:
+        """Return the keys of the pilots and runs of outputs that may be stored."""
+        records = [record for output in outputs for record in output.attempts]
+        keys = self._matcher.keys(records)
+        runs = {job_of(run) for output in outputs for run in output.runs}
+        keys.jobs |= self._cache.unknown_jobs(runs)
+        keys.startds |= {startd_of(output) for output in outputs} - self._cache.by_name.keys()
+        keys.entries = self._entries.unknown(output.name.entry for output in outputs)
+        for output in outputs:
+            if output.name.cluster is not None:
+                keys.add_place(output.name.entry, number_of(output))
+        return keys
+
+    def take(self, outputs: Sequence[PilotOutput]) -> set[str]:
+        """Join outputs with pilots, and the runs of jobs that they tell of; return their places.
+
+        Outputs of pilots of which runs are missing wait for these: take again then.
+        """
+        self._entries.learn(outputs)
+        waiting, self._waiting = [*self._waiting, *map(_ended, outputs)], []
         places: set[str] = set()
-        for output in map(_ended, outputs):
+        for output in waiting:
             if not _is_sound(output):
                 self.absurd += 1
                 continue
-            pilot = self._pilot(output, lookup)
+            pilot = self._assignment.pilot_of_output(output)
+            if pilot is not None and self._needs_whole(pilot, output):
+                self._waiting.append(output)
+                continue
+            pilot = self._pilot(pilot, output)
             if pilot is None or not (output.times or pilot.identity.origin == "collector"):
                 continue  # it tells no time, which was said when it was read
             if not pilot.pruned:
                 self._apply(pilot, output)
-                self._tell(pilot, output, lookup)
-                self._sum_up(pilot, output, lookup)
-                places.add(_place(output))
+                self._tell(pilot, output)
+                self._sum_up(pilot, output)
+                places.add(place_of_output(output))
         return places
 
-    def _pilot(self, output: PilotOutput, lookup: Lookup) -> OpenPilot | None:
-        pilot, times = self._find(output), output.times
+    def _needs_whole(self, pilot: OpenPilot, output: PilotOutput) -> bool:
+        """Return whether runs on an output's pilot are missing that it bears on."""
+        tells_runs = bool(output.attempts or output.runs or ran_jobs(output))
+        if pilot.pruned or not (tells_runs or _is_better(pilot)):
+            return False
+        return not self._cache.has_whole(pilot)
+
+    def _pilot(self, pilot: OpenPilot | None, output: PilotOutput) -> OpenPilot | None:
+        """Return the pilot whose output this is, under the name that it tells."""
+        times = output.times
         if pilot is not None and not _is_better(pilot):
             self._rename(pilot, output)
         if not times or (pilot is not None and not _is_better(pilot)):
@@ -122,24 +140,14 @@ class Outputs:
         start_us = output.start_us if output.start_us is not None else min(times)
         identity = self._identity(output, start_us)
         if pilot is None:
-            return self._ads.add(identity, PilotFacts(output=_facts(None, output)))
+            return self._assignment.add(identity, PilotFacts(output=_facts(None, output)))
         if not pilot.pruned:
             # Only the factory's queue, or records of jobs, had it: now its output does.
-            self._cache.load_whole(pilot, lookup)
             withdraw_jobs(pilot, self._matcher)
             facts = replace(pilot.facts, queue=None, summary=None, decisions=Decisions())
             pilot.learn(replace(facts, output=_facts(None, output)))
-            self._ads.relabelled.append((pilot, identity))
+            self._assignment.rename(pilot, identity)
         return pilot
-
-    def _find(self, output: PilotOutput) -> OpenPilot | None:
-        for pilot in self._cache.by_name.get(name_of(output), ()):
-            later = output.start_us is None or pilot.start_us >= output.start_us
-            if later and _may_be(pilot, output):
-                return pilot
-        here = self._cache.at_place(output.name.entry, _number(output))
-        near = [pilot for pilot in here if _may_be(pilot, output)]
-        return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Let an output that has grown since it was read first tell what its pilot is called."""
@@ -158,7 +166,7 @@ class Outputs:
             key=identity.key if new_site else known.key,
         )
         if better != known:
-            self._ads.relabelled.append((pilot, better))
+            self._assignment.rename(pilot, better)
 
     def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
         pilot_name = output.name
@@ -166,10 +174,10 @@ class Outputs:
             pilot_name.site or self._entries.site(pilot_name.entry) or pilot_name.entry or UNKNOWN
         )
         return PilotIdentity(
-            name=name_of(output),
+            name=startd_of(output),
             started=start_us // SECOND_US,
             factory_job=pilot_name.factory_job
-            or (f"#{_number(output)}" if pilot_name.entry else ""),
+            or (f"#{number_of(output)}" if pilot_name.entry else ""),
             factory=pilot_name.factory,
             key=EntryKey(site, pilot_name.entry or site),
             group=client_name(pilot_name.frontend, pilot_name.group),
@@ -193,21 +201,18 @@ class Outputs:
         size, rules = self._sizes.fill(entry, output.cores, output.memory_mib, output.gpus)
         return replace(facts.decisions, size=DefaultSize(size, tuple(sorted(rules))))
 
-    def _tell(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
+    def _tell(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Join the runs of jobs that it tells of; those in its startd's history first."""
-        if output.attempts or output.runs:
-            self._cache.load_whole(pilot, lookup)
         self._join(pilot, [attempt.fact._replace(pilot=pilot.label) for attempt in output.attempts])
         better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
         runs = [run for run in output.runs if not better.knows(job_of(run), run.start_us)]
         self._join(pilot, [fact_of(run, pilot, self._rules.q) for run in runs])
 
-    def _sum_up(self, pilot: OpenPilot, output: PilotOutput, lookup: Lookup) -> None:
+    def _sum_up(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Go by its statistics where no run of a job is known."""
         known = bool(output.attempts or output.runs)
         known |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
         if not known and ran_jobs(output) and pilot.validation is not Validation.FAILED:
-            self._cache.load_whole(pilot, lookup)
             tell_statistics(pilot, output, self._matcher)
 
     def _join(self, pilot: OpenPilot, facts: Sequence[AttemptFact]) -> None:
@@ -253,58 +258,9 @@ def _or(value: T | None, before: T | None) -> T | None:
     return before if value is None else value
 
 
-def _number(output: PilotOutput) -> str:
-    return f"{output.name.cluster}.{output.name.proc}"
-
-
-def _place(output: PilotOutput) -> str:
-    return place_name(output.name.entry, _number(output))
-
-
-def _may_be(pilot: OpenPilot, output: PilotOutput) -> bool:
-    """Return whether no other schedd is told of a pilot, and its time is about the output's."""
-    job, known = output.name.factory_job, pilot.identity.factory_job
-    if job and known and known != job and not known.startswith("#"):
-        return False
-    if job != known and not may_be_of(pilot.identity.name, output.name.user):
-        return False
-    times = output.times
-    if not times:
-        return True
-    begins = known_start(pilot) and output.start_us is not None
-    if begins and abs(pilot.start_us - (output.start_us or 0)) > _SAME_US:
-        return False  # what it runs as starts again, and its output is written anew
-    return pilot.start_us - ZONES_US <= max(times) and min(times) <= pilot.until_us + ZONES_US
-
-
-def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
-    """Return how far a pilot's life and what its output tells are apart, and their beginnings."""
-    first_us, last_us = min(output.times, default=0), max(output.times, default=0)
-    start_us = output.start_us if output.start_us is not None else first_us
-    apart_us = max(0, first_us - pilot.until_us, pilot.start_us - last_us)
-    return apart_us, abs(start_us - pilot.start_us)
-
-
 def _is_better(pilot: OpenPilot) -> bool:
     """Return whether any output tells more of a pilot than what has told of it."""
     return pilot.no_output or (pilot.implied and pilot.facts.output is None)
-
-
-def name_of(output: PilotOutput) -> str:
-    """Return the startd's name, else one of the pilot's own that it alone has at its entry."""
-    pilot_name = output.name
-    if pilot_name.startd:
-        return (
-            pilot_name.startd
-            if "@" in pilot_name.startd or not pilot_name.node
-            else f"{pilot_name.startd}@{pilot_name.node}"
-        )
-    return own_name(
-        _number(output),
-        "" if pilot_name.schedd else pilot_name.user,
-        pilot_name.instance,
-        pilot_name.entry,
-    )
 
 
 def _ended(output: PilotOutput) -> PilotOutput:

@@ -113,21 +113,22 @@ class PendingCounts:
         self._changes.clear()
 
     def count(self, pilot: OpenPilot) -> None:
-        """Count a pilot and its attempts by what is decided of them now."""
+        """Count a pilot and its attempts by what is decided of them now, under its name of now."""
+        for attempt in pilot.removed:
+            self._attempt(attempt, None)
+        pilot.removed.clear()
+        if pilot.is_renamed:
+            self.uncount(pilot)
+        pilot.posted_as = pilot.identity
         for attempt in pilot.attempts.values():
             self._attempt(attempt, attempt.outcome)
         self._pilot(pilot, own(pilot))
 
     def uncount(self, pilot: OpenPilot) -> None:
-        """Take a pilot and its attempts out, to count them under another name."""
-        for attempt in pilot.attempts.values():
+        """Take a pilot and its attempts out, under the name under which they were counted."""
+        for attempt in (*pilot.removed, *pilot.attempts.values()):
             self._attempt(attempt, None)
         self._pilot(pilot, None)
-
-    def remove(self, attempts: Iterable[OpenAttempt]) -> None:
-        """Take attempts out that turned out to be others."""
-        for attempt in attempts:
-            self._attempt(attempt, None)
 
     def _attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
         if attempt.summarised:
@@ -135,7 +136,7 @@ class PendingCounts:
         if attempt.counted == outcome:
             return
         pilot = attempt.pilot
-        (site, entry), group = pilot.identity.key, pilot.identity.group
+        site, entry, group = _labels(pilot)
         for counted, n in ((attempt.counted, -1), (outcome, 1)):
             if counted is not None:
                 key = CountKey("attempts", counted.category, counted.label, site, entry, group)
@@ -148,7 +149,7 @@ class PendingCounts:
             for rule, within in divided(pilot.assumed, resource):
                 now[rule, resource] += pilot.canonical_total(resource, self._q, within)
         now = +now
-        (site, entry), group = pilot.identity.key, pilot.identity.group
+        site, entry, group = _labels(pilot)
         for counted, amounts, sign in (
             (pilot.counted, pilot.counted_micros, -1),
             (category, now, 1),
@@ -162,12 +163,18 @@ class PendingCounts:
 
     def _pilot(self, pilot: OpenPilot, category: Category | None) -> None:
         self._assumed(pilot, category)
-        (site, entry), group = pilot.identity.key, pilot.identity.group
+        site, entry, group = _labels(pilot)
         for counted, n in ((pilot.counted, -1), (category, 1)):
             if counted is not None:
                 self._changes[pilot.id][CountKey("pilots", counted, "", site, entry, group)] += n
         pilot.dirty |= pilot.counted != category  # stored with the count, or it is counted again
         pilot.counted = category
+
+
+def _labels(pilot: OpenPilot) -> tuple[str, str, str]:
+    """Return the site, entry and group under which a pilot is counted."""
+    identity = pilot.posted_as or pilot.identity
+    return *identity.key, identity.group
 
 
 def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts) -> Parts:

@@ -10,12 +10,13 @@ from operator import attrgetter
 from gwmond.model.factory_jobs import place_name
 from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.pilot_facts import AttemptKey
+from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.posting import counted
-from gwmond.pilots.rules import FAR_US, Lookup
+from gwmond.pilots.rules import FAR_US
 
 HEARD_AT_ONCE = 10_000
 MOST_ASIDE = 10_000
@@ -30,7 +31,8 @@ class PilotCache:
     """Pilots and attempts in memory; both are found by id, pilots by name, attempts by job.
 
     ``partly``: jobs of which the ledger may have attempts that are not in memory, beside those that
-    are.
+    are.  ``missing``: keys of what a step needed that is not in memory; the step left out what
+    needed it, and goes on with that once it is loaded.
     """
 
     def __init__(self) -> None:
@@ -45,6 +47,39 @@ class PilotCache:
         self._leaving: list[OpenPilot] = []
         self._aside: dict[int, OpenPilot] = {}
         self._heard: tuple[tuple[int, int], ...] = ()
+        self.missing = PilotKeys()
+
+    def take_missing(self) -> PilotKeys:
+        """Return the keys of what is missing, and forget them."""
+        keys, self.missing = self.missing, PilotKeys()
+        return keys
+
+    def has_whole(self, pilot: OpenPilot) -> bool:
+        """Return whether all attempts of a pilot are in memory; if not, they are missing."""
+        whole = pilot.loaded_from_us <= 0 or pilot.id in self._aside
+        if not whole:
+            self.missing.whole.add(pilot.id)
+        return whole
+
+    def has_jobs(self, jobs: Iterable[str]) -> bool:
+        """Return whether all attempts of these jobs are in memory; if not, they are missing."""
+        unknown = self.unknown_jobs(jobs)
+        self.missing.jobs |= unknown
+        return not unknown
+
+    def unknown_jobs(self, jobs: Iterable[str]) -> set[str]:
+        """Return those of jobs of which the ledger may have attempts that are not in memory."""
+        return {job for job in jobs if job not in self.jobs or job in self.partly}
+
+    def load(self, rows: PilotRows) -> None:
+        """Take in what was fetched."""
+        self.recall_pilots(rows.pilots)
+        self.recall_attempts(rows.runs)
+        self.partly -= rows.keys.jobs
+        for number in rows.keys.whole:
+            pilot = self.pilots.get(number)
+            if pilot is not None and pilot.loaded_from_us > 0:
+                self._take_whole(pilot, rows.whole.get(number, ()))
 
     def add_pilot(self, pilot: OpenPilot) -> OpenPilot:
         """Take a pilot in, unless it is."""
@@ -182,9 +217,13 @@ class PilotCache:
     def show(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
         """Note which attempts slots show now; ``complete``: the claims are all there are."""
         shown: set[OpenAttempt] = set()
+        on_startds: dict[str, dict[str, list[OpenAttempt]]] = {}
         for record in records:
-            for attempt in self.jobs.get(record.fact.job, ()):
-                if attempt.pilot.identity.name == record.startd and attempt.is_claim(record.fact):
+            job = record.fact.job
+            if job not in on_startds:  # garbage may show one job in all slots
+                on_startds[job] = self._by_startd(job)
+            for attempt in on_startds[job].get(record.startd, ()):
+                if attempt.is_claim(record.fact):
                     attempt.seen_us, attempt.gone = now_us, False
                     shown.add(attempt)
         if not complete:
@@ -193,6 +232,13 @@ class PilotCache:
             for attempt in attempts:
                 if attempt not in shown and not attempt.merged.ending.over:
                     attempt.gone, attempt.seen_us = True, attempt.seen_us or now_us
+
+    def _by_startd(self, job: str) -> dict[str, list[OpenAttempt]]:
+        """Return the attempts of a job by the names of the startds on which they were."""
+        found: defaultdict[str, list[OpenAttempt]] = defaultdict(list)
+        for attempt in self.jobs.get(job, ()):
+            found[attempt.pilot.identity.name].append(attempt)
+        return found
 
     def recall_pilots(self, rows: Iterable[PilotRow]) -> None:
         """Take stored pilots in that are not in memory; their attempts stay in the ledger."""
@@ -219,17 +265,6 @@ class PilotCache:
             if attempt.attempt() != row.attempt and not pilot.pruned:
                 attempt.dirty = True
                 pilot.touch(min(attempt.start_us, row.start_us))
-
-    def load_whole(self, pilot: OpenPilot, lookup: Lookup) -> None:
-        """Take in all attempts of a pilot that are not in memory, as they were booked."""
-        self.load_each([pilot], lookup)
-
-    def load_each(self, pilots: Iterable[OpenPilot], lookup: Lookup) -> None:
-        """Do so for several pilots, which are looked up together."""
-        missing = [pilot for pilot in pilots if pilot.loaded_from_us > 0]
-        stored = lookup.attempts_of([pilot.id for pilot in missing]) if missing else {}
-        for pilot in missing:
-            self._take_whole(pilot, stored.get(pilot.id, []))
 
     def _take_whole(self, pilot: OpenPilot, rows: Sequence[AttemptRow]) -> None:
         booked = pilot.booked

@@ -6,7 +6,7 @@ Units: amounts are micros, times microseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
@@ -44,24 +44,23 @@ class Posting(NamedTuple):
     cause: str
 
 
-def post(
-    pilot: OpenPilot, known_us: int, rules: Rules, load_whole: Callable[[OpenPilot], None]
-) -> list[Posting]:
-    """Post what is new about a pilot; ``load_whole`` gets attempts that are not in memory.
+def post(pilot: OpenPilot, known_us: int, rules: Rules) -> list[Posting] | None:
+    """Post the difference between what is posted of a pilot and what is known of it now.
 
     Afterwards the pilot's ``settled``, ``mark_us``, ``known_us`` and ``booked`` are those of now.
+    Return None where attempts are missing that bear on the difference.
     """
     known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
     after, before = pilot.life(known_us), pilot.booked
-    since = pilot.mark_us
+    since = min(pilot.mark_us, pilot.from_us)
     if before is not None and own_category(before) != own_category(after):
         since = min(since, before.start_us, after.start_us)
-    if min(since, pilot.from_us) < pilot.loaded_from_us and pilot.ran_jobs:
-        load_whole(pilot)
-        before, after = pilot.booked, pilot.life(known_us)
-    since = min(since, pilot.from_us)  # what was loaded may differ from what was booked
+    if pilot.loaded_from_us > 0 and (
+        pilot.is_renamed or (pilot.ran_jobs and since < pilot.loaded_from_us)
+    ):
+        return None
     delta = advance(before, after, (since, FAR_US), rules.q)
-    entries = _entries(delta, pilot)
+    entries = _moved(pilot, rules) + _entries(delta, pilot)
     if entries or pilot.from_us < FAR_US:
         pilot.dirty = True
     pilot.booked, pilot.known_us = after, known_us
@@ -70,19 +69,16 @@ def post(
     return entries
 
 
-def relabel(pilot: OpenPilot, identity: PilotIdentity, rules: Rules) -> list[Posting]:
-    """Post all of a pilot under another identity; all its attempts must be in memory."""
-    entries: list[Posting] = []
-    if pilot.booked is not None:
-        amounts: Amounts = partition(pilot.booked, None, rules.q).settled
-        for who, sign in ((pilot.identity, -1), (identity, 1)):
-            for row, micros in amounts.items():
-                entry = _entry(row, who, sign * micros, RELABELLED)
-                entries.append(entry)
-    pilot.identity = identity
-    pilot.dirty = True
-    pilot.touch(pilot.start_us)  # to be counted again
-    return entries
+def _moved(pilot: OpenPilot, rules: Rules) -> list[Posting]:
+    """Return what is posted of a pilot as moved to the name that it has now."""
+    if pilot.posted_as is None or not pilot.is_renamed or pilot.booked is None:
+        return []
+    amounts: Amounts = partition(pilot.booked, None, rules.q).settled
+    return [
+        _entry(row, identity, sign * micros, RELABELLED)
+        for identity, sign in ((pilot.posted_as, -1), (pilot.identity, 1))
+        for row, micros in amounts.items()
+    ]
 
 
 def withdraw(pilot: OpenPilot, rules: Rules) -> list[Posting]:
@@ -90,7 +86,8 @@ def withdraw(pilot: OpenPilot, rules: Rules) -> list[Posting]:
     if pilot.booked is None:
         return []
     amounts: Amounts = partition(pilot.booked, None, rules.q).settled
-    return [_entry(row, pilot.identity, -micros, WITHDRAWN) for row, micros in amounts.items()]
+    posted_as = pilot.posted_as or pilot.identity
+    return [_entry(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
 
 
 def imply(pilot: OpenPilot, q: int) -> None:

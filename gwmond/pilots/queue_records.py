@@ -6,14 +6,15 @@ Units: times are microseconds since the epoch.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from gwmond.model.factory_jobs import QueueRecord, place_name
+from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.factory_records import NewFact, PlaceFact, add
-from gwmond.pilots.rules import Lookup, sane
+from gwmond.pilots.rules import sane
 
 
 class Agenda:
@@ -53,6 +54,7 @@ class QueueRecords:
         self._fresh: set[str] = set()  # of which something was told, at the time of the next use
         self._unread: set[str] = set()  # outputs there may have grown before the start
         self._dirty: set[str] = set()
+        self._asked: set[str] = set()  # of which all that is stored is in memory
         self._agenda = Agenda()
         self.left_out: Counter[ProblemName] = Counter()
         self.named: dict[ProblemName, str] = {}  # the latest place of each problem
@@ -70,7 +72,22 @@ class QueueRecords:
             for names in (self._changed, self._fresh, self._unread):
                 names.add(place.name)
 
-    def take(self, facts: Sequence[PlaceFact], lookup: Lookup) -> list[NewFact]:
+    def keys(self, facts: Iterable[PlaceFact]) -> PilotKeys:
+        """Return the keys of what may be stored of the places of facts."""
+        keys = PilotKeys()
+        for name in (fact.name for fact in facts):
+            if name.cluster is not None and name.proc is not None:
+                keys.add_place(name.entry, f"{name.cluster}.{name.proc}")
+        return keys
+
+    def load_stored(self, rows: PilotRows) -> None:
+        """Take in the places that were fetched and are not in memory."""
+        self._asked |= rows.keys.places
+        new = rows.places.keys() - self._places.keys()
+        self._places |= {name: rows.places[name] for name in new}
+        self._fresh |= new  # so that what is open again is waited for, but not for ever
+
+    def take(self, facts: Sequence[PlaceFact]) -> list[NewFact]:
         """Take in events and lines, and that outputs have come; return those not told before.
 
         What is of no place, or of no time that makes sense, is among them.
@@ -87,17 +104,14 @@ class QueueRecords:
                 by_place[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
             else:
                 new.append(fact)
-        stored = self._stored_of({place_name(*place) for place in by_place}, lookup)
         for place, some in by_place.items():
-            new += self._add(QueueRecord(*place, open=False), some, stored)
+            new += self._add(QueueRecord(*place, open=False), some)
         return new
 
-    def _add(
-        self, unknown: QueueRecord, facts: Sequence[PlaceFact], stored: Mapping[str, QueueRecord]
-    ) -> list[NewFact]:
+    def _add(self, unknown: QueueRecord, facts: Sequence[PlaceFact]) -> list[NewFact]:
         """Take in the facts of a place, which is ``unknown`` if it neither is here nor stored."""
         name = unknown.name
-        before = self._places.get(name) or stored.get(name) or unknown
+        before = self._places.get(name, unknown)
         after, new, cut = add(before, facts)
         if cut and ProblemName.TOO_MANY_EVENTS not in before.checked:
             self.left_out[ProblemName.TOO_MANY_EVENTS] += 1
@@ -107,7 +121,7 @@ class QueueRecords:
             more = after._replace(outputs=before.outputs) != before
             self._put(after._replace(open=True) if more else after)
             self._changed.add(name)
-            self._fresh |= {name} if more or name in stored else set()
+            self._fresh |= {name} if more else set()
         return new
 
     def change(self, name: str) -> None:
@@ -125,17 +139,26 @@ class QueueRecords:
         """Have what was told at a place used anew then."""
         self._agenda.add(name, due_us)
 
-    def due(self, now_us: int, late_us: int, lookup: Lookup) -> list[str]:
-        """Return the places to be used now, sorted; ``late_us``: up to when it was waited for."""
+    def due(self, now_us: int, late_us: int, missing: PilotKeys) -> list[str]:
+        """Return the places to be used now, sorted; ``late_us``: up to when it was waited for.
+
+        Those of which what is stored was not asked for yet are ``missing``.
+        """
         self._changed |= self._agenda.take(late_us)
-        stored = self._stored_of(self._changed, lookup)
-        self._places |= stored
-        self._fresh |= stored.keys()  # so that what is open again is waited for, but not for ever
-        names = sorted(self._changed & self._places.keys())
-        self._told_us |= dict.fromkeys(self._fresh & self._places.keys(), now_us)
-        self._fresh.clear()
-        self._changed.clear()
-        return names
+        for name in self._changed - self._asked:
+            entry, _, number = name.rpartition("#")
+            missing.add_place(entry, number)
+        self._changed -= self._asked - self._places.keys()  # nothing is stored of these
+        names = self._changed & self._asked
+        fresh = self._fresh & names
+        self._told_us |= dict.fromkeys(fresh, now_us)
+        self._fresh -= fresh
+        self._changed -= names
+        return sorted(names)
+
+    def is_missing(self, name: str) -> bool:
+        """Return whether what is stored of a place is to be used and was not asked for yet."""
+        return name in self._changed and name not in self._asked
 
     def told_us(self, name: str, now_us: int) -> int:
         """Return when something was told at a place last, or gwmond was started; else now."""
@@ -180,16 +203,13 @@ class QueueRecords:
     def stored(self) -> None:
         """Say that they are stored; forget those of which nothing more is expected."""
         self._dirty.clear()
+        self._asked.clear()
         for name in [name for name, pilot_name in self._places.items() if not pilot_name.open]:
             if name not in self._changed:
                 del self._places[name]
                 self._told_us.pop(name, None)
+                self._fresh.discard(name)
 
     def _put(self, place: QueueRecord) -> None:
         self._places[place.name] = place
         self._dirty.add(place.name)
-
-    def _stored_of(self, names: Iterable[str], lookup: Lookup) -> dict[str, QueueRecord]:
-        """Return the places of these that are stored, and not in memory."""
-        unknown = set(names) - self._places.keys()
-        return lookup.find_places(unknown) if unknown else {}

@@ -10,22 +10,15 @@ Units: memory is MiB.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources
 from gwmond.model.pilot_sources import DefaultSize, ReportedSize, replace
 from gwmond.model.stored_pilots import PilotId, PilotKind
-from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.open_pilot import SIZES, OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import Lookup
 from gwmond.pilots.sizes import Filled, Sizes, most
 from gwmond.pilots.summaries import resize
-
-AT_ONCE = 1000
-"""So many pilots are changed before they are stored."""
 
 
 class SizeChange(NamedTuple):
@@ -82,49 +75,13 @@ def _filled(
     return Resources(cores, memory_mib, gpus), frozenset(rules)
 
 
-class Revision:
-    """Goes over entries; see ``entry``.  ``resized`` is told of pilots with jobs of a summary."""
-
-    def __init__(
-        self,
-        cache: PilotCache,
-        ads: CollectorAds,
-        q: int,
-        resized: Callable[[OpenPilot], None],
-    ) -> None:
-        self._cache = cache
-        self._ads = ads
-        self._q = q
-        self._resized = resized
-
-    def entry(self, entry: str, lookup: Lookup) -> Iterator[int]:
-        """Change an entry's pilots, some at a time, and yield how many; store them some time.
-
-        All that is known must be stored before.
-        """
-        found = changes(entry, lookup.pilots_by_kind(entry), self._q)
-        every = [(number, change) for change, ids in found for number in ids]
-        for first in range(0, len(every), AT_ONCE):
-            some = dict(every[first : first + AT_ONCE])
-            self._cache.recall_pilots(lookup.pilots_by_id(some).values())
-            pilots = [
-                known for number in some if (known := self._cache.pilots.get(number)) is not None
-            ]
-            self._cache.load_each(pilots, lookup)
-            for pilot in pilots:
-                self._apply(pilot, some[pilot.id])
-            yield len(some)
-
-    def _apply(self, pilot: OpenPilot, change: SizeChange) -> None:
-        before = [step.size for step in pilot.steps]
-        size = DefaultSize(change.size, tuple(sorted(change.rules)))
-        decisions = replace(pilot.facts.decisions, size=size)
-        pilot.learn(replace(pilot.facts, decisions=decisions))
-        if before != [step.size for step in pilot.steps]:
-            resize(pilot, change.size)
-            if any(attempt.summarised for attempt in pilot.attempts.values()):
-                self._resized(pilot)  # how long its jobs ran may depend on its cores
-        identity = pilot.identity
-        key = EntryKey(change.site, identity.key.entry)
-        if (key, change.factory) != (identity.key, identity.factory):
-            self._ads.relabelled.append((pilot, identity._replace(key=key, factory=change.factory)))
+def resized(pilot: OpenPilot, change: SizeChange) -> bool:
+    """Give a pilot its size; return whether how long its jobs ran may depend on that."""
+    before = [step.size for step in pilot.steps]
+    size = DefaultSize(change.size, tuple(sorted(change.rules)))
+    decisions = replace(pilot.facts.decisions, size=size)
+    pilot.learn(replace(pilot.facts, decisions=decisions))
+    if before == [step.size for step in pilot.steps]:
+        return False
+    resize(pilot, change.size)
+    return any(attempt.summarised for attempt in pilot.attempts.values())

@@ -1,14 +1,11 @@
-"""What the book goes by: its periods, and the lookup of what is no longer in memory."""
+"""What the accounting of pilots goes by: its periods, and what more is expected."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from gwmond.model.endings import EARLY_US
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early_failure import WINDOW_US
@@ -78,54 +75,3 @@ class Rules(NamedTuple):
     quiet_us: int = 3600 * SECOND_US
     refresh_us: int = 300 * SECOND_US
     check_us: int = 600 * SECOND_US
-
-
-class Lookup(Protocol):
-    """What the ledger knows of pilots and attempts that are not in memory."""
-
-    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots with these startd names."""
-
-    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
-        """Return all pilots with one of these names up to the ``@``."""
-
-    def find_on_nodes(
-        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
-    ) -> list[PilotRow]:
-        """Return pilots that ended and were on a node (``short_node``) at one of these moments.
-
-        From ``early_us`` before a pilot's begin to ``late_us`` after its end counts.
-        """
-
-    def find_nameless(
-        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
-    ) -> list[PilotRow]:
-        """Return pilots without a startd's name (see ``own_names``) that were on a node before.
-
-        From ``early_us`` before a pilot's begin to ``age_us`` after it counts; of each only those
-        that ended.
-        """
-
-    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as these jobs of a factory."""
-
-    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as ``cluster.proc`` of any schedd."""
-
-    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return some of the latest pilots of these entries."""
-
-    def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
-        """Return an entry's pilots that can be booked anew, by what is told and assumed of them."""
-
-    def find_places(self, names: Collection[str]) -> dict[str, QueueRecord]:
-        """Return what the factory's queue and summary told at these places."""
-
-    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
-        """Return pilots by their number."""
-
-    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
-        """Return all attempts of these jobs."""
-
-    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
-        """Return all attempts on these pilots."""

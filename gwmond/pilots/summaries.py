@@ -38,7 +38,6 @@ they become known, take their place.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from gwmond.model.attempts import AttemptFact, Source
@@ -231,14 +230,10 @@ def _tell(
             fact = by_job.pop(attempt.key.job, None)
             if fact is None:
                 matcher.remove(attempt)
-            elif attempt.facts != (fact,):  # the same one, so that what is booked for it is known
+            elif attempt.facts != (fact,):
                 attempt.replace(*merge_each([fact])[0])
     for job, fact in sorted(by_job.items()):
         matcher.add(job, [fact])
-        for attempt in pilot.attempts.values():
-            for before in matcher.removed if attempt.key.job == job else ():
-                if before.pilot is pilot and before.key == attempt.key:
-                    attempt.settled = Counter(before.settled)  # what is booked for it
 
 
 def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> AttemptFact:

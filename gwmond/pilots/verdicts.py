@@ -19,12 +19,11 @@ looked for anew in each slice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Outcome
-from gwmond.model.suspects import Suspect
-from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, judge, suspects, weigh
+from gwmond.pilots.early_failure import Result, Trial, judge, weigh
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.outcome import LaterRuns, plain_outcome
 from gwmond.pilots.pilot_cache import PilotCache
@@ -35,21 +34,16 @@ AROUND = 2
 """So many slices before and after the one that is judged are evidence, too."""
 
 
-class Trials(Protocol):
-    """What the ledger knows of runs that say something about where they ran."""
+class TrialKeys(NamedTuple):
+    """Which runs say something about where they ran: those of some users that began in a time.
 
-    def trials(
-        self,
-        since_us: int,
-        until_us: int,
-        known_us: int,
-        users: Collection[str] | None = None,
-        limit: int = MOST_TRIALS,
-    ) -> list[Trial]:
-        """Return runs that began in an interval, as they were at ``known_us``.
+    They are evidence as they were at ``known_us``.  ``users``: None: all of them.
+    """
 
-        Of these users, or of all; of very many those nearest to the middle.
-        """
+    since_us: int
+    until_us: int
+    known_us: int
+    users: frozenset[str] | None = None
 
 
 class _Case(NamedTuple):
@@ -70,33 +64,51 @@ def undecided(cache: PilotCache) -> list[OpenAttempt]:
     ]
 
 
-def decide(cache: PilotCache, now_us: int, known_us: int, trials: Trials, rules: Rules) -> None:
-    """Judge what can be judged; the attempts are to be settled anew then.
-
-    ``known_us``: all that ended before was told and is stored.
-    """
+def _due(
+    cache: PilotCache, now_us: int, known_us: int, rules: Rules
+) -> Iterator[tuple[TrialKeys, list[_Case]]]:
+    """Yield what can be judged, by the evidence on which that rests."""
     due: defaultdict[int, list[_Case]] = defaultdict(list)
     for case in _cases(cache, now_us, rules):
         until_us = evidence_until(case.trial.end_us, rules)
         if known_us >= until_us:
             due[until_us].append(case)
     for until_us, cases in sorted(due.items()):
-        users = {trial.attempt.merged.user or "" for trial in cases}
-        known = trials.trials(*began_within(until_us, rules), until_us, users)
-        by_key = {trial.key: trial for trial in (*known, *(trial.trial for trial in cases))}
+        users = frozenset(case.attempt.merged.user or "" for case in cases)
+        yield TrialKeys(*began_within(until_us, rules), until_us, users), cases
+
+
+def trial_keys(cache: PilotCache, now_us: int, known_us: int, rules: Rules) -> list[TrialKeys]:
+    """Return which runs are evidence for what can be judged."""
+    return [keys for keys, _ in _due(cache, now_us, known_us, rules)]
+
+
+def decide(
+    cache: PilotCache,
+    now_us: int,
+    known_us: int,
+    trials: Mapping[TrialKeys, Sequence[Trial]],
+    rules: Rules,
+) -> None:
+    """Judge what can be judged; the attempts are to be settled anew then.
+
+    ``known_us``: all that ended before was told and is stored.  ``trials``: the evidence, by keys.
+    """
+    for keys, cases in _due(cache, now_us, known_us, rules):
+        known = trials.get(keys, ())
+        by_key = {trial.key: trial for trial in (*known, *(case.trial for case in cases))}
         evidence = weigh(by_key.values())
         for case in cases:
             case.attempt.judged = judge(case.trial, case.plain, evidence)
             case.attempt.pilot.touch(case.attempt.start_us)
 
 
-def suspicions(known_us: int, trials: Trials, rules: Rules) -> tuple[Suspect, ...]:
-    """Return places where jobs of the same groups have lately succeeded far sooner than elsewhere.
+def recent_keys(known_us: int, rules: Rules) -> TrialKeys:
+    """Return which runs may show places where jobs succeed far sooner than elsewhere.
 
     ``known_us``: all that ended before was told and is stored.
     """
-    since_us = known_us - AROUND * slice_us(rules)
-    return suspects(trials.trials(since_us, known_us, known_us))
+    return TrialKeys(known_us - AROUND * slice_us(rules), known_us, known_us)
 
 
 def evidence_until(end_us: int, rules: Rules) -> int:

@@ -254,10 +254,10 @@ class CentralLogs(DirectoryReader):
         accounting = self._keeper.accounting
         if accounting is None:
             return []
-        now, before = dict(accounting.witnesses.unused), self._unused
+        now, before = dict(accounting.central_log.unused), self._unused
         self._unused = now
         new = {why: number - before.get(why, 0) for why, number in now.items()}
-        examples = accounting.witnesses.examples
+        examples = accounting.central_log.examples
         return [
             Problem(CENTRAL_LOG, why, f"{number} lines: {examples[why]}", number)
             for why, number in new.items()

@@ -94,8 +94,8 @@ class ImportedLogs:
         accounting = self._keeper.accounting
         if accounting is None:
             raise ValueError("no ledger is attached")
-        accounting.witnesses.patience_us = patience_us
-        before = Counter(accounting.witnesses.unused)
+        accounting.central_log.patience_us = patience_us
+        before = Counter(accounting.central_log.unused)
         evidence = self._evidence()
         problems: list[Problem] = []
         named = dict.fromkeys(os.path.realpath(path) for path in paths)
@@ -119,9 +119,9 @@ class ImportedLogs:
                 progress(min(done + some, total), total)
             files += some > 0
             done += _size(path)
-        unused = accounting.witnesses.unused - before
+        unused = accounting.central_log.unused - before
         examples = tuple(
-            Problem("central logs", why, accounting.witnesses.examples[why]) for why in unused
+            Problem("central logs", why, accounting.central_log.examples[why]) for why in unused
         )
         return LogsRead(files, lines, tuple(problems), unused, examples)
 
@@ -169,7 +169,7 @@ class ImportedLogs:
     def _left(self) -> int:
         """Return how many lines have led to nothing, and may do so once more is known."""
         accounting = self._keeper.accounting
-        unused = accounting.witnesses.unused if accounting is not None else Counter[ProblemName]()
+        unused = accounting.central_log.unused if accounting is not None else Counter[ProblemName]()
         return sum(number for why, number in unused.items() if why != ProblemName.BAD_TIME)
 
     def _evidence(self) -> str:

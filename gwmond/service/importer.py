@@ -24,12 +24,11 @@ from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.revision import AT_ONCE
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.garbage import few_collections
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.ledger_keeper import REVISED_AT_ONCE, LedgerKeeper
 from gwmond.service.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of
@@ -203,7 +202,7 @@ class Importer:
         waiting = 0
         for number in self._keeper.revise({place_of(directory).entry for directory in directories}):
             waiting += number
-            if waiting >= AT_ONCE:
+            if waiting >= REVISED_AT_ONCE:
                 self._settle()
                 waiting = 0
         self._settle()

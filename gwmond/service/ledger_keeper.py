@@ -24,6 +24,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.columns import identity
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import KEPT_NAMES
@@ -34,6 +35,7 @@ from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
 from gwmond.model.pilot_facts import Resources
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.records import JobRecord
 from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
 from gwmond.model.suspects import Suspect
@@ -41,9 +43,10 @@ from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.model.totals import Hour, Micros, SiteKey
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.accounting import PilotAccounting
+from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.factory_numbers import FactoryNumbers
 from gwmond.pilots.verdict_check import Verdicts
-from gwmond.pilots.verdicts import slice_us, suspicions
+from gwmond.pilots.verdicts import recent_keys, slice_us
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.waiting_periods import later_us, rules
 from gwmond.sites.capacity import PeakWindow
@@ -53,6 +56,7 @@ log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 _JUDGE_EVERY_US = 60 * SECOND_US
+REVISED_AT_ONCE = 1000
 
 
 class _Sent(NamedTuple):
@@ -390,18 +394,22 @@ class LedgerKeeper:
 
     def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
         """Take in what collectors show; see ``PilotAccounting.see``."""
+        shown = tuple(pilots)
         with self._asking() as (accounting, ledger):
-            return accounting.see(now_us, period_us, pilots, ledger, complete=complete)
+            accounting.load(ledger.fetch(accounting.keys_of_ads(shown)))
+        return accounting.see(now_us, period_us, shown, complete=complete)
 
     def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show."""
         with self._asking() as (accounting, ledger):
-            accounting.claim(now_us, records, ledger, complete=complete)
+            accounting.load(ledger.fetch(accounting.keys_of_records(records)))
+        accounting.claim(now_us, records, complete=complete)
 
     def tell(self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None) -> None:
         """Take in records, and how far their source has been read."""
         with self._asking() as (accounting, ledger):
-            accounting.tell(records, ledger)
+            accounting.load(ledger.fetch(accounting.keys_of_records(records)))
+        accounting.tell(records)
         if gap is not None:
             self._gaps.append(gap)
         self._move_on(cursor)
@@ -414,16 +422,26 @@ class LedgerKeeper:
     ) -> None:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
         with self._asking() as (accounting, ledger):
-            self._factory.take(accounting.report(facts, ledger, expected))
+            accounting.load(ledger.fetch(accounting.keys_of_files(facts)))
+            self._factory.take(accounting.report(facts, expected))
+            while keys := accounting.missing():
+                accounting.load(ledger.fetch(keys))
+                self._factory.take(accounting.report(()))
         self._move_on(cursor)
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
-        """Change what was assumed, some pilots at a time; see ``PilotAccounting.revise``.
+        """Change what was assumed of pilots of these entries, and of all of which files told.
 
-        After some the pilots are to be settled.
+        It yields how many were changed at once.  After some the pilots are to be settled.
         """
         with self._asking() as (accounting, ledger):
-            yield from accounting.revise(ledger, entries)
+            for entry in sorted(accounting.files.entries.union(entries)):
+                changes = accounting.revise(entry, ledger.pilots_by_kind(entry))
+                for numbers in chunks(changes, REVISED_AT_ONCE):
+                    keys = PilotKeys(pilots=set(numbers), whole=set(numbers))
+                    accounting.load(ledger.fetch(keys))
+                    accounting.change({number: changes[number] for number in numbers})
+                    yield len(numbers)
 
     def settle(
         self,
@@ -442,12 +460,15 @@ class LedgerKeeper:
         """
         self._silent = frozenset(silent)
         with self._asking() as (accounting, ledger):
-            accounting.settle(now_us, known_us, ledger, silent)
+            _settle(accounting, ledger, now_us, known_us, self._silent)
             judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
             if judged and accounting.open_groups:
                 self._judged_us = now_us
-                accounting.judge(now_us, known_us, ledger)
-                accounting.settle(now_us, known_us, ledger, silent)
+                trials = {
+                    keys: ledger.trials(*keys) for keys in accounting.trials(now_us, known_us)
+                }
+                accounting.judge(now_us, known_us, trials)
+                _settle(accounting, ledger, now_us, known_us, self._silent)
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         if store:
@@ -459,7 +480,8 @@ class LedgerKeeper:
         if known_us and known_us // number != self._suspected_in:
             self._suspected_in = known_us // number
             with self._asking() as (_, ledger):
-                self.suspects = suspicions(known_us, ledger, self._rules)
+                trials = ledger.trials(*recent_keys(known_us, self._rules))
+            self.suspects = suspects(trials)
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
         """Let pilots that have registered since ``before`` check what that poll said."""
@@ -522,3 +544,17 @@ class LedgerKeeper:
                 for pilot in accounting.silent()
             ),
         )
+
+
+def _settle(
+    accounting: PilotAccounting,
+    ledger: Ledger,
+    now_us: int,
+    known_us: int,
+    silent: Collection[str],
+) -> None:
+    """Settle what can be, with all that this needs of the ledger."""
+    accounting.settle(now_us, known_us, silent)
+    while keys := accounting.missing():
+        accounting.load(ledger.fetch(keys))
+        accounting.go_on()

@@ -24,6 +24,7 @@ from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
+from tests.build.accounting import Steps
 
 LAST = 30_000
 POLL = 300
@@ -66,7 +67,7 @@ RUNS = (
 def write(url: str, base: int = BASE, hostile: str = "") -> None:
     """Make the ledger; ``hostile`` is put into the name of Site-B."""
     with Ledger.open(url) as ledger:
-        book = PilotAccounting(ledger.load(), Rules(refresh_us=0))
+        steps = Steps(PilotAccounting(ledger.load(), Rules(refresh_us=0)), ledger)
         done = 0
         for at in range(0, LAST + 1, POLL):
             now = (base + at) * SECOND_US
@@ -75,20 +76,19 @@ def write(url: str, base: int = BASE, hostile: str = "") -> None:
                 for pilot, (start, end, *_) in LIVES.items()
                 if start <= at <= end
             ]
-            book.see(now, POLL * SECOND_US, shown, ledger, complete=True)
+            steps.see(now, POLL * SECOND_US, shown)
             claims = [_claim(run, base) for run in RUNS if run.start <= at < (run.end or LAST + 1)]
-            book.claim(now, claims, ledger, complete=True)
+            steps.claim(now, claims)
             records = [
                 _record(run, source, base)
                 for run in RUNS
                 if run.end is not None and done < run.end + 60 <= at
                 for source in run.sources
             ]
-            book.tell(records, ledger)
+            steps.tell(records)
             done = at
-            book.settle(now, (base + at - 120) * SECOND_US, ledger)
-            ledger.commit(book.batch(now))
-            book.stored()
+            steps.settle(now, (base + at - 120) * SECOND_US)
+            steps.store(now)
         _site_time(ledger, base)
 
 

@@ -15,7 +15,8 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Rules
-from tests.pilots.stored import Stored
+from tests.build.accounting import Steps
+from tests.build.kept import kept
 
 T0 = 1_700_000_400
 POLL_S = 60
@@ -104,13 +105,13 @@ def proved(pilot: OpenPilot) -> None:
     assert pilot.derived == before
 
 
-class Play:
+class Play(Steps):
     """Polls at given times; ``restart`` makes the book anew from what is stored."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules(refresh_us=0)
-        self.stored = Stored()
-        self.book = PilotAccounting(self.stored.load(), self.rules)
+        self.stored = kept()
+        super().__init__(PilotAccounting(self.stored.load(), self.rules), self.stored)
 
     def restart(self) -> None:
         """Forget all that is only in memory."""
@@ -129,16 +130,14 @@ class Play:
     ) -> None:
         """One poll at ``at`` seconds."""
         now = (T0 + at) * SECOND_US
-        book, stored = self.book, self.stored
-        book.see(now, POLL_S * SECOND_US, pilots, stored, complete=complete)
-        book.claim(now, claims, stored, complete=complete)
-        book.tell(records, stored)
+        self.see(now, POLL_S * SECOND_US, pilots, complete=complete)
+        self.claim(now, claims, complete=complete)
+        self.tell(records)
         until = T0 + (at - DELAY_S if known is None else known)
-        book.settle(now, until * SECOND_US, stored)
-        for pilot in book.pilots:
+        self.settle(now, until * SECOND_US)
+        for pilot in self.book.pilots:
             proved(pilot)
-        stored.commit(book.batch(now))
-        book.stored()
+        self.store(now)
 
     def live(self, first: int, last: int, pilots: Sequence[Pilot], **more: object) -> None:
         """Poll from first to last; the pilots' ads are renewed every five minutes."""
@@ -152,13 +151,13 @@ class Play:
     def rest(self, first: int, hours: int = 12) -> None:
         """Poll with nothing to see, until all is judged and settled."""
         for at in range(first, first + hours * 3600, 600):
-            self.judge(at)
+            self.judge_at(at)
             self.poll(at)
 
-    def judge(self, at: int) -> None:
+    def judge_at(self, at: int) -> None:
         """Let verdicts on early failures fall at ``at`` seconds."""
         now_us = (T0 + at) * SECOND_US
-        self.book.judge(now_us, now_us - DELAY_S * SECOND_US, self.stored)
+        self.judge(now_us, now_us - DELAY_S * SECOND_US)
 
     def pilot(self, name: str = "glidein@node") -> PilotRow:
         """The one pilot of this name."""
@@ -168,7 +167,7 @@ class Play:
     def seconds(self, measure: str = "resource", resource: str = "cpu") -> dict[str, float]:
         """Seconds by category, over all pilots."""
         sums: Counter[str] = Counter()
-        for (_, series), micros in self.stored.hours.items():
+        for (_, series), micros in self.stored.posted.items():
             if (series.resource, series.measure) == (resource, measure):
                 sums[series.category.value] += micros
         return {category: micros / 1e6 for category, micros in sums.items() if micros}

@@ -44,7 +44,7 @@ def test_a_claim_and_its_record_are_one_attempt() -> None:
     assert outcomes(play) == {"1.0/1": "exit_zero"}
     play.rest(1260)
     assert play.seconds() == {"goodput": 830.0, "pilot_overhead": 4 * 1200.0 - 830}
-    assert play.stored.corrections == 0
+    assert play.stored.corrected == 0
 
 
 def test_a_record_that_is_told_twice_counts_once() -> None:
@@ -60,7 +60,7 @@ def test_a_record_that_is_told_twice_counts_once() -> None:
     play.poll(9000, records=[job, again])
     play.rest(9060)
     assert play.seconds() == before == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
-    assert play.stored.corrections == 0
+    assert play.stored.corrected == 0
 
 
 def test_a_better_record_corrects_what_was_settled() -> None:
@@ -76,7 +76,7 @@ def test_a_better_record_corrects_what_was_settled() -> None:
     play.poll(40_000, records=[late])
     play.rest(40_060)
     assert outcomes(play) == {"1.0/1": "held_for_limit"}
-    assert play.stored.corrections > 0
+    assert play.stored.corrected > 0
     assert play.seconds() == {"unclassified": 600.0, "pilot_overhead": 4 * 1500.0 - 600}
 
 
@@ -98,9 +98,9 @@ def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     for at in range(960, 80_000, 600):
         now = (T0 + at) * SECOND_US
-        play.book.see(now, 60 * SECOND_US, [shown(heard=at)], play.stored, complete=True)
-        play.book.claim(now, [], play.stored, complete=True)
-        play.book.settle(now, now, play.stored, {"schedd"})
+        play.see(now, 60 * SECOND_US, [shown(heard=at)], complete=True)
+        play.claim(now, [], complete=True)
+        play.settle(now, now, {"schedd"})
     assert not any(
         attempt.outcome for pilot in play.book.pilots for attempt in pilot.attempts.values()
     )
@@ -174,7 +174,7 @@ def black_hole(ending: Ending, late: int = 0) -> tuple[Play, list[JobRecord]]:
 
 def judge(play: Play, hours: int) -> None:
     """Let verdicts fall at a time, and settle what they decide."""
-    play.judge(hours * HOUR_S)
+    play.judge_at(hours * HOUR_S)
     play.poll(hours * HOUR_S)
 
 
@@ -241,7 +241,7 @@ def test_without_evidence_an_early_failure_is_the_users() -> None:
     for hours, expected in ((5, "open"), (7, "exit_nonzero")):
         at = hours * HOUR_S
         now = (T0 + at) * SECOND_US
-        play.book.judge(now, now, play.stored)
+        play.judge(now, now)
         play.poll(at, [shown(heard=at)])
         assert outcomes(play) == {"1.0/1": expected}
 
@@ -312,7 +312,7 @@ def test_a_run_that_a_slot_shows_is_running_whatever_is_known_of_other_runs() ->
         "unclassified": 300.0,
         "pilot_overhead": 2 * 4 * 3900.0 - 3142 - 800 - 300,
     }
-    assert play.stored.corrections == 0
+    assert play.stored.corrected == 0
 
 
 def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:

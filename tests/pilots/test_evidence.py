@@ -20,6 +20,7 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
+from tests.build.accounting import Steps
 from tests.build.pilots import S
 from tests.pilots.play import Play, record
 from tests.pilots.test_outputs import output, told, us
@@ -31,7 +32,7 @@ MEASURED, ESTIMATED = "measured", "estimated"
 def spent(play: Play) -> dict[tuple[str, str, str], set[str]]:
     """On what each resource, measure and category rests."""
     found: dict[tuple[str, str, str], set[str]] = {}
-    for (_, pilot_series), micros in play.stored.hours.items():
+    for (_, pilot_series), micros in play.stored.posted.items():
         if micros:
             key = pilot_series.resource, pilot_series.measure, pilot_series.category.value
             found.setdefault(key, set()).add(pilot_series.evidence)
@@ -150,12 +151,11 @@ def _covers(within: tuple[int, int] | None, moment: int) -> bool:
 def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> None:
     """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load(), Rules())
-        book.report([busy(cores=None, memory_mib=None, gpus=1)], ledger)
+        steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
+        steps.report([busy(cores=None, memory_mib=None, gpus=1)])
         for at in (2000, 20_000, 50_000):
-            book.settle(us(at), us(at), ledger)
-            ledger.commit(book.batch(us(at)))
-            book.stored()
+            steps.settle(us(at), us(at))
+            steps.store(us(at))
         assert not any(check_pilot.micros for check_pilot in ledger.check())
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)

@@ -127,7 +127,7 @@ def play(pilot_name: Told) -> Play:
     """Tell it, with hours between some of the facts."""
     made, at = Play(), LATEST
     for number, fact in enumerate([*pilot_name.facts, *pilot_name.again]):
-        made.book.report([fact], made.stored, SIZE)
+        made.report([fact], SIZE)
         if number in pilot_name.polls:
             made.poll(at)
             made.rest(at + 60, hours=2)
@@ -166,7 +166,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
         _check(made.stored)
         assert all(row.closed for row in made.stored.pilots.values())
         assert not any(made.book.residual.values())
-    hours = [Counter({k: n for k, n in of.stored.hours.items() if n}) for of in (one, other)]
+    hours = [Counter({k: n for k, n in of.stored.posted.items() if n}) for of in (one, other)]
     assert hours[0] == hours[1]
     counts = [Counter({k: n for k, n in of.stored.counts.items() if n}) for of in (one, other)]
     assert counts[0] == counts[1]

@@ -51,7 +51,7 @@ def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
     assert {Assumption.NO_OUTPUT in row.assumed for row in rows(play)} == {True}
     assert len({(row.identity.name, row.identity.started) for row in rows(play)}) == 2
     assert all(row.closed for row in rows(play))
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
     assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
 
 
@@ -94,7 +94,7 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
         (1200, [*events[2:4], grown]),
     ]
     for at, facts in polls:
-        play.book.report(facts, play.stored)
+        play.report(facts)
         play.poll(at)
     play.restart()
     told(play, *events[4:], output(1105, 4090), at=4200)
@@ -144,8 +144,8 @@ def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> 
         told(play, *some, at=(2 + number) * DAY)
     assert times(play) == [(5, DAY - 10)]
     assert play.seconds() == {"decision_problem": 4 * (DAY - 15.0)}
-    assert not play.stored.places["entry#7.0"].open
-    assert not play.stored.places["entry#7.0"].checked
+    assert not play.stored.place("entry#7.0").open
+    assert not play.stored.place("entry#7.0").checked
 
 
 def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
@@ -157,7 +157,7 @@ def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
     events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), event(S.HELD, 3000)]
     told(play, *events, event(S.STARTED, 3510), event(S.ENDED, 8000), at=2 * DAY)
     assert len(times(play)) == 1
-    assert not play.stored.places["entry#7.0"].checked
+    assert not play.stored.place("entry#7.0").checked
 
 
 def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
@@ -175,10 +175,10 @@ def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
             told(play, *some, at=(30 + number) * DAY)
         assert times(play) == expected
         assert play.seconds() == {"unclassified": 4 * 9800.0}
-        place = play.stored.places["entry#7.0"]
+        place = play.stored.place("entry#7.0")
         assert (place.open, "ambiguous" in place.checked) == (False, False)
         assert place.checked == ("no_times",)
-        assert play.stored.corrections == 0
+        assert play.stored.corrected == 0
 
 
 def test_an_end_that_turns_out_to_be_of_the_next_job() -> None:
@@ -209,14 +209,14 @@ def test_a_job_with_very_many_executions(ahead: int) -> None:
     told(play, event(S.SUBMITTED, -300), at=0)
     for n in range(number):
         at = n * ahead
-        play.book.report([event(S.STARTED, at)], play.stored)
+        play.report([event(S.STARTED, at)])
         play.poll(at + 60)
         told(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
     told(play, at=number * ahead + DAY)
-    assert len(play.stored.places["entry#7.0"].events) == MOST
+    assert len(play.stored.place("entry#7.0").events) == MOST
     assert times(play) == [(n * ahead, n * ahead + 900) for n in range(number)]
     assert play.seconds() == {"unclassified": 4 * 900.0 * number}
-    assert play.stored.corrections == 0
+    assert play.stored.corrected == 0
 
 
 def test_more_events_than_are_kept_are_told() -> None:
@@ -232,7 +232,7 @@ def test_more_events_than_are_kept_are_told() -> None:
     play.restart()
     told(play, *held, at=4 * DAY)
     assert not play.book.left_out.get(ProblemName.TOO_MANY_EVENTS)
-    assert len(play.stored.places["entry#7.0"].events) == MOST
+    assert len(play.stored.place("entry#7.0").events) == MOST
 
 
 def two_factories(b_start: int = 600) -> tuple[list[QueueEvent], list[QueueEvent]]:
@@ -253,8 +253,8 @@ def test_two_factories_that_are_called_the_same(b_start: int) -> None:
         play.restart()
         told(play, *a, at=3 * DAY)
         assert play.stored.pilots == {}
-        assert play.stored.places["entry#7.0"].checked == ("ambiguous",)
-        assert not play.stored.places["entry#7.0"].open
+        assert play.stored.place("entry#7.0").checked == ("ambiguous",)
+        assert not play.stored.place("entry#7.0").open
         assert sum(play.stored.counts.values()) == 0
 
 
@@ -287,7 +287,7 @@ def test_a_pilot_that_was_made_before_is_withdrawn() -> None:
 
 
 def _net(play: Play) -> Counter[Any]:
-    return Counter({key: n for key, n in play.stored.hours.items() if n})
+    return Counter({key: n for key, n in play.stored.posted.items() if n})
 
 
 def test_a_plain_queue_is_one_pilot() -> None:

@@ -11,6 +11,7 @@ from gwmond.model.experiments import PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey
+from gwmond.pilots.rules import FAR_US
 from gwmond.pilots.verdict_check import Verdicts
 from tests.pilots.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
 
@@ -32,15 +33,15 @@ class Checked(Play):
         """Pilots register before the poll at ``at``."""
         before = Verdicts((T0 + at - POLL_S) * US, {KEY: self.verdict}, self.seen)
         now_us = (T0 + at) * US
-        self.book.see(now_us, POLL_S * US, pilots, self.stored, complete=True)
+        self.see(now_us, POLL_S * US, pilots, complete=True)
         self.book.check(now_us, before, pilots)
         self.poll(at, pilots)
 
     def lost(self, at: int, pilots: Sequence[Pilot]) -> Batch:
         """Poll, and be killed before the batch is stored; return what it would have been."""
         now_us, known_us = (T0 + at) * US, (T0 + at - DELAY_S) * US
-        self.book.see(now_us, POLL_S * US, pilots, self.stored, complete=True)
-        self.book.settle(now_us, known_us, self.stored)
+        self.see(now_us, POLL_S * US, pilots, complete=True)
+        self.settle(now_us, known_us)
         batch = self.book.batch(now_us)
         self.restart()
         return batch
@@ -56,7 +57,7 @@ class Checked(Play):
 
     def result(self) -> PilotResult:
         """What became of the one experiment."""
-        (key,) = self.stored.experiments.values()
+        (key,) = self.stored.experiments(0, FAR_US)
         return key.result
 
 
@@ -75,7 +76,7 @@ def test_a_pilot_that_runs_a_job_confirms_a_bottleneck() -> None:
     play.poll(300, [pilot(300, 30)], [record("1.0", 100, 250, started=30)])
     play.rest(400)
     assert play.verdicts() == {("provisioning_bottleneck", "true"): 1}
-    (key,) = play.stored.experiments.values()
+    (key,) = play.stored.experiments(0, FAR_US)
     assert (key.verdict, key.entry, key.group, key.registered_us) == (
         *(BOTTLENECK, KEY, "frontend.main"),
         (T0 + 30) * US,

@@ -22,6 +22,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
+from tests.build.accounting import Steps
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_outputs import output, us
 
@@ -70,7 +71,7 @@ def line(written: float, duration: int | None, **more: Any) -> CompletedPilot:
 
 def told(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
     """Files are read at some time; then nothing more comes."""
-    play.book.report(facts, play.stored, SIZE)
+    play.report(facts, SIZE)
     play.poll(at)
     play.rest(at + 60, hours)
 
@@ -193,7 +194,7 @@ def test_jobs_that_only_a_summary_tells_of() -> None:
         "unclassified": 4 * 170.0,
         "pilot_overhead": 4 * (1200.0 - 570),
     }
-    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n} == {
+    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "",
         "summarised",
     }
@@ -217,7 +218,7 @@ def test_no_collector_has_shown_it_although_one_was_watched() -> None:
     """Then HTCondor cannot have started."""
     play = Play()
     play.live(0, 3000, [shown("glidein@other")])
-    play.book.report(queue(600, 1200), play.stored, SIZE)
+    play.report(queue(600, 1200), SIZE)
     play.live(3060, 9000, [shown("glidein@other", heard=3060)])
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.validation is Validation.FAILED
@@ -239,7 +240,7 @@ def test_an_output_that_comes_after_all() -> None:
     assert [key.job for _, key in play.stored.attempts] == ["schedd#1.0#1"]
     assert attempts_counted(play) == 1
     assert not any(n for key, n in play.stored.counts.items() if key.what == "assumed")
-    assert play.stored.corrections > 0
+    assert play.stored.corrected > 0
 
 
 def test_a_collector_shows_it_after_all() -> None:
@@ -260,7 +261,7 @@ def test_it_never_started() -> None:
     play = Play()
     told(play, event(S.SUBMITTED, 0), event(S.HELD, 100), event(S.REMOVED, 500))
     assert play.stored.pilots == {}
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
 
 
 def test_two_that_may_be_meant() -> None:
@@ -298,13 +299,13 @@ def test_a_summary_is_compared_with_what_is_known_better() -> None:
 def test_what_waits_is_kept() -> None:
     """The daemon is killed between the events and the end of the wait."""
     play = Play()
-    play.book.report(queue(0, 1200)[:2], play.stored, SIZE)
+    play.report(queue(0, 1200)[:2], SIZE)
     play.poll(600)
     play.restart()
-    play.book.report([event(S.ENDED, 1200)], play.stored, SIZE)
+    play.report([event(S.ENDED, 1200)], SIZE)
     play.poll(1800)
     play.restart()
-    play.book.report([], play.stored, SIZE)
+    play.report([], SIZE)
     play.rest(1860)
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
 
@@ -315,7 +316,7 @@ def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
     play = Play()
     told(play, *facts)
     assert play.book.left_out[ProblemName.BAD_TIME] == 1
-    assert play.stored.places == {}
+    assert not play.stored.find_places(["entry#7.0"])
 
 
 @pytest.mark.parametrize("queued", [False, True])
@@ -324,15 +325,14 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
     summary = line(1300, 999_999_999_999)._replace(validation=1000, condor_s=999)
     facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load(), Rules())
-        book.report(facts, ledger, SIZE)
+        steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
+        steps.report(facts, SIZE)
         for at in (2000, 20_000, 50_000):
-            book.settle(us(at), us(at), ledger)
-            ledger.commit(book.batch(us(at)))
-            book.stored()
+            steps.settle(us(at), us(at))
+            steps.store(us(at))
         rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
         assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
-        assert book.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
+        assert steps.book.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
 
 
 def test_an_empty_output_beside_its_queue() -> None:

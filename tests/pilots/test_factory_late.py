@@ -36,13 +36,13 @@ def test_an_output_that_comes_late_is_waited_for_once() -> None:
     """It tells no end, and the queue told it before: nothing more is expected."""
     play = Play()
     told(play, *queue(0, 1200))
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
     cut = output(0, None, condor_start_us=us(100), condor_end_us=us(900))
-    play.book.report([cut], play.stored, SIZE)
+    play.report([cut], SIZE)
     play.poll(DAY)
-    assert play.stored.places["entry#7.0"].open
+    assert play.stored.place("entry#7.0").open
     play.rest(DAY + 60, hours=3)
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
     assert (only(play).ended, only(play).end_us) == ("queue", us(1200))
 
 
@@ -58,7 +58,7 @@ def test_another_that_may_be_meant_comes_later() -> None:
         lives = sorted((pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values())
         assert lives == [("reported", us(1000)), ("vanished", us(600))]
         assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
-        assert not play.stored.places["entry#7.0"].open
+        assert not play.stored.place("entry#7.0").open
 
 
 def test_another_that_may_be_meant_is_shown_later() -> None:
@@ -84,7 +84,7 @@ def test_a_pilot_that_cannot_be_booked_anew() -> None:
     play.stored.pilots[number] = row._replace(attempts_pruned=1)
     told(play, line(1300, 1200), at=DAY)
     assert only(play).identity.name == row.identity.name
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
 
 
 def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
@@ -101,14 +101,14 @@ def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
     assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
     counted = {key: n for key, n in play.stored.counts.items() if n}
     assert [(key.what, n) for key, n in counted.items()] == [("pilots", 1)]
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
 
 
 def test_a_pilot_of_facts_that_are_past_their_retention_stays() -> None:
     """A number that is used again tells nothing of the pilot that had it years ago."""
     play = Play()
     told(play, *queue(0, 1200), at=DAY)
-    play.stored.places.clear()
+    play.stored.forget_places(us(200 * DAY))
     play.restart()
     told(play, *queue(400 * DAY, 400 * DAY + 1200), at=401 * DAY)
     starts = sorted(row.start_us for row in play.stored.pilots.values())

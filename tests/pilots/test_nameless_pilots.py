@@ -64,7 +64,7 @@ def output(
 
 
 def tell(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
-    play.book.report(facts, play.stored)
+    play.report(facts)
 
 
 def told(play: Play) -> list[tuple[str, float | None]]:
@@ -94,7 +94,7 @@ def test_a_line_in_figure_7s_form(name: PilotName, at: int) -> None:
     play = played(output(), line(at, name))
     assert told(play) == [("logged", at)]
     assert sum(play.seconds().values()) == at
-    assert not play.book.witnesses.unused
+    assert not play.book.central_log.unused
 
 
 def test_without_a_line_it_ends_with_its_output() -> None:
@@ -130,7 +130,7 @@ def test_which_one(some: list[PilotOutput], ends: list[int]) -> None:
 def test_of_two_none_is_meant(some: list[PilotOutput], name: PilotName) -> None:
     play = played(*some, line(LATER, name))
     assert told(play) == [("assumed", 100), ("assumed", 150)]
-    assert dict(play.book.witnesses.unused) == {"several_pilots": 1}
+    assert dict(play.book.central_log.unused) == {"several_pilots": 1}
 
 
 def test_the_entry_tells() -> None:
@@ -181,7 +181,7 @@ def test_an_end_that_the_queue_tells_stays() -> None:
     for at, unused in ((1990, {}), (2100, {"no_pilot": 1})):
         play = played(output(), *events, line(at))
         assert told(play) == [("queue", 2000)]
-        assert dict(play.book.witnesses.unused) == unused
+        assert dict(play.book.central_log.unused) == unused
 
 
 def test_its_own_startd_comes_first() -> None:
@@ -197,7 +197,7 @@ def test_its_own_startd_comes_first() -> None:
     play.poll(10_000, [shown(f"{STARTD}@node.example.org", 500, 7900)])
     play.rest(10_060)
     assert told(play) == [("assumed", 100), ("logged", 8000)]
-    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
+    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
 
 
 def test_a_startd_that_was_forgotten_meanwhile_comes_first() -> None:
@@ -211,7 +211,7 @@ def test_a_startd_that_was_forgotten_meanwhile_comes_first() -> None:
     play.rest(1320, hours=1)
     tell(play, unsent)
     play.rest(6000)
-    assert dict(play.book.witnesses.unused) == {"no_run": 1}
+    assert dict(play.book.central_log.unused) == {"no_run": 1}
 
 
 def test_an_output_that_is_whole_at_last() -> None:
@@ -295,9 +295,9 @@ def test_where_no_site_is_known(closed: bool) -> None:
     pilot_name = pilot_name._replace(name=pilot_name.name._replace(site=""))
     end = line(900, FIGURE_7._replace(site="", resource=""))
     play = Play()
-    play.book.report([pilot_name], play.stored)
+    play.report([pilot_name])
     play.rest(100, hours=10 if closed else 0)
-    play.book.report([end], play.stored)
+    play.report([end])
     play.rest(LATER)
     (row,) = play.stored.pilots.values()
     assert (row.ended, row.end_us) == ("logged", us(900))

@@ -40,7 +40,7 @@ def test_sites_that_job_records_name_are_bounded() -> None:
         **{f"glidein_{n}@node": OTHER_ENTRY for n in range(1, 5)},
     }
     assert play.seconds()["goodput"] == 500
-    booked = {(pilot_series.site, pilot_series.entry) for _, pilot_series in play.stored.hours}
+    booked = {(pilot_series.site, pilot_series.entry) for _, pilot_series in play.stored.posted}
     assert booked == {("S0", "S0"), OTHER_ENTRY}
 
 

@@ -24,7 +24,7 @@ def test_a_pilot_that_was_held_ended_then(then: list[QueueEvent]) -> None:
     play.rest(5000, hours=3)
     assert times(play) == [(100, 1000)]
     assert play.seconds() == {"unclassified": 4 * 900.0}
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
     assert not play.book.left_out.get(ProblemName.NO_TIMES)
 
 
@@ -73,13 +73,13 @@ def test_a_start_without_an_end_is_told_in_the_end(restart: bool) -> None:
     play = Play()
     told(play, *BEGUN, at=59 * DAY)
     assert (times(play), play.book.left_out.get(ProblemName.NO_TIMES)) == ([], None)
-    assert play.stored.places["entry#7.0"].open
+    assert play.stored.place("entry#7.0").open
     if restart:
         play.restart()
     play.rest(60 * DAY + 200, hours=2)
     assert play.book.left_out[ProblemName.NO_TIMES] == 1
     assert "the latest of the pilot entry#7.0" in play.book.files.shown(ProblemName.NO_TIMES, 1)
-    assert not play.stored.places["entry#7.0"].open
+    assert not play.stored.place("entry#7.0").open
     play.restart()
     told(play, event(S.HELD, 200), at=61 * DAY)
     assert times(play) == [(100, 200)]

@@ -49,7 +49,7 @@ def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> Pi
 
 def told(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
     """A poll in which outputs are read."""
-    play.book.report(outputs, play.stored, **more)
+    play.report(outputs, **more)
     play.poll(at)
     play.rest(at + 60)
 
@@ -121,7 +121,7 @@ def test_a_pilot_that_never_returned_its_end() -> None:
     assert (row.end_us, row.ended) == (us(700), "assumed")
     own = [
         pilot_series
-        for (_, pilot_series), n in play.stored.hours.items()
+        for (_, pilot_series), n in play.stored.posted.items()
         if n and not pilot_series.outcome
     ]
     assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
@@ -145,7 +145,7 @@ def test_a_pilot_whose_size_is_not_known(
     unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
     told(play, *of_others, unknown, expected=expected)
     assert play.seconds() == {"validation_fails": cores * 1200.0}
-    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.hours.items() if n} == {
+    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "estimated"
     }
 
@@ -188,7 +188,7 @@ def test_a_job_that_was_cut_off_with_its_pilot() -> None:
 def test_jobs_told_of_it_first() -> None:
     """A pilot that only a record of a job told of has an output after all: that tells its life."""
     play = Play()
-    play.book.tell([record("1.0", 400, 1000, started=300)], play.stored)
+    play.tell([record("1.0", 400, 1000, started=300)])
     play.rest(2000, hours=3)
     assert play.pilot().identity.origin == "jobs"
     name = output().name._replace(startd="glidein", node="node")

@@ -97,7 +97,7 @@ def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> N
     assert (until(play), play.pilot().ended) == (1200, "vanished")
     play.rest(1920)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
-    assert play.stored.corrections == 0
+    assert play.stored.corrected == 0
 
 
 def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
@@ -207,7 +207,7 @@ def test_a_pilot_that_only_jobs_tell_of() -> None:
     assert play.seconds() == {"goodput": 1400.0, "pilot_overhead": 2 * 1200 - 1400.0}
     own = [
         pilot_series
-        for (_, pilot_series) in play.stored.hours
+        for (_, pilot_series) in play.stored.posted
         if pilot_series.category == "pilot_overhead"
     ]
     assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
@@ -218,11 +218,11 @@ def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
     play = Play()
     play.poll(1800, records=[record("1.0", 100, 700, site="Far")])
     play.rest(1860, hours=3)
-    assert {pilot_series.site for _, pilot_series in play.stored.hours} == {"Far"}
+    assert {pilot_series.site for _, pilot_series in play.stored.posted} == {"Far"}
     play.live(12_660, 13_260, [shown()])
     play.rest(13_320)
     by_site = {
-        pilot_series.site for (_, pilot_series), micros in play.stored.hours.items() if micros
+        pilot_series.site for (_, pilot_series), micros in play.stored.posted.items() if micros
     }
     assert by_site == {"Site"}
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 13_260.0 - 600}
@@ -251,11 +251,10 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
     """Its jobs may have begun long ago, too: all claims are to be asked for."""
     play = Play()
     now = (T0 + 3000) * SECOND_US
-    see = play.book.see
-    assert see(now, SECOND_US, [shown(heard=2990)], play.stored, complete=True)
-    assert not see(now, SECOND_US, [shown(heard=2990)], play.stored, complete=True)
+    assert play.see(now, SECOND_US, [shown(heard=2990)])
+    assert not play.see(now, SECOND_US, [shown(heard=2990)])
     young = shown("young@node", started=2900, heard=2990)
-    assert not see(now, SECOND_US, [shown(heard=2990), young], play.stored, complete=True)
+    assert not play.see(now, SECOND_US, [shown(heard=2990), young])
 
 
 def test_attributes_that_are_only_shown_are_stored() -> None:

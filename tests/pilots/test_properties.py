@@ -18,14 +18,13 @@ from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.pilot_time import partition
 from gwmond.pilots.rules import FAR_US, Rules
 from gwmond.sources.folding import fold as fold_names
 from gwmond.sources.htcondor.slots import Slots
 from gwmond.sources.round import SLOTS
-from tests.build.site_sums import fold, residual
+from tests.build.accounting import Steps
+from tests.build.kept import Kept, kept
 from tests.examples import examples
-from tests.pilots.stored import NoTrials, Stored
 
 T0 = 1_700_000_000
 POLL_S = 60
@@ -144,17 +143,17 @@ def play(
     truth: Truth,
     release: Callable[[], None] = no_release,
     rules: Rules = RULES,
-    after: Callable[[Stored, int], None] = lambda *_: None,
+    after: Callable[[Kept, int], None] = lambda *_: None,
     bound: int | None = None,
-) -> Stored:
+) -> Kept:
     """Tell the truth as it comes, poll by poll; ``release`` is called before each restart.
 
     ``after`` is called after each poll, with what is stored then and its time (microseconds).
     ``bound``: so many entries, and as many of their groups, are kept apart.
     """
-    stored = Stored()
+    stored = kept()
     names = None if bound is None else Names(Limits(bound, bound, bound, DAY_S))
-    book = PilotAccounting(stored.load(), rules, names)
+    steps = Steps(PilotAccounting(stored.load(), rules, names), stored)
     records = _records(truth)
     last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
     polls = (last + 90_000) // POLL_S
@@ -188,34 +187,32 @@ def play(
                 Counter(Berth(pilot.entry, pilot.group) for pilot in shown), frozenset(), now
             )
             shown = fold_names(names, SLOTS, Slots(tuple(shown), (), ())).pilots
-        book.see(now * SECOND_US, POLL_S * SECOND_US, shown, stored, complete=True)
+        steps.see(now * SECOND_US, POLL_S * SECOND_US, shown)
         claims = [
             _claim(truth, number, now)
             for number, run in enumerate(truth.runs)
             if run.live and _begin(truth, run) <= now < _begin(truth, run) + run.length_s
         ]
-        book.claim(now * SECOND_US, claims, stored, complete=True)
+        steps.claim(now * SECOND_US, claims)
         until = done
         while until < len(records) and records[until][0] <= poll * POLL_S:
             until += 1
         chunk = records[max(0, done - truth.drops) : until]  # some come twice
-        book.tell([record for _, record in chunk], stored)
+        steps.tell([record for _, record in chunk])
         done = until
-        book.settle(now * SECOND_US, (now - 120) * SECOND_US, stored)
-        book.judge(now * SECOND_US, (now - 120) * SECOND_US, NoTrials())
-        batch = book.batch(now * SECOND_US)
-        stored.commit(batch)
-        book.stored()
+        steps.settle(now * SECOND_US, (now - 120) * SECOND_US)
+        steps.book.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
+        steps.store(now * SECOND_US)
         after(stored, now * SECOND_US)
         if poll in truth.restarts:
             release()
             if names is not None and bound is not None:
                 names = Names(Limits(bound, bound, bound, DAY_S))  # nothing is remembered of them
-            book = PilotAccounting(stored.load(), rules, names)
+            steps = Steps(PilotAccounting(stored.load(), rules, names), stored)
             if release is no_release:  # what was booked is what the same rules make of the facts
-                assert all(pilot.from_us == FAR_US for pilot in book.pilots)
+                assert all(pilot.from_us == FAR_US for pilot in steps.book.pilots)
         poll += 1 if now - T0 < last + 9000 else 60
-    assert not any(book.residual.values())
+    assert not any(steps.book.residual.values())
     return stored
 
 
@@ -239,36 +236,9 @@ def _claim(truth: Truth, number: int, now: int) -> JobRecord:
     return JobRecord(fact, f"glidein_{run.pilot}@node", T0 + truth.pilots[run.pilot][0])
 
 
-def _check(stored: Stored) -> None:
+def _check(stored: Kept) -> None:
     """Prove all that the ledger's check proves."""
-    sums: Counter[tuple[str, ...]] = Counter()
-    for row in stored.pilots.values():
-        divided = partition(stored.life(row))
-        assert not residual(divided)
-        expected: Counter[tuple[str, ...]] = Counter()
-        for attempt_key, micros in fold(divided.settled).items():
-            expected[
-                attempt_key.resource, attempt_key.measure, attempt_key.category, attempt_key.outcome
-            ] += micros
-        assert {k: v for k, v in row.settled.items() if v} == dict(expected)
-        by_attempt: Counter[object] = Counter()
-        for attempt_key, micros in divided.settled.items():
-            if attempt_key.attempt is not None:
-                by_attempt[attempt_key.attempt, attempt_key.resource, attempt_key.measure] += micros
-        booked: Counter[object] = Counter()
-        for (pilot, key), attempt in stored.attempts.items():
-            if pilot == row.id:
-                for (resource, measure), micros in attempt.settled.items():
-                    booked[key, resource, measure] += micros
-        assert +booked == +by_attempt
-        site, entry = row.identity.key
-        for parts, micros in expected.items():
-            sums[*parts, site, entry, row.identity.group] += micros
-    totals: Counter[tuple[str, ...]] = Counter()
-    for (_, series), micros in stored.hours.items():
-        assert micros >= 0
-        totals[series[:-1]] += micros
-    assert +totals == +sums
+    assert not [found for found in stored.check() if found.micros]
     assert all(n >= 0 for n in stored.counts.values())
 
 
@@ -286,7 +256,7 @@ def test_names_that_are_not_kept_apart_change_no_sum(truth: Truth, bound: int) -
     pilot has one name for ever."""
     named: dict[int, PilotIdentity] = {}
 
-    def keep_names(stored: Stored, _now_us: int) -> None:
+    def keep_names(stored: Kept, _now_us: int) -> None:
         for row in stored.pilots.values():
             if row.identity.origin == "collector":
                 before = named.setdefault(row.id, row.identity)
@@ -298,9 +268,9 @@ def test_names_that_are_not_kept_apart_change_no_sum(truth: Truth, bound: int) -
         assert _without_places(stored) == _without_places(play(truth))
 
 
-def _without_places(stored: Stored) -> Counter[tuple[str, ...]]:
+def _without_places(stored: Kept) -> Counter[tuple[str, ...]]:
     sums: Counter[tuple[str, ...]] = Counter()
-    for (hour, pilot_series), micros in stored.hours.items():
+    for (hour, pilot_series), micros in stored.posted.items():
         sums[
             str(hour),
             pilot_series.resource,

@@ -15,6 +15,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.sizes import Sizes, expected_sizes
+from tests.build.accounting import Steps
 from tests.build.facts import request
 from tests.pilots.play import T0, Play, record, shown
 from tests.pilots.test_outputs import output, told, us
@@ -147,7 +148,7 @@ def test_one_whose_size_is_never_told() -> None:
     row = play.pilot()
     assert row.assumed == {SIZE: (row.start_us, row.end_us)}
     assert play.seconds() == {"decision_problem": 1200.0}
-    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.hours.items() if n} == {
+    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "estimated"
     }
 
@@ -174,11 +175,11 @@ def test_absurd_sizes_are_not_learnt() -> None:
 def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) -> None:
     """One number of one pilot does not stop the accounting of all."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
-        book = PilotAccounting(ledger.load(), Rules())
-        book.report([output(0, 30_000, **absurd)], ledger)
+        steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
+        steps.report([output(0, 30_000, **absurd)])
         now_us = us(100_000)
-        book.settle(now_us, now_us, ledger)
-        ledger.commit(book.batch(now_us))
+        steps.settle(now_us, now_us)
+        steps.store(now_us)
         (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
         assert row.closed
 

@@ -8,13 +8,13 @@ from gwmond.model.factory_jobs import MOST
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots import waiting_events
+from gwmond.pilots import central_log
+from gwmond.pilots.central_log import Waits
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
-from gwmond.pilots.waiting_events import Waits
 from tests.pilots.play import Play, record, shown
+from tests.pilots.test_central_log import BY_STARTD, CONTAINER, STARTD, line, tell
 from tests.pilots.test_outputs import output, us
-from tests.pilots.test_witnesses import BY_STARTD, CONTAINER, STARTD, line, tell
 
 LINGER_S = 1800
 RULES = Rules(refresh_us=0, linger_us=LINGER_S * SECOND_US)
@@ -50,7 +50,7 @@ def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> Non
     before = play.seconds()
     tell(play, line(CONTAINER, 110))
     play.rest(1260)
-    assert dict(play.book.witnesses.unused) == {}
+    assert dict(play.book.central_log.unused) == {}
     assert (
         play.seconds()["goodput"] == before["goodput"] == 400 * runs - sum(range(100, 100 + runs))
     )
@@ -94,7 +94,7 @@ def test_lines_that_fit_exactly_are_stored(
         )
         for at in (1, 2)
     }
-    rows = [waiting_events.dump({event: waits}) for event, waits in waiting.items()]
+    rows = [central_log.dump({event: waits}) for event, waits in waiting.items()]
     whole = sum(len(row) - 2 + 1 for row in rows)
-    monkeypatch.setattr(waiting_events, "MAX_CHARACTERS", whole + room)
-    assert waiting_events.load(waiting_events.dump(waiting)) == dict(list(waiting.items())[:kept])
+    monkeypatch.setattr(central_log, "MAX_CHARACTERS", whole + room)
+    assert central_log.load(central_log.dump(waiting)) == dict(list(waiting.items())[:kept])

@@ -42,7 +42,7 @@ def prove(play: Play) -> None:
 def result(play: Play) -> object:
     """All that is booked and counted, and the runs that are stored."""
     runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.attempts.values()]
-    hours = {pilot_series: n for pilot_series, n in play.stored.hours.items() if n}
+    hours = {pilot_series: n for pilot_series, n in play.stored.posted.items() if n}
     counts = {count_key: n for count_key, n in play.stored.counts.items() if n}
     return sorted(runs), hours, counts
 
@@ -56,7 +56,7 @@ def test_an_output_that_is_read_again() -> None:
     other = output(0, 1300, runs=(run("2.0", 700, 900), run("", 900, 1000)))
     other = other._replace(name=other.name._replace(proc=1))
     told(play, output(runs=runs), other)
-    before, corrections = result(play), play.stored.corrections
+    before, corrections = result(play), play.stored.corrected
     seconds = play.seconds()
     assert (seconds["goodput"], seconds["unclassified"]) == (600 + 200 + 100 + 100, 200 + 200)
     for at in (LATER, 2 * LATER):
@@ -64,7 +64,7 @@ def test_an_output_that_is_read_again() -> None:
         told(play, other, at=at + 50_000)
         assert result(play) == before
         prove(play)
-    assert play.stored.corrections == corrections
+    assert play.stored.corrected == corrections
 
 
 def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
@@ -121,7 +121,7 @@ def of_history(play: Play, at: int) -> None:
 def of_schedd(play: Play, at: int) -> None:
     """What the schedd's epoch history tells, which does not know the second either."""
     name = "7.0@instance.entry"
-    play.book.tell([record("1.0", 100, 700, startd=name, started=None, cores=2)], play.stored)
+    play.tell([record("1.0", 100, 700, startd=name, started=None, cores=2)])
     play.rest(at)
 
 
@@ -188,10 +188,10 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
     play = Play()
     cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
     told(play, output(runs=(cut,)))
-    play.book.report([event], play.stored)
+    play.report([event])
     play.rest(LATER)
     unended = record("1.0", 100, None, startd="7.0@instance.entry", ending=Ending())
-    play.book.tell([unended], play.stored)
+    play.tell([unended])
     play.rest(2 * LATER)
     (attempt,) = play.stored.attempts.values()
     assert {fact.source for fact in attempt.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}

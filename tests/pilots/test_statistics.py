@@ -43,7 +43,7 @@ def run(**more: Any) -> JobRecord:
 def evidence(play: Play) -> dict[str, set[str]]:
     """On what each category of CPU time rests."""
     found: dict[str, set[str]] = {}
-    for (_, pilot_series), micros in play.stored.hours.items():
+    for (_, pilot_series), micros in play.stored.posted.items():
         if micros and pilot_series.resource == "cpu":
             found.setdefault(pilot_series.category.value, set()).add(pilot_series.evidence)
     return found
@@ -57,7 +57,7 @@ def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
     assert play.seconds() == SUMMED_UP
     assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
     assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
-    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n} == {
+    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "",
         "summarised",
     }
@@ -141,7 +141,7 @@ def test_a_run_that_becomes_known_takes_their_place(
                     play.poll(at, records=[fact])
                     play.rest(at + 60)
                 else:
-                    play.book.report([fact], play.stored, SIZE)
+                    play.report([fact], SIZE)
                     play.poll(at)
                     play.rest(at + 60, hours=3)
                 if number == 1:
@@ -149,7 +149,7 @@ def test_a_run_that_becomes_known_takes_their_place(
             assert play.seconds() == RAN
             assert attempts_counted(play) == 1
             outcomes = {
-                pilot_series.outcome for (_, pilot_series), n in play.stored.hours.items() if n
+                pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n
             }
             assert "summarised" not in outcomes
             assert Assumption.JOBS not in only(play).assumed

@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger.pilot_reports import PilotReports
-from gwmond.model.facts import Cursor
 from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import PilotCorrection
 from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import Kind
 from gwmond.reports.pilot_story import Story, story_of
+from tests.build.kept import Kept
 from tests.examples import examples
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.stored import Stored
 from tests.pilots.test_properties import RULES, Truth, play, truths
 
 
-class Ledger:
-    """What is stored, as commands ask for it."""
-
-    def __init__(self, stored: Stored) -> None:
-        self.attempts_of, self.find_attempts = stored.attempts_of, stored.find_attempts
-        self._stored = stored
-
-    def cursors(self) -> dict[tuple[str, str], Cursor]:
-        """Return what is kept."""
-        return self._stored.cursors
-
-    def corrections(self, *_: object) -> list[PilotCorrection]:
-        """Return none: the totals have them."""
-        return []
-
-
-def stories(stored: Stored, now_us: int) -> list[Story]:
+def stories(stored: Kept, now_us: int) -> list[Story]:
     """What ``gwmond pilot`` tells of each pilot now."""
-    ledger = cast("PilotReports", Ledger(stored))
-    return [story_of(ledger, row, now_us, RULES) for row in stored.pilots.values()]
+    return [story_of(stored, row, now_us, RULES) for row in stored.pilots.values()]
 
 
-def check(stored: Stored, now_us: int) -> None:
+def check(stored: Kept, now_us: int) -> None:
     """Prove that settled and not settled are the pilot's resources times its life so far.
 
     And that what is shown as settled is what the totals hold.

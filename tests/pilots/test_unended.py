@@ -28,7 +28,7 @@ def begun(written: float = 100, **more: Any) -> PilotOutput:
 
 def follow(play: Play, first: int, last: int, *facts: Any) -> None:
     """Files tell something; polls up to ``last``."""
-    play.book.report(facts, play.stored, SIZE)
+    play.report(facts, SIZE)
     for at in range(first, last + 1, 300):
         play.poll(at)
 
@@ -51,7 +51,7 @@ def test_one_that_streams_is_open_as_long_as_its_queue_says() -> None:
     follow(play, 9 * HOUR + 300, 12 * HOUR, event(S.ENDED, 9 * HOUR), output(0, 9 * HOUR - 5))
     assert (only(play).end_us, only(play).ended) == (us(9 * HOUR - 5), "reported")
     assert play.seconds() == {"decision_problem": 4 * (9.0 * HOUR - 5)}
-    assert (ended(play), play.stored.corrections) == (1, 0)
+    assert (ended(play), play.stored.corrected) == (1, 0)
 
 
 def test_without_a_queue_it_ended_when_nothing_was_written_for_long() -> None:
@@ -92,7 +92,7 @@ def test_after_a_restart_it_is_waited_for() -> None:
     follow(play, 5 * HOUR, 5 * HOUR)
     assert only(play).end_us is None
     follow(play, 5 * HOUR + 300, 6 * HOUR, output(0, 5 * HOUR - 100))
-    assert (only(play).ended, ended(play), play.stored.corrections) == ("reported", 1, 0)
+    assert (only(play).ended, ended(play), play.stored.corrected) == ("reported", 1, 0)
     play.rest(7 * HOUR)
     assert only(play).closed
 
@@ -134,7 +134,7 @@ def test_the_queue_tells_the_end_and_the_whole_output_follows(whole_us: int | No
     follow(play, 8300, 8000 + 2 * HOUR, *([output(0, 7980)] if whole_us else []))
     end = (us(7980), "reported") if whole_us else (us(7990), "queue")
     assert (only(play).end_us, only(play).ended) == end
-    assert (ended(play), play.stored.corrections) == (1, 0)
+    assert (ended(play), play.stored.corrected) == (1, 0)
 
 
 def test_a_summary_ends_it_too() -> None:
@@ -150,12 +150,11 @@ def imported(
     """An import at some time: nothing is waited for, unless a daemon keeps the ledger."""
     play.restart()
     now = us(at)
-    play.book.report(facts, play.stored, SIZE)
+    play.report(facts, SIZE)
     play.book.comes = comes
     for _ in range(2):
-        play.book.settle(now, now, play.stored)
-        play.stored.commit(play.book.batch(now))
-        play.book.stored()
+        play.settle(now, now)
+        play.store(now)
 
 
 def test_an_import() -> None:
@@ -210,7 +209,7 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
             _shown(play)
         else:
             its = begun() if what == "begun" else output(0, 1230)
-            play.book.report([its], play.stored, SIZE)
+            play.report([its], SIZE)
         play.poll(at)
         at += 60
     play.rest(at, hours=12)

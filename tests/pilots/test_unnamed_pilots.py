@@ -31,7 +31,7 @@ def one(play: Play) -> PilotRow:
 def groups(play: Play) -> dict[str, float]:
     """Core-seconds of all pilots by group."""
     sums: dict[str, float] = {}
-    for (_, pilot_series), micros in play.stored.hours.items():
+    for (_, pilot_series), micros in play.stored.posted.items():
         if (pilot_series.measure, pilot_series.resource) == ("resource", "cpu"):
             sums[pilot_series.group] = sums.get(pilot_series.group, 0) + micros / 1e6
     return {group: seconds for group, seconds in sums.items() if seconds}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
@@ -30,7 +27,7 @@ def decided(play: Play, first: int, step: Callable[[int], None], most: int = 12 
     """Poll on until nothing waits any more; return when that was, in seconds from T0."""
     for at in range(first, first + most, POLL_S):
         step(at)
-        play.judge(at)
+        play.judge_at(at)
         if not waits(play):
             return at
     raise AssertionError(f"still waits: {waits(play)}")
@@ -111,31 +108,23 @@ def test_runs_that_go_on_wait_for_nothing() -> None:
     assert sentence(()) == ""
 
 
-def test_a_reader_of_the_ledger_says_the_same(tmp_path: Path) -> None:
+def test_a_reader_of_the_ledger_says_the_same() -> None:
     """Of stored pilots and runs the same is said as by the daemon that has them in memory."""
     play = Play()
-    with Ledger.open(str(tmp_path / "ledger.sqlite")) as ledger:
-        commit = play.stored.commit
-
-        def both(batch: Batch) -> None:
-            ledger.commit(batch)
-            commit(batch)
-
-        play.stored.commit = both  # type: ignore[method-assign]
-        for at in range(0, 601, POLL_S):
-            ads = [shown(heard=at - at % 300), shown("dead@node", heard=at - at % 300)]
-            claims = [claim("1", 60, startd="dead@node"), claim("3", 60)]
-            play.poll(at, ads, claims=claims)
-        play.poll(660, [shown(heard=600)], [record("2", 120, 130, ending=FAILED)], [claim("3", 60)])
-        play.book.silence.note((T0 + 601) * SECOND_US)
-        play.live(900, 1800, [shown()], claims=[claim("3", 60)])
-        found = waits(play)
-        assert [(wait.why, wait.runs) for wait in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]
-        anywhere = (None, None, None)
-        assert open_runs(ledger, play.rules, LATER_S * SECOND_US, anywhere) == found
-        assert open_runs(ledger, play.rules, LATER_S * SECOND_US, ("Elsewhere", None, None)) == ()
-        assert sentence(found) == (
-            "2 runs not settled yet: 1 failed early, judged by 2023-11-15 05:05:00 UTC at the "
-            "latest; 1 without a record of the end, given up by 2023-11-14 23:35:00 UTC at the "
-            "latest."
-        )
+    for at in range(0, 601, POLL_S):
+        ads = [shown(heard=at - at % 300), shown("dead@node", heard=at - at % 300)]
+        claims = [claim("1", 60, startd="dead@node"), claim("3", 60)]
+        play.poll(at, ads, claims=claims)
+    play.poll(660, [shown(heard=600)], [record("2", 120, 130, ending=FAILED)], [claim("3", 60)])
+    play.book.silence.note((T0 + 601) * SECOND_US)
+    play.live(900, 1800, [shown()], claims=[claim("3", 60)])
+    found = waits(play)
+    assert [(wait.why, wait.runs) for wait in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]
+    anywhere = (None, None, None)
+    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, anywhere) == found
+    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, ("Elsewhere", None, None)) == ()
+    assert sentence(found) == (
+        "2 runs not settled yet: 1 failed early, judged by 2023-11-15 05:05:00 UTC at the "
+        "latest; 1 without a record of the end, given up by 2023-11-14 23:35:00 UTC at the "
+        "latest."
+    )

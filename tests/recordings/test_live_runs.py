@@ -24,7 +24,8 @@ from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.round import CLAIMS, SLOTS, Targets
-from tests.pilots.stored import NoTrials, Stored
+from tests.build.accounting import Steps
+from tests.build.kept import kept
 from tests.pool.condor import CondorPool
 from tests.sources.history_scenario import Job as Case
 from tests.sources.history_scenario import daemon, submit
@@ -51,7 +52,7 @@ CASES = (
 )
 
 
-class Kept(NamedTuple):
+class Outcome(NamedTuple):
     """What is to be the same: runs, pilots, and the seconds of each category."""
 
     runs: dict[tuple[str, int], tuple[str, str]]
@@ -64,29 +65,28 @@ class Observer:
 
     def __init__(self, host: str, schedd: Daemon) -> None:
         self._host, self._schedd = host, schedd
-        self._stored = Stored()
-        self._book = PilotAccounting(self._stored.load(), RULES)
+        self._stored = kept()
+        self._steps = Steps(PilotAccounting(self._stored.load(), RULES), self._stored)
         self._states = dict.fromkeys(recorded_runs.KINDS, "")
 
     def look(self, access: Access, now: float) -> None:
         """Take in what is shown at one moment."""
-        now_us, book, stored = round(now * SECOND_US), self._book, self._stored
+        now_us, steps = round(now * SECOND_US), self._steps
         terms = Terms(access, self._host, Config().attributes, now)
         slots = child.run(tasks.ask, terms, SLOTS, deadline_s=60)[0][0]
-        book.see(now_us, round(EVERY_S * SECOND_US), slots.pilots, stored, complete=True)
+        steps.see(now_us, round(EVERY_S * SECOND_US), slots.pilots)
         claims = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)[0][0]
-        book.claim(now_us, claims.records, stored, complete=True)
+        steps.claim(now_us, claims.records)
         for kind, state in self._states.items():
             of = access, self._schedd, kind, state, HistoryLimits(), now
             answer = child.run(tasks.records, *of, deadline_s=60)[0][0]
             assert (answer.gap, answer.problems) == (None, ())
             self._states[kind] = answer.state
-            book.tell(answer.records, stored)
-        book.settle(now_us, now_us - 3 * SECOND_US, stored)
-        book.judge(now_us, now_us - 3 * SECOND_US, NoTrials())
-        book.settle(now_us, now_us - 3 * SECOND_US, stored)
-        stored.commit(book.batch(now_us))
-        book.stored()
+            steps.tell(answer.records)
+        steps.settle(now_us, now_us - 3 * SECOND_US)
+        steps.book.judge(now_us, now_us - 3 * SECOND_US, {})
+        steps.settle(now_us, now_us - 3 * SECOND_US)
+        steps.store(now_us)
 
     @property
     def is_over(self) -> bool:
@@ -94,7 +94,7 @@ class Observer:
         rows = self._stored.attempts.values()
         return len(rows) >= len(CASES) and all(row.outcome is not None for row in rows)
 
-    def kept(self) -> Kept:
+    def kept(self) -> Outcome:
         """What came out."""
         stored = self._stored
         runs = {
@@ -106,13 +106,13 @@ class Observer:
         }
         pilots = {(row.identity.name, row.end_us is not None) for row in stored.pilots.values()}
         seconds: Counter[str] = Counter()
-        for (_, series), micros in stored.hours.items():
+        for (_, series), micros in stored.posted.items():
             if (series.resource, series.measure) == ("cpu", "resource"):
                 seconds[series.category.value] += micros
-        return Kept(runs, pilots, Counter({name: n // SECOND_US for name, n in seconds.items()}))
+        return Outcome(runs, pilots, Counter({name: n // SECOND_US for name, n in seconds.items()}))
 
 
-def play(pool: CondorPool, path: Path) -> Kept:
+def play(pool: CondorPool, path: Path) -> Outcome:
     """Let jobs run and end on a pilot, and the pilot end; record that and watch it live."""
     pool.start_pilot("glidein_1_1", cores=8, memory=4096, attrs={"GLIDEIN_Site": "main"})
     pilot = pool.start_pilot("glidein_2_2", cores=2, memory=4096, attrs={"GLIDEIN_Site": "away"})

@@ -27,6 +27,7 @@ from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import Group, Scope
 from gwmond.reports.report import Report as Reported
 from gwmond.reports.report_document import tables
+from tests.build.accounting import Steps
 from tests.pilots.play import shown
 
 Report: TypeAlias = Callable[..., str]
@@ -83,14 +84,13 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Outputs of eight pilots, and a ninth that only advertised."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = PilotAccounting(writer.load(), Rules(refresh_us=0))
-        book.report([_output(n, *failure) for n, failure in enumerate(PILOTS)], writer)
+        steps = Steps(PilotAccounting(writer.load(), Rules(refresh_us=0)), writer)
+        steps.report([_output(n, *failure) for n, failure in enumerate(PILOTS)])
         for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
             now_us = (BASE + at) * SECOND_US
-            book.see(now_us, 60 * SECOND_US, ads, writer, complete=True)
-            book.settle(now_us, now_us, writer)
-            writer.commit(book.batch(now_us))
-            book.stored()
+            steps.see(now_us, 60 * SECOND_US, ads)
+            steps.settle(now_us, now_us)
+            steps.store(now_us)
     return path
 
 

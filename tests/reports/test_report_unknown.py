@@ -16,6 +16,7 @@ from gwmond.model.pilot_sources import replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
+from tests.build.accounting import Steps
 from tests.pilots.play import T0
 from tests.pilots.test_outputs import FAILED, output
 
@@ -36,19 +37,20 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four pilots of four cores; of the last nothing is known but that it began, and lasted."""
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
-        book = PilotAccounting(writer.load(), Rules(refresh_us=0))
+        steps = Steps(PilotAccounting(writer.load(), Rules(refresh_us=0)), writer)
         for number, pilot_name in enumerate(OUTPUTS):
-            book.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))], writer)
-        (lasts,) = (pilot for pilot in book.pilots if pilot.identity.factory_job.endswith("7.3"))
+            steps.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))])
+        (lasts,) = (
+            pilot for pilot in steps.book.pilots if pilot.identity.factory_job.endswith("7.3")
+        )
         output_facts = lasts.facts.output
         assert output_facts is not None
         ended = replace(output_facts, end_us=(T0 + 1200) * SECOND_US)
         lasts.learn(replace(lasts.facts, output=ended))
         for at in (3000, 86_400):
             now_us = (T0 + at) * SECOND_US
-            book.settle(now_us, now_us, writer)
-            writer.commit(book.batch(now_us))
-            book.stored()
+            steps.settle(now_us, now_us)
+            steps.store(now_us)
     return path
 
 

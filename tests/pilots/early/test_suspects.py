@@ -10,10 +10,11 @@ from typing import cast
 from gwmond.ledger import LedgerReader
 from gwmond.metrics.pilot_time import FAMILIES
 from gwmond.model.snapshot import PilotTime, Snapshot
+from gwmond.model.suspects import Suspect
 from gwmond.model.times import Period
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, suspects
 from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import slice_us, suspicions
+from gwmond.pilots.verdicts import recent_keys, slice_us
 from gwmond.reports.report import Scope
 from gwmond.reports.report_suspects import suspected, table_of
 from tests.pilots.early.scenarios import everyday
@@ -57,13 +58,17 @@ class Trials:
 TRIALS = Trials([trial.trial for trial in EMPTY])
 
 
+def suspicions(known_us: int) -> tuple[Suspect, ...]:
+    """Return the places that are suspected when all is known up to a time."""
+    return suspects(TRIALS.trials(*recent_keys(known_us, Rules())))
+
+
 def test_a_node_that_ends_all_jobs_at_once_is_suspected_while_it_does() -> None:
-    rules = Rules()
     for hours, places in ((1, set()), (3, {NODE}), (6.1, set())):
         known_us = BEGIN_US + round(hours * HOUR_US)
-        found = suspicions(known_us, TRIALS, rules)
+        found = suspicions(known_us)
         assert {finding.place for finding in found} == places, hours
-    assert slice_us(rules) == HOUR_US
+    assert slice_us(Rules()) == HOUR_US
 
 
 def test_where_nothing_is_wrong_nothing_is_suspected() -> None:
@@ -81,13 +86,13 @@ def test_a_success_there_convicts_no_other_node() -> None:
 
 
 def test_the_problem_names_the_place() -> None:
-    (found,) = suspicions(BEGIN_US + 3 * HOUR_US, TRIALS, Rules())
+    (found,) = suspicions(BEGIN_US + 3 * HOUR_US)
     assert found.shown.startswith(f"node {NODE} (site1, entry1.0): ")
     assert f"{found.finding.failures} of {found.finding.jobs} jobs exited with 0" in found.shown
 
 
 def test_the_metric_counts_places() -> None:
-    found = suspicions(BEGIN_US + 3 * HOUR_US, TRIALS, Rules())
+    found = suspicions(BEGIN_US + 3 * HOUR_US)
     shown = PilotTime({}, {}, {}, {}, {}, None, suspects=found)
     snapshot = cast("Snapshot", type("Shown", (), {"pilot_time": shown}))
     (family,) = (sample for sample in FAMILIES if sample.name == "gwmond_suspected_black_holes")

@@ -22,7 +22,7 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots import witnesses
+from gwmond.pilots import central_log
 from gwmond.pilots.rules import Rules
 from tests.examples import examples
 from tests.pilots.play import DONE, T0, Play, claim, record, shown
@@ -57,7 +57,7 @@ def pilot(**more: Any) -> Pilot:
 
 def tell(play: Play, *lines: CentralEvent) -> None:
     """Report lines."""
-    play.book.report(lines, play.stored)
+    play.report(lines)
 
 
 def lived(play: Play, last: int = 1200, **more: Any) -> None:
@@ -69,7 +69,7 @@ def estimated(play: Play) -> float:
     """Core-seconds of the pilots' own time that are estimated."""
     return sum(
         micros / 1e6
-        for (_, pilot_series), micros in play.stored.hours.items()
+        for (_, pilot_series), micros in play.stored.posted.items()
         if (pilot_series.evidence, pilot_series.measure, pilot_series.outcome)
         == ("estimated", "resource", "")
     )
@@ -182,7 +182,7 @@ def test_its_own_output_knows_better() -> None:
         if first:
             tell(play, line(END, 1375))
             play.poll(1260)
-        play.book.report([output], play.stored)
+        play.report([output])
         tell(play, line(END, 1375))
         play.rest(1380)
         assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("reported", us(1300))
@@ -201,9 +201,9 @@ def test_a_pilot_whose_output_has_no_end() -> None:
     output = output._replace(validation=Validation.PASSED, condor_start_us=us(60))
     tell(play, line(END, 900))
     play.poll(1000)
-    play.book.report([output], play.stored)
+    play.report([output])
     play.poll(1060)
-    play.book.report([output], play.stored)
+    play.report([output])
     play.rest(1120)
     (row,) = play.stored.pilots.values()
     assert (row.ended, row.end_us) == ("logged", us(900))
@@ -221,7 +221,7 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
         if log:
             tell(play, line(END, 1000))
         else:
-            play.book.tell([job], play.stored)
+            play.tell([job])
         play.poll(1100)
     play.rest(1160)
     row = play.pilot(STARTD)
@@ -233,7 +233,7 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
 def test_a_collector_shows_it_at_last() -> None:
     """Its jobs and its end were told before; what the collector still shows changes neither."""
     play = Play()
-    play.book.tell([record("1.0", 100, 700, startd=STARTD)], play.stored)
+    play.tell([record("1.0", 100, 700, startd=STARTD)])
     tell(play, line(END, 1000))
     play.poll(1100)
     play.poll(1200, [pilot(heard=900)])
@@ -284,10 +284,10 @@ def test_of_two_pilots_on_a_node_none_is_meant() -> None:
     tell(play, line(END, 1230, BY_PLACE))
     play.rest(3000)
     assert {key.ended for key in play.stored.pilots.values()} == {"vanished"}
-    assert dict(play.book.witnesses.unused) == {"several_pilots": 1}
+    assert dict(play.book.central_log.unused) == {"several_pilots": 1}
     assert (
         "pilot_end of Site node: message"
-        in play.book.witnesses.examples[ProblemName.SEVERAL_PILOTS]
+        in play.book.central_log.examples[ProblemName.SEVERAL_PILOTS]
     )
 
 
@@ -307,7 +307,7 @@ def test_a_startds_name_of_another_is_not_this_pilot() -> None:
     tell(play, line(END, 1230, BY_STARTD._replace(startd="glidein_1_1")))
     play.rest(1260)
     assert play.pilot(STARTD).ended == "shutdown"
-    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
+    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
 
 
 def test_a_line_waits_for_its_pilot_across_restarts() -> None:
@@ -321,7 +321,7 @@ def test_a_line_waits_for_its_pilot_across_restarts() -> None:
     play.poll(2400, [pilot(heard=1200)])
     play.rest(2460)
     assert play.pilot(STARTD).end_us == us(1230)
-    assert play.stored.cursors["central_log", "waiting"].state == ""
+    assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
 def test_it_does_not_wait_for_ever() -> None:
@@ -329,19 +329,19 @@ def test_it_does_not_wait_for_ever() -> None:
     play = Play()
     tell(play, line(END, 1230))
     play.rest(1260, hours=1)
-    assert not play.book.witnesses.unused
+    assert not play.book.central_log.unused
     play.rest(4860, hours=1)
-    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
-    assert play.stored.cursors["central_log", "waiting"].state == ""
+    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
+    assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
 def test_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood of strangers' lines does not fill the memory."""
-    monkeypatch.setattr(witnesses, "MAX_WAITING", 10)
+    monkeypatch.setattr(central_log, "MAX_WAITING", 10)
     play = Play()
     play.poll(1000)
     tell(play, *(line(END, at) for at in range(25)))
-    assert dict(play.book.witnesses.unused) == {"too_many_waiting": 15}
+    assert dict(play.book.central_log.unused) == {"too_many_waiting": 15}
     play.poll(1060, [pilot(started=20, heard=20)])  # the last ones wait
     assert play.pilot(STARTD).end_us == us(24)
 
@@ -353,7 +353,7 @@ def test_what_waits_can_be_stored() -> None:
     play.poll(1000)
     tell(play, *(line(END, at, long, message="\u2028" * 100) for at in range(2000)))
     play.poll(1060)
-    state = play.stored.cursors["central_log", "waiting"].state
+    state = play.stored.cursors()["central_log", "waiting"].state
     assert 800_000 < len(state) < 1_000_000
     play.restart()
     play.poll(1120)
@@ -367,7 +367,7 @@ def test_times_that_no_clock_shows() -> None:
     tell(play, line(END, 10**7), line(END, 0)._replace(at_us=10**17), line(END, 1600))
     play.poll(1260, [pilot(heard=1200)])
     assert play.pilot(STARTD).end_us is None
-    assert dict(play.book.witnesses.unused) == {"bad_time": 2}
+    assert dict(play.book.central_log.unused) == {"bad_time": 2}
     play.rest(1320)
     assert play.pilot(STARTD).end_us == us(1600)
 
@@ -426,15 +426,15 @@ def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, firs
         play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
         tell(play, line(UNSENT, 870))
         play.live(960, 1500, [pilot()])
-        play.book.tell([done], play.stored)
+        play.tell([done])
     else:
-        play.book.tell([done], play.stored)
+        play.tell([done])
         play.live(360, 1500, [pilot()])
         tell(play, line(UNSENT, 870))
     play.live(1560, 2400, [pilot()])
     play.rest(2460)
     assert play.seconds()["goodput"] == 570
-    assert not play.book.witnesses.unused
+    assert not play.book.central_log.unused
     (row,) = play.stored.attempts.values()
     assert (Source.CENTRAL_LOG in {fact.source for fact in row.facts}) is first
 
@@ -447,7 +447,7 @@ def test_a_starters_log_that_says_it_itself() -> None:
     output = PilotOutput(
         "job.7.0.out", name, us(0), us(4000), cores=4, memory_mib=8000, runs=(run,)
     )
-    play.book.report([output._replace(validation=Validation.PASSED)], play.stored)
+    play.report([output._replace(validation=Validation.PASSED)])
     play.rest(4100)
     assert play.seconds()["unclassified"] == 600
     assert "goodput" not in play.seconds()
@@ -491,7 +491,7 @@ def test_a_run_of_which_nothing_says_that_it_ended() -> None:
     play.live(3060, 6000, [pilot()], claims=[running])
     (row,) = play.stored.attempts.values()
     assert (row.end_us, row.outcome) == (None, None)
-    assert dict(play.book.witnesses.unused) == {"no_run": 1}
+    assert dict(play.book.central_log.unused) == {"no_run": 1}
 
 
 def test_of_two_runs_none_is_meant() -> None:
@@ -504,7 +504,7 @@ def test_of_two_runs_none_is_meant() -> None:
     play.live(900, 4800, [pilot()])
     play.rest(4860)
     assert {row.end_us for row in play.stored.attempts.values()} == {us(840)}
-    assert dict(play.book.witnesses.unused) == {"several_runs": 1}
+    assert dict(play.book.central_log.unused) == {"several_runs": 1}
 
 
 def test_a_container_that_could_not_be_made() -> None:
@@ -562,7 +562,7 @@ def test_a_container_failure_of_no_run() -> None:
     tell(play, line(CONTAINER, 1500))
     play.rest(2460)
     assert play.seconds()["goodput"] == 1700
-    assert dict(play.book.witnesses.unused) == {"no_run": 1}
+    assert dict(play.book.central_log.unused) == {"no_run": 1}
 
 
 def test_a_run_that_is_no_longer_in_memory() -> None:
@@ -574,7 +574,7 @@ def test_a_run_that_is_no_longer_in_memory() -> None:
     tell(play, line(UNSENT, 870, name))
     play.rest(FAR, hours=4)
     assert play.seconds()["unclassified"] == 570
-    assert play.stored.corrections
+    assert play.stored.corrected
 
 
 # -- whatever comes in whatever order
@@ -674,15 +674,15 @@ def test_a_pilot_that_is_forgotten_is_looked_for(name: PilotName) -> None:
     play.rest(60_060, hours=1)
     assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("logged", us(1375))
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
-    assert not play.book.witnesses.unused
+    assert not play.book.central_log.unused
 
 
 def test_who_is_not_patient_lets_nothing_wait() -> None:
     """A line that is older than that is left at once; a younger one waits."""
     play = Play()
     play.poll(10_000)
-    play.book.witnesses.patience_us = 600 * SECOND_US
+    play.book.central_log.patience_us = 600 * SECOND_US
     tell(play, line(END, 9300), line(END, 9500))
-    assert dict(play.book.witnesses.unused) == {"no_pilot": 1}
-    (waits,) = json.loads(play.book.witnesses.cursors()[0].state)
-    assert waits[1] == us(9500)
+    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
+    (waiting,) = central_log.load(play.book.central_log.cursors()[0].state)
+    assert waiting.at_us == us(9500)

@@ -3,7 +3,7 @@
 Units: times are microseconds since the epoch.
 
 A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
-site and node if only one pilot was there then (see ``witness_index``).  Whose pilot is not known
+site and node if only one pilot was there then (see ``assign.LogLines``).  Whose pilot is not known
 waits for it, and what is told of a run waits until its time is known: a bounded number, as long as
 ``quiet``, also across restarts.
 
@@ -25,26 +25,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.cursor_kinds import WAITING_LINES
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.ad_times import PersistedState
+from gwmond.pilots.assign import LogLines, line_keys
 from gwmond.pilots.attempt_facts import tells_exit
-from gwmond.pilots.central_log_match import Index, recall
 from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import FAR_US, Lookup, Rules, sane
+from gwmond.pilots.rules import FAR_US, Rules, sane
 from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.waiting_events import Waits, dump, load
 
 MAX_WAITING = 2000
+MAX_CHARACTERS = 900_000
+"""A cursor's state has at most a million; what is beyond waits in memory only."""
 SOURCE = "central_log"
+
+
+class Waits(NamedTuple):
+    """Since when a line waits (None: not settled since), and for what, as far as that is known."""
+
+    since_us: int | None
+    why: ProblemName
+
+
+class _MissingRunsError(Exception):
+    """Runs that a line may be about are not in memory."""
 
 
 class CentralLogEvents:
@@ -65,24 +81,37 @@ class CentralLogEvents:
         self._rules = rules
         self._kept = PersistedState(SOURCE, WAITING_LINES, cursors)
         self._waiting = load(self._kept.text)
+        self._inbox: list[CentralEvent] = []
+        self._asked: set[CentralEvent] = set()  # lines whose stored pilots are in memory
         self._now_us = self._known_us = 0
         self.patience_us: int | None = None
         self.unused: Counter[ProblemName] = Counter()
         self.examples: dict[ProblemName, str] = {}
 
-    def take(self, events: Sequence[CentralEvent], lookup: Lookup) -> None:
-        """Take lines in."""
-        if not events:
+    def keys(self, events: Sequence[CentralEvent]) -> PilotKeys:
+        """Return the keys of the pilots that lines may mean and that may be stored."""
+        late = {event for event in events if self._is_late(event)}
+        return line_keys(self._cache, events, self._rules, late)
+
+    def take(self, events: Sequence[CentralEvent]) -> None:
+        """Take lines in; those that wait for missing runs when this is called again."""
+        inbox, self._inbox = [*self._inbox, *events], []
+        if not inbox:
             return
-        last = {event for event in events if self._is_late(event)}
-        recall(self._cache, events, lookup, self._rules, last)
-        index = Index(events, self._cache, self._rules)
-        for event in (event._replace(path="") for event in events):
+        index = LogLines(inbox, self._cache, self._rules)
+        for event in (event._replace(path="") for event in inbox):
             if not sane(event.at_us):
                 self._leave(event, ProblemName.BAD_TIME)
                 continue
             late = self._is_late(event)
-            if event in self._waiting or not (why := self._told(event, index, lookup, last=late)):
+            if event in self._waiting:
+                continue
+            try:
+                why = self._told(event, index, last=late)
+            except _MissingRunsError:
+                self._inbox.append(event)
+                continue
+            if why is None:
                 continue
             if late:
                 self._leave(event, why)
@@ -93,26 +122,31 @@ class CentralLogEvents:
                     self._leave(first, ProblemName.TOO_MANY_WAITING)
                     del self._waiting[first]
 
-    def settle(self, now_us: int, known_us: int, lookup: Lookup) -> None:
+    def settle(self, now_us: int, known_us: int) -> None:
         """Try again what waits; ``known_us``: attempts that began before are known."""
         self._now_us, self._known_us = now_us, max(self._known_us, known_us)
         if not self._waiting:
             return
         quiet_us = self._rules.quiet_us
         since = {
-            pilot_name: now_us if waits.since_us is None else waits.since_us
-            for pilot_name, waits in self._waiting.items()
+            event: now_us if waits.since_us is None else waits.since_us
+            for event, waits in self._waiting.items()
         }
-        last = {
-            pilot_name for pilot_name, since_us in since.items() if now_us >= since_us + quiet_us
-        }
-        if last:
-            recall(self._cache, last, lookup, self._rules, last)
-        index = Index(self._waiting, self._cache, self._rules)
+        last = {event for event, since_us in since.items() if now_us >= since_us + quiet_us}
+        unasked = last - self._asked
+        self._asked |= unasked
+        keys = line_keys(self._cache, unasked, self._rules, unasked)
+        self._cache.missing.update(keys)
+        index = LogLines(self._waiting, self._cache, self._rules)
         for event, waits in list(self._waiting.items()):
+            if keys and event in unasked:
+                continue
             late = event in last
-            again = lookup if waits.since_us is None or late else None
-            why = self._told(event, index, again, last=late)
+            in_memory = waits.since_us is not None and not late
+            try:
+                why = self._told(event, index, last=late, in_memory=in_memory)
+            except _MissingRunsError:
+                continue
             if why and event.at_us > now_us + quiet_us:
                 why, late = ProblemName.BAD_TIME, True
             elif why == ProblemName.NO_PILOT and waits.why != ProblemName.NOT_YET:
@@ -131,6 +165,7 @@ class CentralLogEvents:
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""
         self._kept.stored()
+        self._asked.clear()
 
     def _is_late(self, event: CentralEvent) -> bool:
         """Return whether a line is too old to wait."""
@@ -143,11 +178,12 @@ class CentralLogEvents:
         self.examples[why] = f"{event.kind.value} of {where or '?'}: {event.message}"
 
     def _told(
-        self, event: CentralEvent, index: Index, lookup: Lookup | None, *, last: bool = False
+        self, event: CentralEvent, index: LogLines, *, last: bool, in_memory: bool = False
     ) -> ProblemName | None:
         """Apply a line; return why that cannot be done, None if it is.
 
-        With ``lookup`` runs that are not in memory are looked for, too.
+        Raises _MissingRunsError where runs that may be meant are not in memory, and those that are
+        ``in_memory`` are not enough.
         """
         known_us = event.at_us + self._rules.end_tolerance_us
         if event.at_us > self._now_us + self._rules.end_tolerance_us:
@@ -161,14 +197,13 @@ class CentralLogEvents:
         elif not pilot.pruned:
             if not last and self._known_us < known_us:
                 return ProblemName.NOT_YET
-            return self._told_of_run(pilot, event, lookup)
+            dropped = pilot.loaded_from_us > event.at_us - self._rules.end_tolerance_us
+            if dropped and not in_memory and not self._cache.has_whole(pilot):
+                raise _MissingRunsError
+            return self._told_of_run(pilot, event)
         return None
 
-    def _told_of_run(
-        self, pilot: OpenPilot, event: CentralEvent, lookup: Lookup | None
-    ) -> ProblemName | None:
-        if lookup is not None and pilot.loaded_from_us > event.at_us - self._rules.end_tolerance_us:
-            self._cache.load_whole(pilot, lookup)
+    def _told_of_run(self, pilot: OpenPilot, event: CentralEvent) -> ProblemName | None:
         runs = self._runs(pilot, event)
         if len(runs) != 1:
             return ProblemName.SEVERAL_RUNS if runs else ProblemName.NO_RUN
@@ -213,6 +248,26 @@ class CentralLogEvents:
             if group:
                 return group
         return []
+
+
+def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
+    """Return lines as text, empty if there is none; of more than ``MAX_CHARACTERS`` the first."""
+    rows: list[str] = []
+    left = MAX_CHARACTERS
+    for row in waiting.items():
+        rows.append(msgspec.json.encode(row).decode())
+        left -= len(rows[-1]) + 1
+        if left < 0:
+            rows.pop()
+            break
+    return f"[{','.join(rows)}]" if rows else ""
+
+
+def load(stored: str) -> dict[CentralEvent, Waits]:
+    """Return the same lines."""
+    return (
+        dict(msgspec.json.decode(stored, type=list[tuple[CentralEvent, Waits]])) if stored else {}
+    )
 
 
 def end(pilot: OpenPilot, at_us: int) -> None:
